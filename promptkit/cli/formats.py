@@ -11,8 +11,7 @@ from promptkit.errors.regular_files import replace_regular_file
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.image import Image
-from promptkit.language.media import Media
+from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
 

@@ -23,7 +23,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import core_of, is_closed, is_list, members_of
+from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
 from promptkit.conversion.readers import reader_of, split_list
 from promptkit.conversion.scalars import SCALARS
 from promptkit.conversion.unstructuring import text_of
@@ -123,8 +123,8 @@ def control_of(argument: Argument, given: str | None) -> Control:
 
 def is_upload(argument: Argument) -> bool:
     """Tell whether people give the value as a file, or as several."""
-    core = core_of(argument.annotation)
-    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
+    core = plain(argument.annotation, core=True)
+    return core is bytes or (is_list(core) and plain(get_args(core)[0], core=True) is bytes)
 
 
 def takes_file(argument: Argument, control: Control) -> bool:
@@ -134,14 +134,14 @@ def takes_file(argument: Argument, control: Control) -> bool:
 
 def is_by_line(argument: Argument) -> bool:
     """Tell whether the value is a list whose items stand on a line each."""
-    core = core_of(argument.annotation)
+    core = plain(argument.annotation, core=True)
     reader = reader_of(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
 def is_json(argument: Argument) -> bool:
     """Tell whether the value is written as JSON, or may be."""
-    core = core_of(argument.annotation)
+    core = plain(argument.annotation, core=True)
     readers = map(reader_of, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
 
@@ -230,7 +230,7 @@ def _date(argument: Argument, given: str) -> Control | None:
 
 def _moment(argument: Argument, given: str) -> Control | None:
     """A date and time, or a time of day, and its offset: to the millisecond, with an offset in minutes."""
-    core = core_of(argument.annotation)
+    core = plain(argument.annotation, core=True)
     attributes = {"type": "time" if core is time else "datetime-local", "step": "any"}
     asked = {note.tz for note in notes_of(argument.annotation) if isinstance(note, msgspec.Meta)}
     may_have_offset = True in asked or (core is datetime and False not in asked)
@@ -295,7 +295,7 @@ def _lines(argument: Argument, given: str) -> Control | None:
 
 def _by_line(argument: Argument, given: str) -> str | None:
     """A list with an item on each line; None if it is so already, or would be read as another list."""
-    item = core_of(get_args(core_of(argument.annotation))[0])
+    item = plain(get_args(plain(argument.annotation, core=True))[0], core=True)
     split = partial(_split, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
     items = split(given)
     is_flat = isinstance(items, list) and all(isinstance(one, str | int | float) for one in items)
@@ -320,13 +320,13 @@ def _split(text: str, *, one_a_line: bool) -> Any:
 
 
 def _is(*kinds: type) -> Callable[[Argument], bool]:
-    return lambda argument: core_of(argument.annotation) in kinds
+    return lambda argument: plain(argument.annotation, core=True) in kinds
 
 
 #: The controls of each type, of which the first one counts that can show the value. A type of no row is a
 #: line of text; so is a value that none of its controls can show.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]] = (
-    (lambda argument: is_closed(core_of(argument.annotation)), (_choice,)),
+    (lambda argument: is_closed(plain(argument.annotation, core=True)), (_choice,)),
     (_is(str), (_text,)),
     (_is(int, float, Decimal), (_number,)),
     (_is(date), (_date,)),

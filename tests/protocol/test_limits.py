@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.uri_positions import MAX_URI_LENGTH
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes

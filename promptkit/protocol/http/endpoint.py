@@ -48,7 +48,7 @@ _ACCEPTED: Final = HttpResponse(202)
 
 
 #: Here a request is of the revision that it names, even if it looks like a handshake.
-_INITIALIZE: Final = Method("InitializeParams", modern=False, opens=True, served=False)
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
 
 
 class _OneMessage(Session):
@@ -66,7 +66,7 @@ class _OneMessage(Session):
         return self._excess(body, len(body)) is not None
 
 
-#: What messages are read with, by the revision that a head names; None in the modern era, as messages name it.
+#: What messages are read with, by the revision that a head names; None in the modern era: messages name it.
 _ByVersion: TypeAlias = dict[bytes | None, _OneMessage]
 
 

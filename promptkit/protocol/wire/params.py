@@ -1,4 +1,4 @@
-"""What clients send: the params of the methods that come first, and the ``_meta`` of all."""
+"""The params of requests and notifications, and the ``_meta`` of requests."""
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -11,14 +11,25 @@ __all__ = [
     "PROTOCOL_VERSION",
     "SERVER_INFO",
     "SUBSCRIPTION_ID",
+    "ArgumentPrefix",
     "CancelledParams",
+    "ChangeParams",
     "ClientInfo",
+    "CompleteParams",
+    "CompletionContext",
     "GetPromptParams",
     "InitializeParams",
+    "ListenParams",
     "LogLevel",
     "Meta",
+    "NotificationMeta",
     "PageParams",
     "Params",
+    "ProgressParams",
+    "PromptReference",
+    "ResourceParams",
+    "ResourceReference",
+    "SubscriptionFilter",
 ]
 
 #: Keys of ``_meta`` that the specification reserves.
@@ -103,3 +114,102 @@ class CancelledParams(Params, rename="camel"):
     """
 
     request_id: int | str
+
+
+class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
+    """
+    The prompt that an argument to complete belongs to.
+    """
+
+    name: str
+
+
+class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
+    """
+    The resource template that a variable to complete belongs to.
+    """
+
+    uri: str
+
+
+class ArgumentPrefix(Struct):
+    """
+    The argument to complete, and what was typed so far.
+    """
+
+    name: str
+    value: str
+
+
+class CompletionContext(Struct):
+    """
+    The arguments that have been chosen already.
+    """
+
+    arguments: dict[str, str] = field(default_factory=dict)
+
+
+class CompleteParams(Params):
+    """
+    The params of ``completion/complete``.
+    """
+
+    ref: PromptReference | ResourceReference
+    argument: ArgumentPrefix
+    context: CompletionContext | None = None
+
+
+class ResourceParams(Params):
+    """
+    The params of the methods about one resource.
+    """
+
+    uri: str
+
+
+class SubscriptionFilter(Struct, rename="camel"):
+    """
+    Which changes to notify the client of. Unknown kinds are ignored.
+    """
+
+    prompts_list_changed: bool | UnsetType = UNSET
+    resources_list_changed: bool | UnsetType = UNSET
+    resource_subscriptions: list[str] | UnsetType = UNSET
+    tools_list_changed: bool | UnsetType = UNSET
+
+
+class ListenParams(Params):
+    """
+    The params of ``subscriptions/listen``.
+    """
+
+    notifications: SubscriptionFilter
+
+
+class NotificationMeta(Struct):
+    """
+    The subscription that a notification belongs to.
+    """
+
+    subscription_id: int | str = field(name=SUBSCRIPTION_ID)
+
+
+class ChangeParams(Struct):
+    """
+    The params of a notification that something changed.
+    """
+
+    uri: str | UnsetType = UNSET
+    notifications: SubscriptionFilter | UnsetType = UNSET
+    meta: NotificationMeta | UnsetType = field(default=UNSET, name="_meta")
+
+
+class ProgressParams(Struct, rename="camel"):
+    """
+    The params of ``notifications/progress``: how far the work on a request has come.
+    """
+
+    progress_token: int | str
+    progress: float
+    total: float | UnsetType = UNSET
+    message: str | UnsetType = UNSET
