@@ -125,9 +125,8 @@ LISTING = """
     promptkit.protocol.methods promptkit.protocol.results promptkit.protocol.revisions
     promptkit.protocol.session promptkit.protocol.subscriptions promptkit.protocol.wire
     promptkit.protocol.wire.requests promptkit.protocol.wire.session promptkit.transports
+    promptkit.transports.early promptkit.transports.import_inputs promptkit.transports.kept_lists
     promptkit.transports.startup_cache
-    promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
-    promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.store
     promptkit.transports.stdio promptkit.version
     argparse gettext locale gc threading _blake2 _locale _weakrefset atexit errno math
 """.split()  # noqa: SIM905 (names, not lines)
