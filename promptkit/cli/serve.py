@@ -243,9 +243,7 @@ def _imported(
         names = reloader.names_by_file if catalog.healthy else None
         cache.verify_and_save(server.snapshot, server.correct, catalog, names)
     if server.capabilities.changes:
-        from promptkit.cli.settled import SettledCatalog
-
-        reloader.start(server.replace, SettledCatalog(lambda: server.catalog).look)
+        reloader.start(server.replace)
 
 
 def _reading(

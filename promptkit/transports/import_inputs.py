@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -170,16 +171,15 @@ class ImportReads:
         if event == "import":
             self._paths.append(args[1])  # the file of a module in another language
         elif event in _READING and not (event == "open" and args[2] & os.O_WRONLY):
-            caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 (there is no public access)
-            # What Python itself lists is searched for modules.
-            if event != "os.listdir" or not caller.startswith("<frozen importlib"):
+            if event != "os.listdir" or not _is_importing(sys._getframe(1)):  # noqa: SLF001 (who calls it)
                 self._paths.append(args[0] or ".")
 
     def inputs(self) -> Inputs | None:
         """
         Return what was read, as it is now; None if a recipe may have changed since it was read.
         """
-        named = (os.fsdecode(path) for path in self._paths if isinstance(path, str | bytes | os.PathLike))
+        noted, self._paths = self._paths, []  # the hook keeps this object for ever
+        named = (os.fsdecode(path) for path in noted if isinstance(path, str | bytes | os.PathLike))
         paths = dict.fromkeys(_source_of(os.path.abspath(path)) for path in named)
         read = {path: _state_of(path, _held_in) for path in paths if not path.startswith(_SYSTEM)}
         if any(self._is_new(path, stamp) for path, (stamp, _) in read.items()):
@@ -209,6 +209,11 @@ def noted_reads(folder: str) -> Iterator[ImportReads]:
         yield reads
     finally:
         reads.is_over = True
+
+
+def _is_importing(frame: FrameType) -> bool:
+    """Whether Python itself lists a folder, in which it searches for modules."""
+    return frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _state_of(path: str, look: Callable[[str], bytes | None]) -> State:
