@@ -63,13 +63,14 @@ def _linted(target: str) -> Catalog:
 
 def _why_stale(options: Namespace) -> str | None:
     """Why a built set cannot be served, looked for before recipes are imported; None if it can."""
-    from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
+    from promptkit.transports.import_inputs import Purpose, StaleSet  # only for a built set
+    from promptkit.transports.kept_lists import KeptLists
 
+    purpose = Purpose.of(options.target, None, 0, tools=False, scopes=None)
     try:
-        built = open_built(options.compiled, options.target, None, 0, tools=False)
+        KeptLists.open(options.compiled, purpose, is_built=True).close()
     except StaleSet as stale:
         return str(stale)
-    built.close()
     return None
 
 

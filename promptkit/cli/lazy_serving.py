@@ -3,16 +3,14 @@
 from collections.abc import Callable, Container, Mapping
 from functools import partial
 from threading import Thread
-from typing import Final
+from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.lazy_import import IMPORT_THREAD, LazyImport
-from promptkit.compiler.loading.watched_files import Stamps
-from promptkit.compiler.reloading import Reloader
+from promptkit.compiler.lazy_import import LazyImport
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.startup_cache.early import HOLD_AFTER_END_S, EarlyServer
+from promptkit.transports.early import HOLD_AFTER_END_S, EarlyServer, import_progress
 
 __all__ = ["LazyServing"]
 
@@ -39,24 +37,19 @@ class LazyServing:
         scopes:
             What the client may do.
 
-        report:
-            Reports the faults of a catalog.
-
     Attributes:
         snapshot:
             What is served until all is imported.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 (one for each property of serving)
+    def __init__(
         self,
         target: str,
         names: Mapping[str, Container[str]],
         early: EarlyServer,
         page_size: int,
         scopes: frozenset[str],
-        report: Callable[[Catalog], object],
     ) -> None:
-        self._report = report
         self._import = LazyImport(target, names)
         for name in early.held_prompts():
             self._import.expect(name)
@@ -72,28 +65,24 @@ class LazyServing:
             capabilities=connection.capabilities,
             known_page=early.page,
         )
-        self.snapshot.importing = partial(_import_progress, target)
+        self.snapshot.importing = partial(import_progress, target)
 
     def start(
         self,
-        reloader: Reloader,
+        load: Callable[..., Catalog],
         server: Server,
-        seen: Stamps,
-        imported: Callable[[Catalog], None],
-        failed: Callable[[], None],
+        imported: Callable[[Catalog], Any],
+        failed: Callable[[], Any],
     ) -> None:
         """
         Begin to import. Returns at once.
 
         Args:
-            reloader:
-                What loads the recipes again later.
+            load:
+                Loads all recipes, given what imports them.
 
             server:
-                What serves the snapshot.
-
-            seen:
-                Stamps of files that were looked at a moment ago.
+                What serves the snapshot, and then all of them.
 
             imported:
                 Called with the whole catalog, once it is served.
@@ -107,19 +96,18 @@ class LazyServing:
 
         def run() -> None:
             try:
-                catalog = reloader.load(self._import.load, seen)
+                catalog = load(self._import.load)
             except BaseException as error:  # noqa: BLE001 (`finish` raises it)
                 self._error = error
                 self._import.end(InternalError(_REFUSED))
                 failed()
             else:
-                self._report(catalog)
                 server.complete(catalog)
                 self._import.end(catalog)
                 self._handed_over.wait()  # until then, clients are still sent the lists that were kept
                 imported(catalog)
 
-        self._thread = Thread(target=run, name=IMPORT_THREAD, daemon=True)
+        self._thread = Thread(target=run, name="promptkit-import", daemon=True)
         self._thread.start()
 
     def hold(self, grace: float) -> None:
@@ -143,9 +131,3 @@ class LazyServing:
             self._thread.join(seconds)
         if self._error is not None:
             raise self._error
-
-
-def _import_progress(target: str) -> str:
-    from promptkit.cli.import_progress import import_progress  # only where an import takes long
-
-    return import_progress(target, IMPORT_THREAD)

@@ -8,11 +8,12 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain, repeat
 from math import inf
-from threading import main_thread
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
@@ -24,9 +25,10 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import GRACE_S
 from promptkit.transports import stdio
-from promptkit.transports.startup_cache.compiled_set import CompiledSet
-from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.store import Listings
+from promptkit.transports.early import EarlyServer, import_progress
+from promptkit.transports.import_inputs import Purpose, StaleSet
+from promptkit.transports.kept_lists import KeptLists
+from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
 
     from promptkit.catalog.catalog import Catalog
     from promptkit.cli.lazy_serving import LazyServing
-    from promptkit.compiler.reloading import Reloader
-    from promptkit.protocol.capabilities import ToolMode
+    from promptkit.compiler.reloading import Load, Reloader
     from promptkit.protocol.connection import Connection
     from promptkit.server import Server
     from promptkit.server.observers import Observer
@@ -83,7 +84,7 @@ def run(options: "Namespace") -> int:
         _print(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
     cache = _startup_cache(options)
-    early = _answer_early(options, wire, cache.listings() if cache else None)
+    early = _answer_early(options, wire, cache.found if cache else None)
     try:
         code = _serve(options, wire, observer, cache, early)
     except LoadError:
@@ -102,21 +103,21 @@ def _print(text: str) -> None:
     print(f"promptkit: {text}", file=sys.stderr)
 
 
-def _answer_early(options: "Namespace", wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
+def _answer_early(options: "Namespace", wire: stdio.Wire, kept: KeptLists | None) -> EarlyServer:
     """Begin to answer from the start-up cache."""
     early = EarlyServer(
-        listings,
+        kept,
         _server_info(options),
         limits_of(options),
         wire.write,
-        importing=partial(_import_progress, options.target),
+        importing=partial(import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
         tools=options.tools,
         greets=options.audit is None and not options.otel,  # of early replies nobody is told
     )
     done = partial(stdio.exit_after, *_longest_import(options))
     early.read_from(wire.read, done)
-    if listings is not None:
+    if kept is not None:
         early.ready.wait(_FIRST_LIST_WAIT_S)
     early.watch(done, options.grace, lambda: wire.is_orphaned)
     return early
@@ -134,7 +135,7 @@ def _serve(
     options: "Namespace",
     wire: stdio.Wire,
     observer: "Observer | None",
-    cache: CompiledSet | None,
+    cache: StartupCache | None,
     early: EarlyServer,
 ) -> int:
     """Import the recipes, and serve them until the client hangs up."""
@@ -142,26 +143,29 @@ def _serve(
     from promptkit.compiler.reloading import Reloader
 
     reloader = Reloader(options.target, partial(_report_faults, options))
+    load = partial(_load, options, reloader, cache)
     names = cache.names() if cache and not options.strict else None
     lazy = None if names is None else _lazy_serving(options, early, names)
-    loaded = None if lazy else _load(options, reloader, cache)
-    found = lazy.snapshot if lazy else loaded
-    if found is None:
+    loaded = None if lazy else load()
+    if loaded is not None and options.strict and not loaded.healthy:
+        say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
     changes = options.watch and reloader.watches
+    found = lazy.snapshot if lazy else loaded
+    assert found is not None  # noqa: S101 (what is not imported lazily is loaded)
     server = _server(options, found, wire, early.connection, observer, changes=changes)
-    imported = partial(_imported, options, server, reloader, cache, early)
-    read = None
-    if lazy and cache:
-        lazy.start(reloader, server, cache.seen(), imported, wire.end)
+    imported = partial(_imported, options, server, reloader, cache)
+    saving = Thread(target=imported, args=(loaded,), name="promptkit-set", daemon=True)
+    if lazy:
+        lazy.start(load, server, imported, wire.end)
         read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
-    elif loaded is not None:
-        read = _reading(early, wire, answered=partial(imported, loaded))
+    else:
+        read = _reading(early, wire, answered=saving.start)
     served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
     if lazy:
         lazy.finish(options.grace)
-    if cache:
-        cache.finish(options.grace)
+    elif saving.is_alive():
+        saving.join(options.grace)
     return Exit.FINE if served else Exit.FAULTY
 
 
@@ -179,17 +183,15 @@ def _lazy_serving(
 ) -> "LazyServing":
     from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
 
-    report = partial(_report_faults, options)
-    return LazyServing(options.target, names, early, options.page_size, _scopes(options), report)
+    return LazyServing(options.target, names, early, options.page_size, _scopes(options))
 
 
-def _load(options: "Namespace", reloader: "Reloader", cache: CompiledSet | None) -> "Catalog | None":
-    """Import all recipes, and report their faults; None if they are not to be served because of these."""
-    catalog = cache.load(reloader.load) if cache else reloader.load()
+def _load(
+    options: "Namespace", reloader: "Reloader", cache: StartupCache | None, work: "Load | None" = None
+) -> "Catalog":
+    """Import all recipes, and report their faults."""
+    catalog = cache.load(reloader.load, work) if cache else reloader.load(work)
     _report_faults(options, catalog)
-    if options.strict and not catalog.healthy:
-        say("nothing is served because of --strict: fix the faults above, or leave out the option")
-        return None
     return catalog
 
 
@@ -225,12 +227,11 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
     )
 
 
-def _imported(  # noqa: PLR0913, PLR0917 (it is what all of them wait for)
+def _imported(
     options: "Namespace",
     server: "Server",
     reloader: "Reloader",
-    cache: CompiledSet | None,
-    early: EarlyServer,
+    cache: StartupCache | None,
     catalog: "Catalog",
 ) -> None:
     """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
@@ -240,11 +241,9 @@ def _imported(  # noqa: PLR0913, PLR0917 (it is what all of them wait for)
         report_hidden(catalog, options.scopes)
     if cache:
         names = reloader.names_by_file if catalog.healthy else None
-        cache.verify_and_save(server, early.sent_pages, names)
+        cache.verify_and_save(server.snapshot, server.correct, catalog, names)
     if server.capabilities.changes:
-        from promptkit.cli.settled import SettledCatalog
-
-        reloader.start(server.replace, SettledCatalog(lambda: server.catalog).look)
+        reloader.start(server.replace)
 
 
 def _reading(
@@ -261,7 +260,8 @@ def _reading(
         nonlocal is_answered
         if not is_answered:
             is_answered = True
-            answered()
+            with suppress(RuntimeError):  # there can be no more threads
+                answered()
         data = next(sources)()
         if not data:
             ended()
@@ -270,21 +270,14 @@ def _reading(
     return read
 
 
-def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:
+def _refuse_requests(cache: StartupCache | None, early: EarlyServer) -> None:
     """Discard the new start-up cache, and refuse all open requests."""
     if cache:
         cache.discard()
     early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
-def _import_progress(target: str) -> str:
-    """The recipe and the line that the import is at, for an error message."""
-    from promptkit.cli.import_progress import import_progress  # only where an import takes long
-
-    return import_progress(target, main_thread().name)
-
-
-def _startup_cache(options: "Namespace") -> CompiledSet | None:
+def _startup_cache(options: "Namespace") -> StartupCache | None:
     # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
     # the cache are neither counted for the rate limit nor noted by anybody.
     is_noted = options.audit is not None or options.otel
@@ -292,23 +285,14 @@ def _startup_cache(options: "Namespace") -> CompiledSet | None:
         if options.compiled is not None:
             _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
         return None
-    if options.compiled is not None and (built := _built_set(options)) is not None:
-        return built
-    return CompiledSet.of(options.target, *_pages_depend_on(options))
-
-
-def _built_set(options: "Namespace") -> CompiledSet | None:
-    from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
-
-    try:
-        return CompiledSet(open_built(options.compiled, options.target, *_pages_depend_on(options)))
-    except StaleSet as stale:
-        _print(f"{options.compiled!r} is not used: {stale}")
-        return None
-
-
-def _pages_depend_on(options: "Namespace") -> "tuple[str, int, ToolMode, frozenset[str]]":
-    return options.name, options.page_size, options.tools, _scopes(options)
+    how = options.name, options.page_size, options.tools, _scopes(options)
+    purpose = Purpose.of(options.target, *how)
+    if options.compiled is not None:
+        try:
+            return StartupCache(options.compiled, purpose, is_built=True)
+        except StaleSet as stale:
+            _print(f"{options.compiled!r} is not used: {stale}")
+    return StartupCache.of(purpose)
 
 
 def _scopes(options: "Namespace") -> frozenset[str]:

@@ -19,8 +19,9 @@ from promptkit.cli.configured import configure
 from promptkit.cli.options import is_argument, options_of, parse, program_parser
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
-from promptkit.transports.startup_cache.compiled_set import CompiledSet
-from promptkit.transports.startup_cache.shell_words import ShellWords, decoded_words
+from promptkit.transports.import_inputs import Purpose
+from promptkit.transports.kept_lists import ShellWords
+from promptkit.transports.startup_cache import StartupCache
 
 __all__ = ["complete_and_exit"]
 
@@ -145,8 +146,8 @@ def _known(target: str | None) -> ShellWords:
     for wanted in dict.fromkeys(
         (one.name, one.page_size, one.tools, one.scopes) for one in (configured, usual)
     ):
-        kept = CompiledSet.of(configured.target, *wanted)
+        kept = StartupCache.of(Purpose.of(configured.target, *wanted))
         if kept is not None and kept.found is not None:
-            with closing(kept.found) as listings, suppress(MsgspecError):
-                return decoded_words(listings.words() or b"")
+            with closing(kept.found) as lists, suppress(MsgspecError):
+                return lists.words()
     return ShellWords()

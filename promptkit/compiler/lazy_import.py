@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Condition, Thread
 from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
@@ -17,10 +17,7 @@ from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
 
-__all__ = ["IMPORT_THREAD", "LazyCatalog", "LazyImport"]
-
-#: What the threads are called that import.
-IMPORT_THREAD: Final = "promptkit-import"
+__all__ = ["LazyCatalog", "LazyImport"]
 
 #: The pause after each file, in which another thread gets Python's lock if it wants it.
 _PAUSE_S: Final = 0.0005
@@ -89,17 +86,15 @@ class LazyImport:
         self.catalog = LazyCatalog(self.find, self.whole)
         self._target = target
         self._names = names
-        self._asked: dict[str, dict[str, Event]] = {}  # by file, and by the name of the prompt
-        self._compiled: dict[str, tuple[LoadedFile, CompiledFile]] = {}
-        self._prompts: dict[str, CompiledPrompt] = {}
         self._begun: FolderImport | None = None
+        self._asked: dict[str, set[str]] = {}  # the names of prompts, by their files
         self._left: dict[str, None] = {}
-        self._beside: list[Event] = []
-        self._whole: Catalog | None = None
-        self._error: BaseException | None = None
-        self._ended = Event()
-        self._lock = Lock()
+        self._beside = 0
+        self._compiled: dict[str, tuple[LoadedFile, CompiledFile] | None] = {}
+        self._prompts: dict[str, CompiledPrompt] = {}
+        self._result: Catalog | BaseException | None = None
         self._waiting = 0
+        self._changed = Condition()
 
     def find(self, name: str) -> CompiledPrompt:
         """
@@ -110,16 +105,19 @@ class LazyImport:
 
             BaseException: What `end` was given.
         """
-        found = self._prompts.get(name)
-        if found is None and (file := self._file_of(name)) is not None:
+        if name not in self._prompts and (file := self.expect(name)) is not None:
             self._wait_for(name, file)
-            found = self._prompts.get(name)
+        found = self._prompts.get(name)
         return self.whole()[name] if found is None else found
 
-    def expect(self, name: str) -> None:
-        """Have a prompt imported before the others. Returns at once."""
-        if (file := self._file_of(name)) is not None:
-            self._ask(name, file)
+    def expect(self, name: str) -> str | None:
+        """Have a prompt imported before the others. Returns its file at once; None if that is not known."""
+        # A dictionary of all prompts takes longer to make than the few that are asked for take to find.
+        file = next((file for file, declared in self._names.items() if name in declared), None)
+        if file is not None:
+            with self._changed:
+                self._asked.setdefault(file, set()).add(name)
+        return file
 
     def whole(self) -> Catalog:
         """
@@ -128,10 +126,10 @@ class LazyImport:
         Raises:
             BaseException: What `end` was given.
         """
-        self._wait(self._ended)
-        if self._whole is None:
-            raise self._error or RuntimeError
-        return self._whole
+        self._wait(lambda: self._result is not None)
+        if isinstance(self._result, Catalog):
+            return self._result
+        raise self._result or RuntimeError
 
     def load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """
@@ -146,12 +144,13 @@ class LazyImport:
         """
         begun = begin(self._target, importing)
         if isinstance(begun, FolderImport):
-            self._begin(begun)
+            with self._changed:
+                self._begun, self._left = begun, dict.fromkeys(begun.names)
             while (name := self._next()) is not None:
-                self._import(name, begun, importing)
+                self._import(name, importing)
                 time.sleep(_PAUSE_S)
-            for event in self._beside:
-                event.wait()
+            with self._changed:
+                self._changed.wait_for(lambda: not self._beside)
         recipes = begun.finish()
         files = [self._compiled_as(loaded, importing) for loaded in recipes.by_file]
         return LoadedRecipes(begun, recipes, files)
@@ -164,112 +163,81 @@ class LazyImport:
             result:
                 The catalog of all files, or why there is none.
         """
-        if isinstance(result, Catalog):
-            self._whole = result
-        else:
-            self._error = result
-        with self._lock:
-            self._ended.set()
-            for asked in self._asked.values():
-                for event in asked.values():
-                    event.set()
+        with self._changed:
+            self._result = result
+            self._changed.notify_all()
 
     def wait_for_waiting(self, seconds: float) -> None:
         """Wait until nobody waits for a file, for *seconds* at most."""
-        until = time.monotonic() + seconds
-        while self._waiting and time.monotonic() < until:
-            self._ended.wait(0.01)
-
-    def _file_of(self, name: str) -> str | None:
-        # A dictionary of all prompts takes longer to make than the few that are asked for take to find.
-        return next((file for file, declared in self._names.items() if name in declared), None)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting, seconds)
 
     def _wait_for(self, name: str, file: str) -> None:
-        event = self._ask(name, file)
-        if not self._wait(event, _PATIENCE_S):
+        def is_known() -> bool:
+            # What a file does not hold now, it does not declare.
+            return name in self._prompts or file in self._compiled or self._result is not None
+
+        if not self._wait(is_known, _PATIENCE_S):
             # Not on this thread, which is given up when its request takes too long.
             with suppress(RuntimeError):  # without another thread, the file has to wait
-                Thread(target=self._import_beside, args=(file,), name=IMPORT_THREAD, daemon=True).start()
-            self._wait(event)
+                Thread(target=self._import_beside, args=(file,), name="promptkit-import", daemon=True).start()
+            self._wait(is_known)
 
-    def _ask(self, name: str, file: str) -> Event:
-        """Have the file of a prompt imported next; return what is set when the prompt is there, or is not."""
-        with self._lock:
-            event = self._asked.setdefault(file, {}).setdefault(name, Event())
-            if name in self._prompts or file in self._compiled or self._ended.is_set():
-                event.set()
-            return event
-
-    def _wait(self, event: Event, seconds: float | None = None) -> bool:
-        if event.is_set():
-            return True
-        with self._lock:
+    def _wait(self, holds: Callable[[], bool], seconds: float | None = None) -> bool:
+        with self._changed:
             self._waiting += 1
-        try:
-            return event.wait(seconds)
-        finally:
-            with self._lock:
+            try:
+                return self._changed.wait_for(holds, seconds)
+            finally:
                 self._waiting -= 1
-
-    def _begin(self, begun: FolderImport) -> None:
-        with self._lock:
-            self._begun = begun
-            self._left = dict.fromkeys(begun.names)
+                self._changed.notify_all()
 
     def _next(self) -> str | None:
-        with self._lock:
+        with self._changed:
             return next((file for file in self._asked if file in self._left), next(iter(self._left), None))
 
-    def _import(self, name: str, begun: FolderImport, importing: Callable[[Path], None]) -> None:
-        """Import and compile a file, unless another thread does so."""
-        if self._take(name):
-            self._compile(name, begun.load(name), importing)
-
     def _import_beside(self, name: str) -> None:
-        done = Event()
-        if self._take(name, done) and self._begun is not None:
-            try:
-                self._compile(name, self._begun.load(name), ignore)
-            finally:
-                self._release(name)
-                done.set()
+        with self._changed:
+            self._beside += 1
+        try:
+            self._import(name, ignore)
+        finally:
+            with self._changed:
+                self._beside -= 1
+                self._changed.notify_all()
 
-    def _take(self, name: str, done: Event | None = None) -> bool:
-        """Return whether nobody has taken a file. The caller imports it, and sets *done* afterwards."""
-        with self._lock:
-            if name not in self._left:
-                return False
+    def _import(self, name: str, importing: Callable[[Path], None]) -> None:
+        """Import and compile a file, unless another thread does so."""
+        with self._changed:
+            if name not in self._left or (begun := self._begun) is None:
+                return
             del self._left[name]
-            if done is not None:
-                self._beside.append(done)
-            return True
+        compiled = None
+        try:
+            loaded = begun.load(name)
+            compiled = loaded, self._compile(name, loaded, importing)
+        finally:
+            with self._changed:
+                self._compiled[name] = compiled
+                self._changed.notify_all()
 
-    def _compile(self, name: str, loaded: LoadedFile, importing: Callable[[Path], None]) -> None:
+    def _compile(self, name: str, loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
         """Compile a file, and first the prompts of it that somebody waits for."""
-        with self._lock:
-            asked = set(self._asked.get(name, ()))
+        asked = self._asked.get(name, ())
         if prompts := tuple(prompt for prompt in loaded.prompts if prompt.options.name in asked):
             self._publish(name, _compile(LoadedFile(loaded.file, prompts), importing))
             time.sleep(_PAUSE_S)
         compiled = _compile(loaded, importing)
         self._publish(name, compiled)
-        with self._lock:
-            self._compiled[name] = loaded, compiled
-        self._release(name)
+        return compiled
 
     def _publish(self, name: str, compiled: CompiledFile) -> None:
         """Let those go on who wait for what was compiled of a file."""
-        for prompt in compiled.prompts:
-            if prompt.name in self._names.get(name, ()):
-                self._prompts.setdefault(prompt.name, prompt)
-                if (event := self._asked.get(name, {}).get(prompt.name)) is not None:
-                    event.set()
-
-    def _release(self, name: str) -> None:
-        """Let all go on who wait for a file: what it does not hold now, it does not declare."""
-        with self._lock:
-            for event in self._asked.get(name, {}).values():
-                event.set()
+        with self._changed:
+            for prompt in compiled.prompts:
+                if prompt.name in self._names.get(name, ()):
+                    self._prompts.setdefault(prompt.name, prompt)
+            self._changed.notify_all()
 
     def _compiled_as(self, loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
         """What was compiled of a file before, unless a later file has changed what it declares."""

@@ -1,7 +1,7 @@
 """The server: each event of one client's connection is handled, and the replies are sent."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
@@ -11,7 +11,6 @@ from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
@@ -131,6 +130,11 @@ class Server:
         return self._snapshot.catalog
 
     @property
+    def snapshot(self) -> Snapshot:
+        """What is served, with everything that was encoded from it."""
+        return self._snapshot
+
+    @property
     def capabilities(self) -> Capabilities:
         """What the server declares that it can do."""
         return self._snapshot.capabilities
@@ -243,30 +247,11 @@ class Server:
         self._snapshot = self._snapshot_of(catalog)
         self._connection.capabilities = self._snapshot.capabilities
 
-    def confirm(self, sent_pages: Mapping[PageKey, bytes], wrong: Iterable[str] = ()) -> bool:
+    def correct(self, lists: Collection[str]) -> None:
         """
-        Compare pages that the client was sent before with the catalog; tell it of lists that differ.
-
-        Args:
-            sent_pages:
-                The pages.
-
-            wrong:
-                The methods of lists that are known to differ.
-
-        Returns:
-            Whether none differs.
+        Tell the client of *lists*, by their methods, that were wrong when it was sent them.
         """
-        snapshot = self._snapshot
-        changed = {key[0] for key, result in sent_pages.items() if not snapshot.has_page(key, result)}
-        changed.update(wrong)
-        if changed:
-            self._notifier.correct(changed)
-        return not changed
-
-    def pages(self) -> Iterator[tuple[PageKey, bytes]]:
-        """Return every page of every list, for every revision."""
-        return self._snapshot.pages()
+        self._notifier.correct(lists)
 
     def close(self, grace: float, *, answer_rest: bool = True) -> None:
         """

@@ -16,7 +16,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import InvalidParams, encode
+from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import REVISIONS, Revision
@@ -132,14 +132,6 @@ class Snapshot:
             for method in LISTS
             if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
         }
-
-    def has_page(self, key: PageKey, result: bytes) -> bool:
-        """Whether *result* is the page of a list."""
-        method, revision, cursor = key
-        try:
-            return self.page(method, revision, cursor) == result
-        except InvalidParams:  # a cursor of another list
-            return False
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """Return every page of every list, for every revision."""

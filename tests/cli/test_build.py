@@ -9,13 +9,17 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from promptkit.cli import main
-from promptkit.transports.startup_cache.built import portable
-from promptkit.transports.startup_cache.fingerprints import Inputs
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.transports.import_inputs import Inputs, Purpose
+from promptkit.transports.kept_lists import KeptLists, ShellWords, write_set
 from tests.wire import initialize, line, notification, request
 
 #: Starts a process to which permissions apply, though it is root's.
@@ -169,7 +173,7 @@ CHANGES = {
     ),
     "new file": (
         lambda place: (place / "recipes/new.py").write_text(GREETING),
-        "recipes has other modules",
+        "recipes has changed",
     ),
 }
 
@@ -268,21 +272,20 @@ def test_a_set_of_other_recipes_is_not_used(place, built, run):
     assert "built for other recipes" in process.communicate(timeout=20)[1].decode()
 
 
-def test_a_set_that_turns_out_wrong_is_corrected_and_kept(place, built, run):
+def test_a_set_that_turns_out_wrong_is_corrected_and_kept(place, built, run, monkeypatch):
     """
     The client is told of the right list, and standard error to build again; the file is only read.
     """
-    from promptkit.transports.startup_cache.set_writer import Contents, write_set
-    from promptkit.transports.startup_cache.store import read_index
-
-    with built.open("rb") as file:
-        index, start = read_index(file.fileno())
-        pages = {
-            key: file.seek(start + at) * b"" + file.read(size) for key, (at, size, _) in index.pages.items()
-        }
-    wrong = [(key, page.replace(b"Say hello.", b"Say good-bye.")) for key, page in pages.items()]
-    names = index.names_by_file()
-    write_set(str(built), Contents(index.inputs, index.capabilities, wrong, names, index.purpose), 0o644)
+    monkeypatch.setattr(Inputs, "changes", lambda *_, **__: iter(()))
+    purpose = Purpose.of(str(place / "recipes"), None, 0, tools=False, scopes=None)
+    with closing(KeptLists.open(str(built), purpose, is_built=True)) as kept:
+        pages = [
+            (key, kept.page(*key).replace(b"Say hello.", b"Say good-bye."))
+            for method in ("prompts/list", "resources/list", "resources/templates/list", "tools/list")
+            for revision in REVISIONS.values()
+            if kept.page(*(key := (method, revision, UNSET))) is not None
+        ]
+        write_set(str(built), kept.index, pages, ShellWords(), 0o644)
     before = built.read_bytes()
     process = run("serve", "recipes", "--compiled", built)
     say(process, *SESSION, notification("notifications/initialized"))
@@ -329,17 +332,17 @@ class TestBuild:
 
         assert ran.stdout.index("faulty.py:1: error") < ran.stdout.index("fix the faults above")
 
-    def test_recipes_that_read_what_cannot_be_observed_are_not_built(self, recipes, tmp_path, capsys):
+    def test_recipes_that_read_what_cannot_be_known_are_built(self, recipes, tmp_path, capsys):
         """
-        Nobody could tell whether they are current.
+        What their lists depend on besides files is for whoever builds them to keep.
         """
         folder = recipes(
             clock="import time\nfrom promptkit import prompt\nprompt(name=f'p{time.time_ns()}')(lambda: '')"
         )
+        time.sleep(0.05)  # it is older than file systems can tell
 
-        assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 1
-        assert "cannot be observed" in capsys.readouterr().err
-        assert not (tmp_path / "x").exists()
+        assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 0
+        assert "1 prompt is built" in capsys.readouterr().out
 
     def test_tests_beside_the_recipes_may_do_anything(self, place, run):
         """
@@ -375,11 +378,20 @@ class TestBuild:
         )
         assert process.returncode == 1
 
-    def test_no_stamp_is_kept(self):
+    def test_recipes_that_were_copied_are_the_same(self, place, built, run):
         """
-        An image that is copied has others, which would be looked at in vain at each start.
+        An image that is copied has other stamps, so that what files hold is compared.
         """
-        assert portable(Inputs(stamps={"installed": (1, 2, 3, 4)}, state=b"of recipes")) == Inputs()
+        (place / "gate.open").unlink()
+        copy = shutil.copytree(place / "recipes", place / "copy")
+        shutil.rmtree(place / "recipes")
+        copy.rename(place / "recipes")
+        for file in (place / "recipes").iterdir():
+            os.utime(file)
+        process = run("serve", "recipes", "--compiled", built)
+        say(process, *SESSION)
+
+        assert [hear(process)["id"], hear(process)["id"]] == [0, 1]
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
     def test_a_set_can_be_read_by_other_users(self, built):

@@ -608,7 +608,7 @@ class TestChanges:
         client = client_of(review, changes=True)
         client.sent.clear()
 
-        client.server.confirm({}, wrong=["tools/list"])
+        client.server.correct(["tools/list"])
 
         assert [told["method"] for told in client.replies()] == ["notifications/tools/list_changed"]
 

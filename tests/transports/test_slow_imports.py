@@ -11,7 +11,7 @@ import pytest
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import Limits
 from promptkit.server.server import PROMPTKIT
-from promptkit.transports.startup_cache.early import EarlyServer
+from promptkit.transports.early import EarlyServer
 from tests.wire import initialize, line, notification, request
 
 HANG = """

@@ -7,8 +7,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from contextlib import closing
-from importlib import import_module
 from importlib.util import cache_from_source
 from itertools import chain, repeat
 from operator import call
@@ -16,32 +14,21 @@ from pathlib import Path
 from queue import Queue
 from threading import Event
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
 from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.errors.regular_files import file_stamp
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.transports.startup_cache import tracing
-from promptkit.transports.startup_cache.compiled_set import CompiledSet
-from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.fingerprints import (
-    Inputs,
-    folder_digest,
-    stamps_digest,
-    value_digest,
-)
-from promptkit.transports.startup_cache.purity import names_used
-from promptkit.transports.startup_cache.store import MADE_BY, MAGIC, Index, Store, key_of
-from promptkit.transports.startup_cache.tracing import trace_imports
+from promptkit.server.snapshot import Snapshot
+from promptkit.transports.early import EarlyServer
+from promptkit.transports.import_inputs import Purpose, noted_reads
+from promptkit.transports.kept_lists import MADE_BY, Index, KeptLists, ShellWords, write_set
+from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
 
@@ -111,8 +98,7 @@ LISTS = ("prompts/list", "resources/list", "resources/templates/list")
 #: Run first: on a busy machine, recipes may be imported before the server takes over from the cache.
 SLOW_TO_TAKE_OVER = """
 import time
-from promptkit.transports.startup_cache.compiled_set import CompiledSet
-from promptkit.transports.startup_cache.early import EarlyServer
+from promptkit.transports.early import EarlyServer
 
 def hand_over(early, take_over=EarlyServer.hand_over):
     time.sleep(0.5)
@@ -321,123 +307,6 @@ class TestAStart:
         assert process.wait(50) == 0
 
 
-#: What an import may depend on though no hook of the interpreter tells of it.
-UNSEEN = [
-    "import os; os.path.exists('x')",
-    "import os.path as p; p.isfile('x')",
-    "from os.path import exists as there; there('x')",
-    "import os; os.stat(here)",
-    "import os; os.access(here, os.R_OK)",
-    "here.joinpath('x').exists()",
-    "here.joinpath('x').is_file()",
-    "ask = Path.is_dir; ask(here)",
-    "def _look(): return here.stat()\n_look()",
-    "class Look:\n    size = here.stat().st_size",
-    "class Look:\n    def __init__(self): here.stat()\nLook()",
-    "[here.stat() for _ in range(1)]",
-    "def register(f): return f()\n@register\ndef late(): return here.stat()",
-    "sorted([here], key=lambda path: path.stat().st_size)",
-    "import time; time.time()",
-    "from time import time as clock; clock()",
-    "from datetime import datetime; datetime.now()",
-    "from datetime import date; date.today()",
-    "import random; random.random()",
-    "import secrets; secrets.token_hex()",
-    "import uuid; uuid.uuid4()",
-    "import os; os.getpid()",
-    "import os; os.cpu_count()",
-    "import os; os.umask(0o22)",
-    "import os; os.urandom(4)",
-    "import os; os.getcwd()",
-    "import sys; sys.argv",
-    "import locale; locale.getlocale()",
-    "import platform; platform.node()",
-    "import getpass; getpass.getuser()",
-    "import socket; socket.gethostname()",
-    "import pkgutil; list(pkgutil.iter_modules())",
-    "import importlib.metadata as m; list(m.distributions())",
-    "import importlib.util as u; u.find_spec('nothing')",
-    "import tempfile; tempfile.gettempdir()",
-    "import mmap, os; mmap.mmap(-1, 1)",
-    "import ctypes; ctypes.CDLL(None)",
-    "import sqlite3; sqlite3.connect(':memory:').close()",
-    "import multiprocessing; multiprocessing.cpu_count()",
-    "eval('1')",
-    "getattr(here, 'exi' + 'sts')()",
-    "__import__('time').time()",
-    "from importlib import import_module; import_module('time').time()",
-    "import os; list(os.fwalk(here))",
-    "import os; os.chdir(here)",
-    "from os.path import *",
-    "import pathlib; pathlib.os.getpid()",
-    "import sys; sys.modules['os'].getpid()",
-    "import builtins; builtins.eval('1')",
-    "from operator import methodcaller; methodcaller('exists')(here)",
-    "from datetime import datetime; datetime(2020, 1, 1).timestamp()",
-    "import os; os.environ._data",
-    "import statistics; statistics.random.random()",
-    "from statistics import random as chance; chance.random()",
-    "import logging; logging.time.time()",
-    "import logging; logging.LogRecord('', 1, '', 1, '', (), None).created",
-    "from statistics import NormalDist; NormalDist().samples(1)",
-    "from pydantic import FilePath, TypeAdapter; TypeAdapter(FilePath).validate_python(__file__)",
-    "match here:\n    case Path(exists=there):\n        there()",
-    "import os\ndef read(module): return vars(module)\nread(os)",
-    "from promptkit.language.files import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
-]
-
-#: What a hook is told of, and what cannot be read anew all the same.
-TOLD = [
-    "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()",
-    "open(here / 'words.txt', 'r+').close()",
-    "open(here / 'words.txt', 'a+').close()",
-    "(here / 'new.txt').write_text('x')",
-    "import os; os.close(os.open(here / 'words.txt', os.O_RDWR))",
-    "import os; os.close(os.open('words.txt', os.O_RDONLY, dir_fd=os.open(here, os.O_RDONLY)))",
-    "import os; os.listdir(os.open(here, os.O_RDONLY))",
-    "import os; os.scandir(os.open(here, os.O_RDONLY)).close()",
-    "open(0).read()",
-    "open('/dev/urandom', 'rb').close()",
-    "list(here.glob('*/part.md'))",
-    "import glob; glob.glob('*', dir_fd=3)",
-    "import os; os.path.exists('x')",
-    "import time; time.time()",
-    "import random; random.random()",
-    "import importlib.metadata as m; list(m.distributions())",
-]
-
-#: What is harmless.
-HARMLESS = [
-    "import time, random, socket, subprocess, platform, uuid",
-    "from os.path import exists\nfrom datetime import datetime",
-    "import datetime\ndef now(): return datetime.datetime.now()",
-    "import time\n@prompt\ndef late(): return str(time.time())",
-    "@prompt(title='Late')\ndef late(): return str(here.exists())",
-    "import promptkit\n@promptkit.prompt\ndef late(): return str(here.exists())",
-    "import os.path\nos.path.dirname(os.path.realpath(__file__)), Path(__file__).parent.resolve()",
-    "from datetime import time\nimport datetime\ntime(9), datetime.time(9), datetime.timezone.utc",
-    "import collections.abc, xml.etree.ElementTree as tree\ncollections.abc.Mapping, tree.fromstring('<a/>')",
-    "import logging, sys\nlog = logging.getLogger(__name__); log.info('x'); sys.stderr.write('')",
-    "import re, json, os\npattern = re.compile('x'); json.loads('1'); os.path.join('a', os.sep)",
-    "import os\nos.environ.get('X'), os.getenv('Y'), 'Z' in os.environ",
-    "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1",
-    "from uuid import UUID\n@prompt\ndef found(id: UUID | None = None): return str(id)",
-    "from enum import Enum\nclass A(Enum):\n    x = 1",
-    "import attrs\n@attrs.frozen\nclass A:\n    x: int = 1",
-    "from collections import namedtuple\nA = namedtuple('A', 'x')",
-    "from . import _own\nfor word in _own.WORDS: prompt(name='w' + word)(lambda: 'x')",
-    "import _own\nlist(_own.WORDS)",
-    "(here / 'words.txt').read_text()",
-    "list(here.glob('*.md')), list(here.rglob('*.md')), list(here.iterdir())",
-    "import glob, os\nglob.glob(str(here / '*.md')), os.listdir(here), list(os.walk(here))",
-    "try:\n    import nothing_like_it\nexcept ImportError:\n    pass",
-]
-
-#: Runs a file as a plugin, if it is there, without making it a module that can be found.
-PLUGIN = """next((m.NAME for u in [__import__('importlib.util').util] for s in
-[u.spec_from_file_location('plugin', here / 'more' / {0!r})] for m in [u.module_from_spec(s)]
-if os.path.exists(s.origin) and s.loader.exec_module(m) is None), None)"""
-
 #: What makes a list, and what changes it.
 DESCRIBED = "prompt(name='a', description=str(words))(lambda: 'x')\n"
 SEEN = [
@@ -453,17 +322,8 @@ SEEN = [
         "sorted(n for w in os.walk(here) for n in w[2] if n[-3:] == '.md')",
         lambda f: make(f / "more" / "a.md"),
     ),
-    ("(here / 'words.txt').exists()", lambda folder: (folder / "words.txt").unlink()),
-    ("os.stat(here / 'words.txt').st_size", lambda folder: (folder / "words.txt").write_text("longer")),
     ("open(here / 'words.txt', 'r+').read()", lambda folder: (folder / "words.txt").write_text("two")),
-    (
-        "os.read(os.open('words.txt', 0, dir_fd=os.open(here, 0)), 9)",
-        lambda folder: (folder / "words.txt").write_text("two"),
-    ),
-    ("[w[2] for w in os.fwalk(here / 'more')]", lambda folder: (folder / "more" / "a.md").touch()),
-    ("(here / 'link').resolve().name", lambda folder: relink(folder / "link", folder / "words.txt")),
-    ("os.path.realpath(here / 'link')[-3:]", lambda folder: relink(folder / "link", folder / "words.txt")),
-    (PLUGIN.format("plugin.py"), lambda folder: (folder / "more" / "plugin.py").write_text("NAME = 'new'")),
+    ("os.read(os.open(here / 'words.txt', 0), 9)", lambda folder: (folder / "words.txt").write_text("two")),
 ]
 
 
@@ -523,6 +383,13 @@ def listed(recipes, talk):
     session = [initialize("2025-11-25"), request(1, "prompts/list")]
     talk(folder, *session)
     return folder, lambda **options: talk(folder, *session, **options)[1]["result"]["prompts"]
+
+
+def age(path):
+    """Have a file be older than an import that begins now."""
+    then = time.time() - 60
+    os.utime(path, (then, then))
+    time.sleep(0.05)  # its ctime cannot be set
 
 
 def rewrite(path, old, new):
@@ -611,16 +478,6 @@ class TestNothingStale:
 
         assert [each["name"] for each in ask()] == ["a", "b", "greet"]
 
-    def test_a_variable_that_was_read(self, listed):
-        """
-        A recipe that reads the environment gets another list in another one, and the first in the first.
-        """
-        _, ask = listed
-
-        described = [ask(WORDS=words)[1]["description"] for words in ("1", "2", "2", "1")]
-
-        assert described == ["Hello!1", "Hello!2", "Hello!2", "Hello!1"]
-
     def test_a_variable_that_holds_a_default(self, recipes, start, talk, monkeypatch):
         """
         The list names the variable alone, so it is told early whatever the variable holds, and is
@@ -641,20 +498,6 @@ class TestNothingStale:
         assert texts == ["Hello, Ada.", "Hello, Grace."]
         assert all(b"Ada" not in each.read_bytes() for each in sets(folder))
 
-    @pytest.mark.parametrize("name", ["TZ", "LC_ALL"])
-    def test_a_variable_that_is_read_by_itself(self, gated, start, name):
-        """
-        What decides how files are decoded, and which time it is, is read by no recipe's own code.
-        """
-        folder, gate = gated
-        assert told_early(start, folder, gate)
-
-        gate.unlink()
-        other = start(folder, **{name: "somewhere else"})
-        say(other, initialize("2025-11-25"), request(1, "prompts/list"))
-
-        assert not select.select([other.stdout], [], [], 0.5)[0]
-
     def test_no_value_of_a_variable_is_written(self, listed):
         """
         A key that a recipe reads from the environment does not reach the disk.
@@ -669,8 +512,33 @@ class TestNothingStale:
     @pytest.mark.parametrize("first", ["", SLOW_TO_TAKE_OVER], ids=["quick", "slow"])
     def test_what_cannot_be_known_is_corrected(self, recipes, start, talk, first):
         """
-        A list that depends on something else, as the order of a set does on chance, is told anew as
-        soon as that shows, and not told early again; also if the server is slow to take over.
+        A list that depends on something else, such as the environment, is old once: the client is
+        notified, and the next start sends the right one. So it is if the server is slow to take over.
+        """
+        source = "import os\nfrom promptkit import prompt\n"
+        folder = recipes(a=f"{source}prompt(name='a', description=os.environ['WORDS'])(lambda: 'x')\n")
+        session = [initialize("2025-11-25"), notification("notifications/initialized")]
+        session.append(request(1, "prompts/list"))
+        talk(folder, *session, WORDS="one")
+        process = start(folder, first=first, WORDS="two")
+        say(process, *session)
+        early = [hear(process), hear(process)][1]["result"]
+        told = hear(process)
+        say(process, request(1, "prompts/list"))
+        corrected = hear(process)["result"]
+        process.communicate()
+        next_start = talk(folder, *session, WORDS="two")
+
+        described = [
+            each["prompts"][0]["description"] for each in (early, corrected, next_start[1]["result"])
+        ]
+        assert described == ["one", "two", "two"]
+        assert told["method"] == "notifications/prompts/list_changed"
+        assert None not in next_start
+
+    def test_a_wrong_list_is_not_sent_twice(self, recipes, talk):
+        """
+        What depends on chance is another list at each start: the one that the start before has found.
         """
         folder = recipes(
             order="""
@@ -678,21 +546,44 @@ class TestNothingStale:
             prompt(name="now", description="".join(set("abcdefghijklmnop")))(lambda: "x")
             """
         )
-        session = [initialize("2025-11-25"), notification("notifications/initialized")]
-        session.append(request(1, "prompts/list"))
-        kept = talk(folder, *session)[1]["result"]
-        process = start(folder, first=first)
-        say(process, *session)
-        second = [hear(process), hear(process)][1]["result"]
-        told = hear(process)
-        say(process, request(2, "prompts/list"))
-        third = hear(process)["result"]
-        process.communicate()
-        fourth = talk(folder, *session)[1]["result"]
+        session = [initialize("2025-11-25"), request(1, "prompts/list")]
+        described = [talk(folder, *session)[1]["result"]["prompts"][0]["description"] for _ in range(4)]
 
-        assert kept == second
-        assert told["method"] == "notifications/prompts/list_changed"
-        assert len({json.dumps(each) for each in (second, third, fourth)}) == 3
+        assert described[0] == described[1]
+        assert len(set(described)) == 3
+
+    def test_what_an_import_does_besides_is_no_reason_to_keep_nothing(self, recipes, start, talk):
+        """
+        It may ask other programs or the clock, and write files; completers and prompts are not even called.
+        """
+        folder = recipes(
+            gated="""
+            import random, socket, sqlite3, subprocess, sys, tempfile, threading, time
+            from typing import Annotated
+            from promptkit import Arg, prompt
+
+            time.time(), random.random(), socket.getaddrinfo("127.0.0.1", 1)
+            subprocess.run([sys.executable, "-c", ""], check=True)
+            sqlite3.connect(":memory:").close()
+            thread = threading.Thread(target=lambda: None)
+            thread.start()
+            with tempfile.TemporaryFile() as file:
+                file.write(b"x")
+
+            def branches():
+                with sqlite3.connect("branches.db") as db:
+                    return [name for name, in db.execute("select name from branches")]
+
+            @prompt
+            def review(branch: Annotated[str, Arg(complete=branches)]):
+                return subprocess.check_output(["git", "diff", branch], text=True)
+            """
+        )
+        gate = folder.parent / "gate.open"
+        gate.touch()
+        talk(folder, initialize("2025-11-25"))
+
+        assert told_early(start, folder, gate)
 
     def test_an_edit_during_the_import(self, gated, start, talk):
         """
@@ -753,7 +644,7 @@ class TestNothingStale:
         process = start(folder, PYTHONHASHSEED=OTHER)
         say(process, *opening)
         replies = [hear(process) for _ in opening]
-        while b'"a"' in sets(folder)[0].read_bytes():
+        while b'"late"' not in sets(folder)[0].read_bytes():
             time.sleep(0.005)  # until it has been found to be wrong
         say(process, listening)
         methods = [hear(process)["method"] for _ in range(2 if era == "modern" else 1)]
@@ -762,27 +653,51 @@ class TestNothingStale:
         assert names(replies[-2]) == ["a"]
         assert methods[-1] == "notifications/prompts/list_changed"
 
-    def test_a_client_that_leaves_at_once_withdraws_the_set(self, gated, start):
+    def test_sessions_that_end_soon_leave_what_the_next_ones_use(self, gated, start):
         """
-        A list that was not confirmed by the end of the process is not sent early again.
+        A client that lists, gets one prompt and leaves, again and again, never waits for the other recipes.
         """
         folder, gate = gated
-        session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
-        assert len(start(folder, "--grace", "0").communicate(session, timeout=50)[0].splitlines()) == 2
-        second = start(folder)
-        second.stdin.write(session)
-        second.stdin.flush()
+        make(folder / "free.py", NAMED.format(name="free"))
+        age(folder / "free.py")
         gate.touch()
+        session = [initialize("2025-11-25"), request(1, "prompts/list")]
+        start(folder).communicate(b"".join(map(line, session)), timeout=50)
+        gate.unlink()
+        told = []
+        for _ in range(3):
+            process = start(folder, "--grace", "0", TEST_GATE_IN_RECIPE="1")
+            say(process, *session, request(2, "prompts/get", {"name": "free"}))
+            told.append([hear(process)["id"] for _ in range(3)])
+            process.communicate(timeout=50)
 
-        assert names([hear(second), hear(second)][1]) == ["greet", "part", "third"]
-        assert second.stdin.close() is None
-        assert second.wait(50) == 0
-        assert told_early(start, folder, gate)
+        assert told == [[0, 1, 2]] * 3
+
+    def test_three_starts_that_only_list(self, gated, start):
+        """
+        No recipe is imported before the reply of any of them.
+        """
+        folder, gate = gated
+        imports = folder.parent / "imports.log"
+        with (folder / "gated.py").open("a") as file:
+            file.write(f"\nopen({str(imports)!r}, 'a').write('x')\n")
+        age(folder / "gated.py")
+        session = b"".join(map(line, [initialize("2025-11-25"), request(1, "prompts/list")]))
+        counts = []
+        gate.touch()
+        start(folder).communicate(session, timeout=50)
+        gate.unlink()
+        for _ in range(3):
+            out, _ = start(folder, "--grace", "0").communicate(session, timeout=50)
+            assert names(json.loads(out.splitlines()[1])) == ["greet", "part", "third"]
+            counts.append(len(imports.read_text()))
+
+        assert counts == [1, 1, 1]
 
     @pytest.mark.parametrize("end", ["kill", "terminate"])
-    def test_a_set_that_is_told_is_withdrawn_however_the_process_ends(self, gated, start, end):
+    def test_lists_stay_however_the_process_ends(self, gated, start, end):
         """
-        Also after a crash: no list is sent early twice without being confirmed in between.
+        Also after a crash they are sent again: they were not found wrong.
         """
         folder, gate = gated
         first = start(folder, "--grace", "0")
@@ -791,7 +706,7 @@ class TestNothingStale:
         getattr(first, end)()
         first.wait(50)
 
-        assert not told_early(start, folder, gate)
+        assert told_early(start, folder, gate)
 
     def test_a_copy_of_the_folder(self, listed, talk):
         """
@@ -852,39 +767,26 @@ class TestNothingStale:
 
         assert found == [["v1"], ["v2"], ["v1"]]
 
-    @pytest.mark.parametrize(
-        ("code", "described"),
-        [
-            ('sorted(k for k in os.environ if k.startswith("FEATURE_"))', ["[]", "['FEATURE_A']"]),
-            ('os.environb.get(b"FEATURE_A")', ["None", "b'1'"]),
-            ('open("here.txt").read()', ["one", "two"]),
-            ("__import__('elsewhere').WHICH", ["one", "two"]),
-            ("os.path.basename(os.path.abspath(''))", ["one", "two"]),
-        ],
-        ids=["names of variables", "bytes", "current folder", "path", "absolute path"],
-    )
-    def test_where_a_server_is_started(self, recipes, start, tmp_path, code, described):
+    def test_where_modules_are_looked_for(self, recipes, start, tmp_path):
         """
-        What a recipe takes from the environment it was started in is taken anew in another one.
+        A server with another ``sys.path`` imports anew.
         """
-        source = f"import os\nfrom promptkit import prompt\nwords = str({code})\n"
-        folder = recipes(a=f"{source}prompt(name='a', description=words)(lambda: 'x')\n")
+        source = "import elsewhere\nfrom promptkit import prompt\n"
+        folder = recipes(a=f"{source}prompt(name='a', description=elsewhere.WHICH)(lambda: 'x')\n")
         found = []
-        for number, variables in [("one", {}), ("two", {"FEATURE_A": "1"}), ("one", {})]:
+        for number in ("one", "two", "one"):
             place = tmp_path / number
-            place.mkdir(exist_ok=True)
-            (place / "here.txt").write_text(number)
-            (place / "elsewhere.py").write_text(f"WHICH = {number!r}\n")
-            process = start(folder, cwd=place, PYTHONPATH=str(place), **variables)
+            make(place / "elsewhere.py", f"WHICH = {number!r}\n")
+            process = start(folder, PYTHONPATH=str(place))
             say(process, initialize("2025-11-25"), request(1, "prompts/list"))
             found.append([hear(process), hear(process)][1]["result"]["prompts"][0]["description"])
             process.communicate()
 
-        assert found == [*described, described[0]]
+        assert found == ["one", "two", "one"]
 
     def test_what_a_server_can_do_is_confirmed(self, recipes, talk):
         """
-        If it turns out to declare something else the set is not used again.
+        If it turns out to declare something else, the next start declares that.
         """
         source = (
             "prompt(name='a')(lambda: 'x')\nif not USUAL: today = resource('notes://today')(lambda: 'x')\n"
@@ -912,73 +814,6 @@ class TestNothingStale:
 
         assert "cannot be served" in json.loads(out.splitlines()[1])["error"]["message"]
         assert (b"has no 'chosen'" in err, process.returncode, sets(folder)) == (True, 2, [])
-
-    @pytest.mark.parametrize(
-        "code",
-        [
-            'subprocess.run([sys.executable, "-c", ""], check=True)',
-            'socket.getaddrinfo("127.0.0.1", 1)',
-            'sqlite3.connect(":memory:").close()',
-        ],
-    )
-    def test_what_comes_from_elsewhere_is_not_kept(self, recipes, talk, code):
-        """
-        Of recipes that ask other programs when they are imported no set is kept.
-        """
-        source = f"import socket, sqlite3, subprocess, sys\nfrom promptkit import prompt\n{code}\n"
-        folder = recipes(asks=f"{source}prompt(name='a')(lambda: 'x')\n")
-        talk(folder, initialize("2025-11-25"))
-
-        assert sets(folder) == []
-
-    @pytest.mark.parametrize("code", UNSEEN)
-    def test_what_may_be_asked_for_unseen_is_found(self, tmp_path, code):
-        """
-        Code of an import that may depend on something unobserved is found without running it.
-        """
-        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
-        (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
-        for module in ("statistics", "xml.etree.ElementTree"):
-            import_module(module)  # as whoever uses it has done
-
-        assert names_used([str(tmp_path / "asks.py")], ["asks"]) is None
-
-    @pytest.mark.parametrize("code", HARMLESS)
-    def test_what_is_harmless_is_told_from_it(self, tmp_path, code):
-        """
-        What only runs when a prompt is rendered, or gives the same for the same, is not taken for that.
-        """
-        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
-        (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
-
-        assert names_used([str(tmp_path / "asks.py")], ["asks", "asks._own", "_own"]) is not None
-
-    @pytest.mark.parametrize("code", TOLD)
-    def test_what_cannot_be_observed_is_not_kept(self, recipes, talk, code):
-        """
-        No set is kept of recipes whose import may depend on something that is not observed.
-        """
-        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
-        folder = recipes(asks=f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
-        (folder / "words.txt").write_text("x")
-        (folder / "more").mkdir()
-        assert 0 in talk(folder, initialize("2025-11-25"))
-
-        assert sets(folder) == []
-
-    def test_what_is_known_to_be_harmless_is_kept(self, recipes, talk):
-        """
-        What an import only defines, or reads where it is seen, is no reason to keep nothing.
-        """
-        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
-        codes = {
-            f"r{n}": f"{source}{code}\nprompt(name='p{n}')(lambda: 'x')\n" for n, code in enumerate(HARMLESS)
-        }
-        folder = recipes(_own="WORDS = ['a']\n", **{n: c.replace("late", n + "x") for n, c in codes.items()})
-        (folder / "words.txt").write_text("x")
-        assert 0 in talk(folder, initialize("2025-11-25"))
-
-        assert len(sets(folder)) == 1
 
     @pytest.mark.parametrize(("code", "change"), SEEN)
     def test_what_is_read_is_read_anew(self, recipes, talk, code, change):
@@ -1314,294 +1149,6 @@ class TestLazyImport:
         assert hear(process)["method"] == "notifications/prompts/list_changed"
 
 
-@pytest.fixture
-def store(tmp_path, environment, monkeypatch):
-    """A store, and a set in it."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    store = Store(str(tmp_path))
-    fill(store, b"one", b"two" * 50)
-    return store
-
-
-def nothing():
-    """The inputs of recipes that read nothing: other tests may have changed where modules are looked for."""
-    return Inputs(path=value_digest(repr(sys.path), b"key"), key=b"key")
-
-
-def fill(store, *pages):
-    named = [(key_of("prompts/list", "2025-11-25", str(n)), page) for n, page in enumerate(pages)]
-    store.write(nothing(), Capabilities(), named)
-
-
-def forge(store, inputs, pages):
-    """Write a set with any content, as an attacker who knows the format can."""
-    put(store, msgspec.msgpack.encode(Index(MADE_BY, inputs, Capabilities(), pages)))
-
-
-def put(store, index):
-    Path(store.file).write_bytes(MAGIC + b"\0" + len(index).to_bytes(8, "big") + digest(index) + index)
-
-
-def read(store):
-    """The pages in a store; None if it has no set, and for each page that is not there."""
-    found = store.read()
-    if found is None:
-        return None
-    with closing(found):
-        return [found.page("prompts/list", "2025-11-25", str(n)) for n in range(len(found.index.pages))]
-
-
-class TestHostileSets:
-    """Whatever stands in the place of a set: a server starts, and tells what is true."""
-
-    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-    def test_a_pipe_is_not_waited_for(self, store):
-        """
-        A pipe in the set's place is not read.
-        """
-        Path(store.file).unlink()
-        os.mkfifo(store.file)
-
-        assert read(store) is None
-
-    def test_a_size_is_not_believed(self, store):
-        """
-        A file that claims an index, or a page, of 8 GiB, and is as large, takes no memory.
-        """
-        path = Path(store.file)
-        data = path.read_bytes()
-        head = len(data) - len(data[data.index(b"\0") :])
-        os.truncate(path, 8 << 30)
-        with path.open("r+b") as file:
-            file.write(data[: head + 1] + (8 << 30).to_bytes(8, "big"))
-        assert read(store) is None
-
-        for page in (
-            (0, 8 << 30, b"x" * 16),
-            (1 << 63, 1, b""),
-            (-1, 1, b""),
-            (0, -1, b""),
-            (1 << 40, 5, b""),
-        ):
-            path.unlink(missing_ok=True)
-            forge(store, nothing(), {key_of("prompts/list", "2025-11-25", "0"): page})
-            assert read(store) == [None]
-
-    @pytest.mark.parametrize(
-        "inputs",
-        [
-            {"contents": {"a\0b": b"x"}},
-            {"contents": {"/dev/zero": b"x"}},
-            {"contents": {"/proc/kcore": b"x"}},
-            {"contents": {"": b"x"}, "names": {"\0": b"x"}},
-            {"names": {"a\0b": b""}},
-            {"modules": {"a\0b": b""}},
-            {"stamps": {"a\0b": None}},
-            {"contents": {"x" * 100_000: b""}},
-            {"names": {"x/" * 10_000: b"y"}},
-            {"variables": {"a\0b": b"x"}},
-            {"key": b"x" * 100},
-            {"contents": {f"/nothing/{number}": b"x" for number in range(10_000)}},
-        ],
-        ids=lambda inputs: next(iter(inputs)),
-    )
-    def test_strange_inputs_are_no_error(self, store, inputs):
-        """
-        A set with valid digests that names unreadable files is ignored.
-        """
-        forge(store, Inputs(**{"path": b"x" * 16, **inputs}), {})
-
-        assert read(store) is None
-
-    @pytest.mark.parametrize(
-        "index",
-        [
-            b"\x91" * 100_000,
-            b"\xdd\xff\xff\xff\xff",
-            b"\xdf\xff\xff\xff\xff",
-            b"",
-            b"\xc1",
-            b"\xc6\xff\xff\xff\xff",
-        ],
-    )
-    def test_a_strange_index_is_no_error(self, store, index):
-        """
-        So is one whose index is nested, claims more than there is, or is missing.
-        """
-        put(store, index)
-
-        assert read(store) is None
-
-    def test_a_large_index_is_not_read(self, store, monkeypatch):
-        """
-        A set is not written that would not be read.
-        """
-        monkeypatch.setattr("promptkit.transports.startup_cache.set_writer.MAX_INDEX_BYTES", 100)
-        Path(store.file).unlink()
-        fill(store, b"x")
-
-        assert not Path(store.file).exists()
-
-    def test_what_takes_long_to_compare_is_not_used(self, store, monkeypatch):
-        """
-        A set that takes longer to check than the recipes to import is ignored.
-        """
-        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._MAX_COMPARING_S", 0)
-
-        assert read(store) is None
-
-    def test_a_file_that_shrinks_while_it_is_read(self, store):
-        """
-        A page that is gone when it is asked for is not sent.
-        """
-        with closing(store.read()) as found:
-            os.truncate(store.file, 100)
-
-            assert found.page("prompts/list", "2025-11-25", "0") is None
-
-    @pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may write anywhere")
-    def test_a_set_that_cannot_be_withdrawn_is_none(self, store):
-        """
-        Where nothing can be written nothing can be withdrawn, so nothing is sent early.
-        """
-        Path(store.file).chmod(0o400)
-
-        assert read(store) is None
-
-    def test_a_withdrawn_set_is_none_until_it_is_confirmed(self, store):
-        """
-        A list is sent early once, unless it is confirmed.
-        """
-        with closing(store.read()) as found:
-            assert found.withdraw()
-            assert read(store) is None
-            found.confirm()
-
-        assert read(store) == [b"one", b"two" * 50]
-
-
-class TestTampering:
-    def test_what_was_written_is_read(self, store):
-        """
-        A set comes back as it was.
-        """
-        assert read(store) == [b"one", b"two" * 50]
-
-    def test_no_byte_can_be_changed(self, store):
-        """
-        Whichever byte of the file changes, nothing is sent that was not written.
-        """
-        path = Path(store.file)
-        data = path.read_bytes()
-        for place in range(len(data)):
-            path.write_bytes(data[:place] + bytes([data[place] ^ 0x41]) + data[place + 1 :])
-            found = read(store)
-
-            assert found is None or set(found) <= {b"one", b"two" * 50, None}
-            assert found != [b"one", b"two" * 50]
-
-    def test_a_part_of_a_file_is_not_used(self, store):
-        """
-        A file that was cut off anywhere tells nothing that is not whole.
-        """
-        path = Path(store.file)
-        data = path.read_bytes()
-        for size in range(len(data)):
-            path.write_bytes(data[:size])
-            found = read(store)
-
-            assert found is None or set(found) <= {b"one", None}
-
-    @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no such permissions")
-    @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-    def test_a_file_that_others_may_write_is_not_read(self, store, mode):
-        """
-        A file that others may write to is not sent.
-        """
-        Path(store.file).chmod(mode)
-
-        assert read(store) is None
-
-    @pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give files away")
-    def test_a_file_of_somebody_else_is_not_read(self, store):
-        """
-        A file of another user is not sent.
-        """
-        os.chown(store.file, 12345, 12345)
-
-        assert read(store) is None
-
-    @pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed on this system")
-    def test_a_link_is_not_followed(self, store, tmp_path):
-        """
-        A link to a set somewhere else is not one.
-        """
-        Path(store.file).rename(tmp_path / "elsewhere")
-        Path(store.file).symlink_to(tmp_path / "elsewhere")
-
-        assert read(store) is None
-
-    def test_a_folder_is_not_a_set(self, store):
-        """
-        Whatever else stands there is left alone.
-        """
-        Path(store.file).unlink()
-        Path(store.file).mkdir()
-
-        assert read(store) is None
-        fill(store, b"x")
-        assert Path(store.file).is_dir()
-
-    @pytest.mark.parametrize("seconds", [25 * 3600, -3600], ids=["a day ago", "tomorrow"])
-    def test_an_old_one_is_not_read(self, store, seconds):
-        """
-        A set that was not confirmed for a day is made again.
-        """
-        then = time.time() - seconds
-        os.utime(store.file, (then, then))
-
-        assert read(store) is None
-
-    def test_another_version_is_not_read(self, store, monkeypatch):
-        """
-        A set of another promptkit, msgspec or Python is made anew.
-        """
-        monkeypatch.setattr("promptkit.transports.startup_cache.store.MADE_BY", "another")
-
-        assert read(store) is None
-
-
-WRITER = """
-import sys
-from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
-from promptkit.transports.startup_cache.store import key_of
-from promptkit.transports.startup_cache.store import Store
-from promptkit.protocol.capabilities import Capabilities
-folder, letter = sys.argv[1:]
-store = Store(folder)
-pages = [(key_of("prompts/list", "2025-11-25", str(n)), letter.encode() * 5000 + b"%d" % n) for n in range(9)]
-for _ in range(100):
-    store.write(Inputs(key=b"key"), Capabilities(), pages)
-"""
-
-
-def test_writers_do_not_disturb_each_other(store, tmp_path, environment):
-    """
-    While several processes write, a reader finds a whole set of one of them; no temporary file is left.
-    """
-    command = [sys.executable, "-c", WRITER, str(tmp_path)]
-    writers = [subprocess.Popen([*command, letter], env=environment) for letter in "abc"]
-    found = []
-    while any(writer.poll() is None for writer in writers):
-        found.append(read(store))
-
-    assert [writer.returncode for writer in writers] == [0, 0, 0]
-    whole = [[letter * 5000 + b"%d" % n for n in range(9)] for letter in (b"a", b"b", b"c")]
-    assert all(pages in [*whole, [b"one", b"two" * 50]] for pages in found)
-    assert read(store) in whole
-    assert list(Path(store.file).parent.iterdir()) == [Path(store.file)]
-
-
 @prompt
 def greet(name: str = "you"):
     """Say hello."""
@@ -1649,13 +1196,12 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     alone, sent = [], []
     server = Server(CATALOG, alone.append)
     server.receive_data(SESSION)
-    pages = [(key_of(each, revision.date, at), page) for (each, revision, at), page in server.pages()]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "dont_write_bytecode", False)
-        store = Store(str(tmp_path_factory.getbasetemp()))
-        store.write(nothing(), Capabilities(resources=True), pages)
+    with noted_reads("") as reads:
+        purpose, file = Purpose("x", "", ""), str(tmp_path_factory.getbasetemp() / "kept")
+    index = Index(MADE_BY, purpose, reads.inputs(), Capabilities(resources=True))
+    write_set(file, index, server.snapshot.pages(), ShellWords())
     arriving, ended = Queue(), Event()
-    first = EarlyServer(store.read(), IDENTITY, Limits(), sent.append)
+    first = EarlyServer(KeptLists.open(file, purpose), IDENTITY, Limits(), sent.append)
     first.read_from(arriving.get, lambda: None)
     for part in parts[:early]:
         arriving.put(part)
@@ -1671,155 +1217,20 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     server.close(1)
 
     assert by_id(sent) == by_id(alone)
-    assert server.confirm(first.sent_pages)
 
 
 def by_id(sent):
     return sorted((json.loads(reply)["id"], reply) for reply in b"".join(sent).splitlines())
 
 
-def test_a_folder_that_becomes_a_link(tmp_path):
-    """
-    Who walks through a folder does not follow links, so that these have names of their own.
-    """
-    (tmp_path / "here" / "inner").mkdir(parents=True)
-    before = folder_digest(str(tmp_path / "here"))
-    (tmp_path / "here" / "inner").rename(tmp_path / "inner")
-    (tmp_path / "here" / "inner").symlink_to("../inner")
-
-    assert folder_digest(str(tmp_path / "here")) != before
+def purpose_of(folder):
+    return Purpose.of(str(folder), "promptkit", 10, tools=False, scopes=None)
 
 
-class TestImportTrace:
-    @pytest.fixture
-    def known(self, tmp_path):
-        """A function that returns a file, and what is known of it as if it had been written before."""
-        file = tmp_path / "words"
-        file.write_text("x")
-
-        def known(age_s):
-            with trace_imports(str(tmp_path / "recipes")) as trace:
-                trace._begun += age_s * 1_000_000_000
-                file.read_text()
-            return file, trace.inputs()
-
-        return known
-
-    def test_it_leaves_no_trace(self, tmp_path):
-        """
-        Once a trace is over the environment is read as before.
-        """
-        before = os.environ.encodekey
-        with trace_imports(str(tmp_path)) as trace:
-            os.environ.get("SOMETHING")
-        os.environ.get("ANOTHER")
-
-        assert os.environ.encodekey == before
-        noted = trace.inputs().variables
-        assert (noted.get("SOMETHING"), "ANOTHER" in noted) == (b"", False)
-
-    def test_what_is_read_is_an_input(self, tmp_path):
-        """
-        A file that recipes read decides what they are, also if it is not there.
-        """
-        old = tmp_path / "old"
-        old.write_text("x")
-        with trace_imports(str(tmp_path / "recipes")) as trace:
-            trace._begun += 1_000_000_000  # as if what is here had been here for a while
-            old.read_text()
-            with pytest.raises(FileNotFoundError):
-                (tmp_path / "missing").read_text()
-        found = trace.inputs()
-
-        own = {path: was for path, was in found.contents.items() if path.startswith(str(tmp_path))}
-        assert own.keys() == {str(old), str(tmp_path / "missing")}
-        assert found.is_current
-        (tmp_path / "missing").touch()
-        assert not found.is_current
-
-    def test_a_file_with_the_same_stamp_is_not_read_again(self, known, monkeypatch):
-        """
-        Of a file that was there long before, the stamp says enough.
-        """
-        file, found = known(age_s=3)
-        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints.file_digest", None)
-
-        assert found.stamps_if_current()[str(file)] == file_stamp(str(file))
-
-    def test_what_a_start_has_seen_is_not_looked_at_again(self, tmp_path, monkeypatch):
-        """
-        A set that is current knows the stamps of its files, as a reload compares them.
-        """
-        monkeypatch.setattr("sys.dont_write_bytecode", False)
-        file, gone = tmp_path / "recipe.py", str(tmp_path / "gone")
-        file.touch()
-        contents = {str(file): b"", gone: b""}
-        state = stamps_digest([file_stamp(str(file)), None])
-        store = Store(str(tmp_path))
-        store.write(structs.replace(nothing(), contents=contents, state=state), Capabilities(), ())
-        found = CompiledSet(store)
-        found.found.close()
-
-        assert found.seen() == {str(file): file_stamp(str(file)), gone: None}
-
-    def test_a_file_with_another_stamp_is_read_again(self, known):
-        """
-        Another stamp alone changes nothing, and neither size nor mtime hide an edit.
-        """
-        file, found = known(age_s=3)
-        before = file_stamp(str(file))
-        while file_stamp(str(file)) == before:  # the clock of a file system ticks slowly
-            os.utime(file, ns=(before[0], before[0]))
-        touched = found.is_current
-        rewrite(file, "x", "y")
-
-        assert (touched, found.is_current) == (True, False)
-
-    @pytest.mark.parametrize(("age_s", "tells"), [(1, True), (3, False)])
-    def test_a_stamp_that_an_edit_may_leave_as_it_is_says_nothing(self, known, monkeypatch, age_s, tells):
-        """
-        A clock may tick as slowly as a file is young, and the ctime may be when the file was made.
-        """
-        monkeypatch.setattr("promptkit.transports.startup_cache.tracing._EDITS_CHANGE_STAMPS", tells)
-        file, found = known(age_s)
-        rewrite(file, "x", "y")
-
-        assert found.state == b""
-        assert not found.is_current
-
-    def test_what_changes_meanwhile_is_not_kept(self, tmp_path):
-        """
-        A file that is written while recipes are imported may have been read before or after.
-        """
-        file = tmp_path / "words"
-        with trace_imports(str(tmp_path)) as trace:
-            file.write_text("x")
-            file.read_text()
-
-        assert trace.inputs() is None
-
-    def test_the_names_of_variables_are_no_input_unless_they_are_looked_through(self, tmp_path, monkeypatch):
-        """
-        A variable that is set later matters only to recipes that iterate over all of them.
-        """
-        with trace_imports(str(tmp_path)) as careless:
-            os.environ.get("SOMETHING")
-        with trace_imports(str(tmp_path)) as careful:
-            list(os.environ)
-        found = careless.inputs(), careful.inputs()
-        assert [inputs.is_current for inputs in found] == [True, True]
-        monkeypatch.setenv("SOMETHING_NEW", "1")
-
-        assert [inputs.is_current for inputs in found] == [True, False]
-
-    def test_devices_are_not_read(self, tmp_path):
-        """
-        What has no end is not looked at.
-        """
-        with trace_imports(str(tmp_path)) as trace, Path(os.devnull).open("rb"):
-            pass
-
-        assert trace.inputs().is_current
+def file_for(folder):
+    """Where the lists of a folder are kept."""
+    folder.mkdir(exist_ok=True)
+    return StartupCache.of(purpose_of(folder))._file
 
 
 @pytest.mark.parametrize("prefix", [None, "elsewhere/cache"])
@@ -1829,7 +1240,7 @@ def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch, tmp_path):
     """
     monkeypatch.setattr("sys.pycache_prefix", prefix and str(tmp_path / prefix))
     monkeypatch.setattr("sys.dont_write_bytecode", False)
-    folder, _, name = Store(str(tmp_path / "recipes")).file.rpartition(os.sep)
+    folder, _, name = file_for(tmp_path / "recipes").rpartition(os.sep)
     recipe = Path(cache_from_source(str(tmp_path / "recipes" / f"{name.partition('.')[0]}.py")))
 
     assert (folder, name) == (str(recipe.parent), recipe.with_suffix(".compiled").name)
@@ -1845,7 +1256,7 @@ def test_it_lies_in_the_users_cache_where_python_keeps_no_bytecode(forbidden, mo
     monkeypatch.setattr("os.access", lambda path, mode: forbidden != "writing" and access(path, mode))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
-    assert Path(Store(str(tmp_path / "recipes")).file).parent == tmp_path / "cache" / "promptkit"
+    assert Path(file_for(tmp_path / "recipes")).parent == tmp_path / "cache" / "promptkit"
 
 
 def test_it_lies_nowhere_where_there_is_no_home(monkeypatch, tmp_path):
@@ -1859,29 +1270,9 @@ def test_it_lies_nowhere_where_there_is_no_home(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     monkeypatch.setattr("platformdirs.user_cache_dir", homeless)
-    store = Store(str(tmp_path))
-    fill(store, b"a")
+    cache = StartupCache.of(purpose_of(tmp_path))
+    catalog = cache.load(lambda seen: CATALOG)
+    cache.verify_and_save(Snapshot(catalog, IDENTITY, 10, changes=True), print, catalog, dict)
 
-    assert store.read() is None
+    assert StartupCache.of(purpose_of(tmp_path)).found is None
     assert list(tmp_path.iterdir()) == []
-
-
-def test_equal_pages_are_written_once(store):
-    """
-    A page that several revisions share takes its room once.
-    """
-    fill(store, b"a" * 100, b"b", b"a" * 100)
-
-    with closing(store.read()) as found:
-        assert [size for _, size, _ in found.index.pages.values()] == [100, 1, 100]
-        assert len({place for place, _, _ in found.index.pages.values()}) == 2
-    assert read(store) == [b"a" * 100, b"b", b"a" * 100]
-
-
-def test_what_happens_while_python_ends_is_not_looked_at(monkeypatch):
-    """
-    The hook outlives what its module holds, and then raises nothing.
-    """
-    monkeypatch.setattr(tracing, "_HARMLESS", None)
-
-    tracing._audit("open", ("x", "r", 0))

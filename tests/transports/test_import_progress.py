@@ -7,8 +7,8 @@ from queue import Queue
 
 import pytest
 
-from promptkit.cli.import_progress import import_progress
 from promptkit.compiler.loading.loader import load
+from promptkit.transports.early import import_progress
 
 WAITS = """import sys
 
@@ -21,9 +21,9 @@ wait()
 
 
 @contextmanager
-def importing(folder, gate, name):
-    """Import recipes on a thread of that name; each stops where it waits."""
-    thread = threading.Thread(target=load, args=(folder,), name=name)
+def running(gate, call, *args):
+    """Call something on a thread, until it stops where it waits."""
+    thread = threading.Thread(target=call, args=args)
     thread.start()
     while gate.unfinished_tasks == 0:
         threading.Event().wait(0.001)
@@ -48,8 +48,8 @@ def test_a_recipe_in_a_folder_below(recipes, gate):
     """
     folder = recipes()
     recipes(folder="recipes/ops", slow=WAITS)
-    with importing(folder, gate, "import"):
-        told = import_progress(str(folder), "import")
+    with running(gate, load, folder):
+        told = import_progress(str(folder))
 
     assert told == ": ops/slow.py is at line 7"
 
@@ -60,8 +60,8 @@ def test_the_line_of_the_recipe_is_named(recipes, gate):
     """
     folder = recipes(a="", slow=WAITS)
 
-    with importing(folder, gate, "import"):
-        said = import_progress(str(folder), "import", "other")
+    with running(gate, load, folder):
+        said = import_progress(str(folder))
 
     assert said == ": slow.py is at line 7"
 
@@ -72,26 +72,27 @@ def test_who_imports_a_helper_is_named(recipes, gate):
     """
     folder = recipes(_slow=WAITS, user="import sys\nfrom . import _slow\n")
 
-    with importing(folder, gate, "import"):
-        said = import_progress(str(folder), "import")
+    with running(gate, load, folder):
+        said = import_progress(str(folder))
 
     assert said == ": user.py is at line 2"
 
 
-@pytest.mark.parametrize("names", [(), ("other",)])
-def test_other_threads_are_not_looked_at(recipes, gate, names):
+def test_a_prompt_that_is_called_is_no_import(recipes, gate):
     """
-    They may be in a recipe, too, but import nothing.
+    Its code stands in a recipe, too.
     """
-    folder = recipes(slow=WAITS)
+    folder = recipes(slow=WAITS.replace("\nwait()\n", ""))
+    load(folder)
+    (module,) = (module for name, module in sys.modules.items() if name.endswith(".slow"))
 
-    with importing(folder, gate, "import"):
-        assert import_progress(str(folder), *names) == ""
+    with running(gate, module.wait):
+        assert import_progress(str(folder)) == ""
 
 
 def test_nothing_is_said_of_what_is_over(recipes):
     """
     And nothing of a module, whose files are not known.
     """
-    assert import_progress(str(recipes(a="")), "import") == ""
-    assert import_progress("json", threading.current_thread().name) == ""
+    assert import_progress(str(recipes(a=""))) == ""
+    assert import_progress("json") == ""

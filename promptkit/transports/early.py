@@ -1,13 +1,17 @@
-"""Early answers: the handshake and cached lists, while the recipes are still being imported."""
+"""Early answers: the handshake and the lists that are kept, while the recipes are still being imported."""
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from threading import Event as Flag
 from threading import Lock, Thread
+from types import FrameType
 from typing import Final
 
 from msgspec import UNSET, UnsetType
 
+from promptkit.compiler.loading.targets import place_of
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
@@ -22,11 +26,10 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import Revision
-from promptkit.transports.startup_cache.store import Listings
+from promptkit.transports.kept_lists import KeptLists
 
-__all__ = ["HOLD_AFTER_END_S", "EarlyServer"]
+__all__ = ["HOLD_AFTER_END_S", "EarlyServer", "import_progress"]
 
 #: How many requests may wait for the recipes, and how many bytes they may have taken together. A single one
 #: is held whatever its size, which has a limit of its own.
@@ -47,12 +50,12 @@ class EarlyServer:
     """
     Answers one client until a server takes over that has the recipes.
 
-    Lists that are cached are answered at once. Requests that need a recipe are held until their time limit.
-    Without a cache nothing is answered for some seconds, as it is not known what the server can do.
+    Lists that are kept are answered at once. Requests that need a recipe are held until their time limit.
+    If no lists are kept, nothing is answered for some seconds, as it is not known what the server can do.
 
     Args:
-        listings:
-            The cached lists, if there are any.
+        kept:
+            The lists that are kept, if there are any.
 
         limits:
             What a client may send, and for how long a request is held.
@@ -73,9 +76,6 @@ class EarlyServer:
             Whether the handshake may be answered before the recipes are there.
 
     Attributes:
-        sent_pages:
-            The pages of lists that the client was sent.
-
         ready:
             Set when importing may start: a list was sent, or the client wants something else.
 
@@ -85,7 +85,7 @@ class EarlyServer:
 
     def __init__(  # noqa: PLR0913 (one for each property of a server)
         self,
-        listings: Listings | None,
+        kept: KeptLists | None,
         server_info: ServerInfo,
         limits: Limits,
         send: Callable[[bytes], None],
@@ -96,24 +96,21 @@ class EarlyServer:
         greets: bool = True,
     ) -> None:
         # Lists of resources are answered even if there are none, so that declaring them is harmless.
-        capabilities = listings.index.capabilities if listings else Capabilities(True, changes, tools)  # noqa: FBT003
+        capabilities = kept.index.capabilities if kept else Capabilities(True, changes, tools)  # noqa: FBT003
         self.connection = Connection(server_info, capabilities, limits)
-        self.sent_pages: dict[PageKey, bytes] = {}
         self.ready = Flag()
-        self._listings = listings
+        self.over = Flag()
+        self._kept = kept
         self._limits = limits
         self._send = send
         self._importing = importing
         self._greets = greets
-        self._unread: list[bytes] | None = None if listings else []
-        self._size = self._held_size = 0
+        self._unread: list[bytes] | None = None if kept else []
+        self._size = 0
         self._held: dict[RequestId, tuple[Request, float, int]] = {}
         self._began = time.monotonic()
         self._ended_at: float | None = None
         self._lock = Lock()
-        self.over = Flag()
-        self._thread: Thread | None = None
-        self._read: Callable[[], bytes] = bytes
         self._rest: bytes | None = None
 
     def read_from(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
@@ -129,8 +126,8 @@ class EarlyServer:
                 is open.
         """
         self._read = read
-        self._thread = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
-        self._thread.start()
+        self._reader = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
+        self._reader.start()
 
     def watch(self, done: Callable[[], object], grace: float, orphaned: Callable[[], bool]) -> None:
         """
@@ -180,21 +177,15 @@ class EarlyServer:
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes | None:
         """
-        Return the page of a list, to be sent; None if it takes the recipes to tell.
+        Return the page of a list that is kept; None if it takes the recipes to tell.
         """
-        if self._listings is None:
-            return None
-        page = self._listings.page(method, revision.date, cursor, self._limits.reply)
-        if page is not None:
-            self.sent_pages[method, revision, cursor] = page
-        return page
+        return self._kept.page(method, revision, cursor, self._limits.reply) if self._kept else None
 
     def read_rest(self) -> bytes:
         """
         Wait for the read that was under way when the server took over, and return what it read.
         """
-        if self._thread is not None:
-            self._thread.join()
+        self._reader.join()
         if self._rest is not None:
             return self._rest
         return b"" if self._ended_at else self._read()  # else the thread ended by an exception
@@ -222,13 +213,13 @@ class EarlyServer:
             if self._size > _MAX_HELD_BYTES and self._greets:
                 self._greet()
             return
-        replies = []
-        for event in self.connection.receive_data(data):
+        replies, events = [], self.connection.receive_data(data)
+        for event in events:
             replies.append(event if isinstance(event, bytes) else self._follow(event))
             self._size = 0  # it counts only until it has become an event
         if line := b"".join(replies):
             self._send(line)
-        if self._held or self.sent_pages:
+        if not all(isinstance(event, bytes) for event in events):
             self.ready.set()
 
     def _greet(self) -> None:
@@ -250,45 +241,36 @@ class EarlyServer:
         cursor = getattr(event.params, "cursor", UNSET)
         if (page := self.page(event.method, event.revision, cursor)) is not None:
             return event.answer(encode_result(event.id, page))
-        size = self._held_size + self._size
+        size = self._size + sum(size for _, _, size in self._held.values())
         if self._held and (len(self._held) >= _MAX_HELD or size > _MAX_HELD_BYTES):
             msg = f"{len(self._held):,} requests wait for the recipes, which are still being imported"
             return event.answer(encode_error(event.id, TooManyRequests(msg)))
         self._held[event.id] = event, time.monotonic() + self._limits.timeout, self._size
-        self._held_size = size
         return b""
 
     def _drop(self, request_id: RequestId, reply: bytes) -> bytes:
         """Stop holding a request; return what to send for *reply*."""
-        request, _, size = self._held.pop(request_id, (None, 0, 0))
-        self._held_size -= size
+        request, _, _ = self._held.pop(request_id, (None, 0, 0))
         return request.answer(reply) if request is not None else b""
 
     def _watch(self, done: Callable[[], object], wait: float, orphaned: Callable[[], bool]) -> None:
         # A request is held for one round at least, so that its end is never missed.
-        least = min(_CHECK_EVERY_S, self._limits.timeout)
-        pause = least
-        while not self.over.wait(pause):
+        while not self.over.wait(min(_CHECK_EVERY_S, self._limits.timeout)):
             now = time.monotonic()
-            if orphaned():
-                done()
-                return
             with self._lock:
                 if self.over.is_set():
                     return
                 gone = self._ended_at is not None and now - self._ended_at >= wait
                 if (
                     self._unread is not None
-                    and self._greets
                     and (gone or now - self._began >= _GREET_AFTER_S)
+                    and self._greets
                 ):
                     self._greet()
                 self._expire(now, every=gone)
-                if self._ended_at is not None and (gone or not (self._held or self._unread)):
+                if orphaned() or gone or (self._ended_at is not None and not (self._held or self._unread)):
                     done()
                     return
-                ends = [deadline for _, deadline, _ in self._held.values()]
-            pause = max(0.0, min(least, min(ends, default=now + least) - now))
 
     def _expire(self, now: float, *, every: bool) -> None:
         """Refuse the requests that were held too long, or all of them."""
@@ -297,3 +279,30 @@ class EarlyServer:
             seconds = f"{now - self._began:.0f} s"
             error = InternalError(f"the recipes are still being imported after {seconds}{self._importing()}")
             self._send(b"".join(self._drop(key, encode_error(key, error)) for key in late))
+
+
+def import_progress(target: str) -> str:
+    """
+    Return which recipes are being imported, and at which lines the imports are, for an error message.
+
+    Args:
+        target:
+            What the command line names.
+
+    Returns:
+        Words to follow others; ``""`` if no recipe is being imported.
+    """
+    if (place := place_of(target)) is None:
+        return ""
+    folder, found = os.path.join(place[0], ""), list[str]()
+    for innermost in sys._current_frames().values():  # noqa: SLF001 (the only way)
+        frame: FrameType | None = innermost
+        outermost: FrameType | None = None
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(folder):
+                outermost = frame
+            frame = frame.f_back
+        if outermost is not None and outermost.f_code.co_name == "<module>":  # else a prompt is called
+            file = outermost.f_code.co_filename.removeprefix(folder)
+            found.append(f"{file} is at line {outermost.f_lineno}")
+    return f": {', '.join(found)}" if found else ""

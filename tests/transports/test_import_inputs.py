@@ -1,0 +1,254 @@
+"""What an import has read, and whether it is still the same."""
+
+import os
+import sqlite3
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from promptkit.transports.import_inputs import noted_reads
+
+
+def changes(inputs, *, are_copied=False):
+    return list(inputs.changes({}, are_copied=are_copied))
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A file that was there before."""
+    file = tmp_path / "words"
+    file.write_text("x")
+    return file
+
+
+def read_by(call, folder="elsewhere"):
+    """What is read while *call* runs."""
+    with noted_reads(str(folder)) as reads:
+        call()
+    return reads.inputs()
+
+
+def own(inputs, folder):
+    """What is read in a folder."""
+    return {path for path in inputs.read if path.startswith(str(folder))}
+
+
+def edit(file, text):
+    """Change a file so that neither its size nor its time gives it away."""
+    before = file.stat()
+    file.write_text(text)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def executed(file):
+    """Execute a module without making it one that can be imported."""
+    spec = spec_from_file_location("plugin", file)
+    spec.loader.exec_module(module_from_spec(spec))
+
+
+def test_what_is_opened_counts(tmp_path, file):
+    """
+    A file that is opened decides what recipes are, also if it is not there; so does each listed folder.
+    """
+    missing = tmp_path / "missing"
+
+    def read():
+        file.read_text()
+        with pytest.raises(FileNotFoundError):
+            missing.read_text()
+        os.close(os.open(tmp_path / "words", os.O_RDONLY))
+        list(os.scandir(tmp_path))
+
+    found = read_by(read)
+
+    assert own(found, tmp_path) == {str(file), str(missing), str(tmp_path)}
+    assert changes(found) == []
+    missing.touch()
+    assert changes(found) == [f"{missing} has changed", f"{tmp_path} has changed"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda folder: (folder / "words").write_text("y"),
+        lambda folder: (folder / "words").open("a").close(),
+        lambda folder: (folder / "words").stat(),
+        lambda folder: (folder / "words").exists(),
+    ],
+    ids=["write", "append", "stat", "exists"],
+)
+def test_what_is_not_read_does_not_count(tmp_path, file, call):
+    """
+    What is only written, or looked at from outside, is no input.
+    """
+    assert own(read_by(lambda: call(tmp_path)), tmp_path) == set()
+
+
+def test_a_database_counts(tmp_path):
+    """
+    SQLite opens its files by itself.
+    """
+    found = read_by(lambda: sqlite3.connect(tmp_path / "words.db").close())
+
+    assert own(found, tmp_path) == {str(tmp_path / "words.db")}
+
+
+def test_of_a_module_its_source_counts(tmp_path, monkeypatch):
+    """
+    Also if only its bytecode is read.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("NAME = 1")
+    executed(plugin)
+
+    assert own(read_by(lambda: executed(plugin)), tmp_path) == {str(plugin)}
+
+
+def test_nothing_counts_before_and_after(tmp_path, file):
+    """
+    Once the import is over, what others read is not noted.
+    """
+    with noted_reads("elsewhere") as reads:
+        pass
+    file.read_text()
+
+    assert own(reads.inputs(), tmp_path) == set()
+
+
+def test_an_edit_is_seen(file):
+    """
+    Neither size nor time hide it.
+    """
+    found = read_by(file.read_text)
+    edit(file, "y")
+
+    assert changes(found) == [f"{file} has changed"]
+
+
+@pytest.mark.parametrize("are_copied", [False, True])
+def test_a_file_that_holds_the_same_is_the_same(file, are_copied):
+    """
+    Another stamp alone changes nothing: files may have been checked out again, or copied.
+    """
+    found = read_by(file.read_text)
+    file.rename(file.parent / "before")
+    file.write_text("x")
+
+    assert changes(found, are_copied=are_copied) == []
+
+
+def test_a_file_with_the_same_stamp_is_not_read_again(file, monkeypatch):
+    """
+    With thousands of files, that would take its time.
+    """
+    found = read_by(file.read_text)
+    monkeypatch.setattr("promptkit.transports.import_inputs.read_regular_file", None)
+
+    assert changes(found) == []
+
+
+@pytest.mark.parametrize("are_copied", [False, True])
+def test_a_large_file_is_compared_by_its_stamp(file, are_copied):
+    """
+    It is not read at each start. Whoever copies it stands for it.
+    """
+    file.write_bytes(b"x" * ((1 << 20) + 1))
+    found = read_by(file.read_text)
+    file.touch()
+
+    assert changes(found, are_copied=are_copied) == ([] if are_copied else [f"{file} has changed"])
+
+
+@pytest.mark.parametrize("are_copied", [False, True])
+def test_installed_packages_are_compared_by_their_stamps(tmp_path, are_copied):
+    """
+    They are not read at each start. Whoever copies an image stands for them.
+    """
+    module = tmp_path / "lib" / "site-packages" / "module.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("x")
+    found = read_by(module.read_text)
+    module.touch()
+
+    assert changes(found, are_copied=are_copied) == ([] if are_copied else [f"{module} has changed"])
+
+
+def test_a_recipe_that_changes_meanwhile(tmp_path, file):
+    """
+    A file that is written while recipes are imported may have been read before or after.
+    """
+
+    def import_it():
+        file.read_text()
+        file.write_text("y")
+
+    assert read_by(import_it, folder=tmp_path) is None
+    assert read_by(import_it, folder="elsewhere") is not None
+
+
+def test_bytecode_in_a_listed_folder(tmp_path, file):
+    """
+    It is no change: imports write it themselves.
+    """
+    found = read_by(lambda: list(tmp_path.iterdir()))
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "recipes.compiled").touch()
+
+    assert changes(found) == []
+
+
+@pytest.mark.parametrize("change", ["before.py", "package"])
+def test_a_module_that_would_be_found_first(tmp_path, monkeypatch, change):
+    """
+    It is seen in each folder in which modules are looked for; other files there are not.
+    """
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def look():
+        with pytest.raises(ModuleNotFoundError):
+            __import__("nothing_like_it")
+
+    found = read_by(look)
+    (tmp_path / "notes.txt").touch()
+    assert changes(found) == []
+    (tmp_path / change).mkdir()
+
+    assert changes(found) == [f"{tmp_path} has changed"]
+
+
+def test_another_path_of_modules(tmp_path, file, monkeypatch):
+    """
+    Modules might be found elsewhere.
+    """
+    found = read_by(file.read_text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert changes(found)[0] == "sys.path has changed"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path, file):
+    """
+    What has taken the place of a file is only looked at.
+    """
+    found = read_by(file.read_text)
+    file.unlink()
+    os.mkfifo(file)
+
+    assert changes(found) == [f"{file} has changed"]
+
+
+def test_files_of_the_system_do_not_count():
+    """
+    They are others whenever they are read.
+    """
+
+    def read():
+        for path in (Path("/proc/uptime"), Path(os.devnull)):
+            if path.exists():
+                path.read_text()
+
+    assert {path for path in read_by(read).read if path.startswith(("/proc", "/dev"))} == set()
