@@ -31,7 +31,7 @@ LAZY = {
     "promptkit.fragments",
     "promptkit.compiler.lints.catalogs",
     "promptkit.compiler.lints.prompts",
-    "promptkit.server.elicitation.forms",
+    "promptkit.server.forms",
     "promptkit.protocol.http",
     "promptkit.protocol.principals",
     "promptkit.protocol.key_ring",
@@ -42,16 +42,10 @@ LAZY = {
     "promptkit.conversion.exact",
     "promptkit.language.tool",
     "promptkit.protocol.tools",
-    "promptkit.protocol.wire.completion",
     "promptkit.protocol.wire.notifications",
     "promptkit.protocol.wire.tools",
-    "promptkit.server.methods.tools",
-    "promptkit.server.audit",
-    "promptkit.server.telemetry",
     "opentelemetry",
-    "promptkit.server.scheduling.event_loop",
     "promptkit.compiler.lints.files",
-    "promptkit.server.scheduling.loops",
     "promptkit.errors.rules",
     "promptkit.errors.sources",
     "promptkit.catalog.examples",
@@ -83,7 +77,6 @@ LAZY = {
     "unittest",
     "uritemplate",
     "watchfiles",
-    "promptkit.catalog.completion",
     "promptkit.catalog.resources",
     "promptkit.catalog.uri_expressions",
     "promptkit.catalog.uri_positions",
@@ -97,7 +90,6 @@ LAZY = {
     "promptkit.errors.tracebacks",
     "promptkit.language.audio",
     "promptkit.language.base64",
-    "promptkit.language.context",
     "promptkit.language.icons",
     "promptkit.language.image",
     "promptkit.language.media",
@@ -106,20 +98,14 @@ LAZY = {
     "promptkit.language.showable",
     "promptkit.protocol.limit_checks",
     "promptkit.protocol.partial_decoding",
-    "promptkit.server.lookup",
-    "promptkit.server.views",
-    "promptkit.server.updates",
-    "promptkit.language.scopes",
-    "promptkit.server.read_history",
 }
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
     promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve
     promptkit.compiler promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
-    promptkit.errors.background_writer promptkit.errors.exceptions
-    promptkit.errors.interruptions promptkit.errors.pending_output promptkit.errors.regular_files
-    promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities
+    promptkit.errors.exceptions promptkit.errors.interruptions promptkit.errors.regular_files
+    promptkit.standard_error promptkit.protocol promptkit.protocol.capabilities
     promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
     promptkit.protocol.jsonrpc promptkit.protocol.limits
     promptkit.protocol.methods promptkit.protocol.results promptkit.protocol.revisions

@@ -13,9 +13,9 @@ from typing import Any, Final, Self
 
 import attrs
 
+from promptkit import standard_error
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.spellings import SHORT, STRETCH, Spellings
-from promptkit.errors import standard_error
 
 __all__ = ["HIDDEN", "SHORT", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 

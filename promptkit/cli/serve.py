@@ -19,10 +19,10 @@ from promptkit.cli import Exit
 from promptkit.cli.options import HTTP_OPTIONS
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import GRACE_S, OPTIONS, Limits
+from promptkit.standard_error import say
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer

@@ -20,7 +20,7 @@ from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 
 if TYPE_CHECKING:
     from promptkit.compiler.loading.import_snapshot import ImportSnapshot

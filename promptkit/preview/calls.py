@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 from promptkit.server.author_calls import CANCEL_GRACE_S, AuthorCall, HangsError
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.scheduling.workers import WorkerThread
 
 __all__ = ["Calls", "call"]
 
@@ -114,7 +114,7 @@ class _Work:
         self.outcome: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         self._ended = ended
         self._call = AuthorCall(function)
-        self._worker = Worker(self._call.run)
+        self._worker = WorkerThread(self._call.run)
         self._worker.when_over(self._tell)
 
     def start(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 
 __all__ = ["has_screen", "open_browser", "redirect_file"]
 

@@ -19,8 +19,8 @@ from promptkit.language.messages import Workflow
 from promptkit.preview.calls import Calls
 from promptkit.preview.uploads import Upload
 from promptkit.server.author_calls import explanation, rendering_of, time_limit
-from promptkit.server.elicitation.elicitation import askable
-from promptkit.server.elicitation.forms import elicitation
+from promptkit.server.elicitation import askable
+from promptkit.server.forms import elicitation
 
 __all__ = ["Question", "Reading", "Rendering", "read", "render", "said"]
 

@@ -6,7 +6,6 @@ It is imported for the first one.
 
 import msgspec
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.envelope import check_envelope, check_unknown
 from promptkit.protocol.jsonrpc import (
@@ -22,6 +21,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import method_not_found
 from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import Revision
+from promptkit.standard_error import say
 
 __all__ = [
     "no_session",

@@ -14,7 +14,7 @@ from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 
 __all__ = ["ImportHangs", "Importer"]
 

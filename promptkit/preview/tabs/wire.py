@@ -10,7 +10,7 @@ from promptkit.preview.tabs.content import Block, TabContent, choices_of, json_b
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS, Revision
-from promptkit.server.elicitation.forms import elicitation
+from promptkit.server.forms import elicitation
 from promptkit.server.server import PROMPTKIT
 
 __all__ = ["content"]

@@ -9,10 +9,10 @@ from math import inf
 from threading import Lock
 from typing import Final
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.http.bearer import UNAVAILABLE, BearerScheme
 from promptkit.protocol.http.messages import Head, Response
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
+from promptkit.standard_error import say
 
 __all__ = ["KNOWN_S", "Authorizer"]
 

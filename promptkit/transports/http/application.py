@@ -85,9 +85,6 @@ class Application:
         sweep:
             Makes what looks after the requests of an event loop.
 
-        owns_process:
-            Whether the process does nothing but serve this.
-
         authorizer:
             Finds who sends a request; None if nobody asks.
 
@@ -113,7 +110,6 @@ class Application:
         held_limit: int = Limits().held,
         on_start: "Callable[[Application], object]" = bool,
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
-        owns_process: bool = False,
         authorizer: "Authorizer | None" = None,
         ring: KeyRing | None = None,
         telemetry: "Telemetry | None" = None,
@@ -127,7 +123,6 @@ class Application:
         self._held_limit = held_limit
         self._sweep = sweep
         self._on_start = on_start
-        self._owns_process = owns_process
         self._authorizer = authorizer
         self._ring = ring
         self._telemetry = telemetry
@@ -155,7 +150,7 @@ class Application:
                 from promptkit.transports.authorization.step_up import StepUp
 
                 self._inbox.step_up = StepUp(self._authorizer.scheme, server)
-            server.handle_from(self._inbox.next_events, bool, owns_process=self._owns_process)
+            server.handle_from(self._inbox.next_events, bool)
             self._server = server
         self._on_start(self)
         return server

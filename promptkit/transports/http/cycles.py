@@ -6,9 +6,9 @@ from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from promptkit.errors.standard_error import say
 from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.http.messages import CLOSE
+from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
 if TYPE_CHECKING:

@@ -68,9 +68,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         limits:
             What else a client may ask for.
 
-        owns_process:
-            Whether the process does nothing but serve these recipes.
-
         authorizer:
             Finds who sends a request; None if nobody asks.
 
@@ -90,7 +87,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     tools: ToolMode = False
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
-    owns_process: bool = False
     authorizer: "Authorizer | None" = None
     scopes: frozenset[str] = frozenset()
 
@@ -140,7 +136,6 @@ def host(
         body_limit=settings.body_limit,
         held_limit=settings.limits.held,
         on_start=on_start,
-        owns_process=settings.owns_process,
         authorizer=authorizer,
         ring=ring if ring.is_shared else None,
         telemetry=settings.telemetry,

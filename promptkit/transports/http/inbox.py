@@ -4,11 +4,11 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.messages import CLOSE, Response, refuse
 from promptkit.protocol.jsonrpc import InternalError
+from promptkit.standard_error import say
 from promptkit.transports.http.channel import Posted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Final, Protocol
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.backlogs import keep_little_unsent
 from promptkit.transports.http.balance import Share

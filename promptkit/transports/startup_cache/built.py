@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct, structs
 
 from promptkit.compiler.loading.targets import package_of, place_of, project_root
-from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ToolMode
+from promptkit.standard_error import say
 from promptkit.transports.startup_cache.fingerprints import (
     ABSENT,
     Inputs,

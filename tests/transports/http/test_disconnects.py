@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from promptkit.server.exchange import State
 from promptkit.transports.http.channel import Posted
 from promptkit.transports.http.connection import Connection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
@@ -187,23 +188,23 @@ class TestLeaving:
         async def run():
             async with serving() as app:
                 await hello(app)
-                hold = app._server._in_flight.hold
+                enter = app._server._in_flight.enter
                 callers = []
 
-                def slow_hold(job):
+                def slow_enter(job, *step):
                     loop.call_soon_threadsafe(callers[-1].task.cancel)
                     end = time.monotonic() + 0.005  # before the leader is relieved
                     while not job.exchange.request.unwanted and time.monotonic() < end:
                         time.sleep(0.0001)
-                    return hold(job)
+                    return enter(job, *step)
 
                 loop = asyncio.get_running_loop()
-                app._server._in_flight.hold = slow_hold
+                app._server._in_flight.enter = slow_enter
                 for message in (get("waits"), LISTEN):
                     callers.append(post(app, message))
                     await asyncio.wait([callers[-1].task])
                     await calm(app)
-                app._server._in_flight.hold = hold
+                app._server._in_flight.enter = enter
 
         asyncio.run(run())
 
@@ -216,25 +217,22 @@ class TestLeaving:
             async with serving() as app:
                 await hello(app)
                 in_flight = app._server._in_flight
-                hold, adopt = in_flight.hold, in_flight.adopt
-                callers = []
+                enter, callers = in_flight.enter, []
 
-                def leaving(job):
-                    loop.call_soon_threadsafe(callers[0].task.cancel)
-                    return adopt(job)
-
-                def slow_hold(job):
+                def slow_enter(job, *step):
+                    if step:  # the thread is relieved
+                        loop.call_soon_threadsafe(callers[0].task.cancel)
                     end = time.monotonic() + 10
-                    while not job.exchange.settled and time.monotonic() < end:
+                    while not step and job.exchange.state is not State.ANSWERED and time.monotonic() < end:
                         time.sleep(0.001)
-                    return hold(job)
+                    return enter(job, *step)
 
                 loop = asyncio.get_running_loop()
-                in_flight.hold, in_flight.adopt = slow_hold, leaving
+                in_flight.enter = slow_enter
                 callers.append(post(app, LISTEN))
                 await asyncio.wait([callers[0].task])
                 await calm(app)
-                in_flight.hold, in_flight.adopt = hold, adopt
+                in_flight.enter = enter
 
         asyncio.run(run())
 
