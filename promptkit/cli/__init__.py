@@ -86,7 +86,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
 def _report_other_package() -> bool:
     """Whether another project's files lie between ours, which is said then."""
     from promptkit.errors.distribution import other_package
-    from promptkit.errors.standard_error import say
+    from promptkit.standard_error import say
 
     reason = other_package()
     if reason is not None:
@@ -191,7 +191,7 @@ def _flush_streams(code: int) -> int:
 
 
 def _report_unwritable(reason: str | None) -> None:
-    from promptkit.errors.standard_error import say
+    from promptkit.standard_error import say
 
     say(f"cannot write to standard output: {reason}")
 

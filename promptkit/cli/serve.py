@@ -20,10 +20,10 @@ from promptkit.cli import Exit
 from promptkit.cli.options import limits_of
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import GRACE_S
+from promptkit.standard_error import say
 from promptkit.transports import stdio
 from promptkit.transports.early import EarlyServer, import_progress
 from promptkit.transports.import_inputs import Purpose, StaleSet

@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors import standard_error
 from promptkit.errors.distribution import install_command
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 from promptkit.transports.http import listeners
 from promptkit.transports.http.balance import Balance
 from promptkit.transports.http.listeners import CannotListen, Listener
@@ -88,7 +88,6 @@ def application_factory(
         tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
-        owns_process=True,
         authorizer=_authorizer(options, listening),
         scopes=options.scopes or frozenset(),
     )
@@ -264,7 +263,6 @@ def _supervise(
     from promptkit.transports.http.supervisor import Supervisor
 
     def run(number: int, lifeline: int) -> None:
-        standard_error.resume()
         exit_now(work(number, lifeline))
 
     stop = partial(_stop_connecting, listening)

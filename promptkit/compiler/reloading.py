@@ -31,7 +31,7 @@ from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.loading.watched_files import WatchedFiles, compare, find_files
 from promptkit.compiler.loading.watcher import DEBOUNCE, changes_in
 from promptkit.errors.regular_files import Stamps
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 
 __all__ = ["Reloader"]
 

@@ -27,9 +27,9 @@ from promptkit.server.author_calls import (
     rendering_of,
     time_limit,
 )
-from promptkit.server.elicitation.elicitation import askable
-from promptkit.server.elicitation.forms import elicitation
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.elicitation import askable
+from promptkit.server.forms import elicitation
+from promptkit.server.scheduling.workers import WorkerThread
 
 __all__ = ["FormRequest", "LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]
 
@@ -121,7 +121,7 @@ async def call(
         with suppress(RuntimeError):  # the pages' loop is closed
             loop.call_soon_threadsafe(note)
 
-    worker = Worker(author_call.run)
+    worker = WorkerThread(author_call.run)
     worker.when_over(tell)
     try:
         worker.start()

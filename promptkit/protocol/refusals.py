@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET
 
 from promptkit.errors.exceptions import shortened
-from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
@@ -31,6 +30,7 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import Method, method_not_found
 from promptkit.protocol.revisions import MODERN, Revision
+from promptkit.standard_error import say
 
 __all__ = [
     "check_envelope",

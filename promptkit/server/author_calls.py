@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
-from promptkit.errors.interruptions import call_interruptible
+from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
-from promptkit.server.scheduling.workers import Abandoned
 
 __all__ = ["CANCEL_GRACE_S", "AuthorCall", "HangsError", "explanation", "rendering_of", "time_limit"]
 

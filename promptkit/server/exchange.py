@@ -1,16 +1,84 @@
-"""One request on its way to its reply."""
+"""
+One request on its way to its reply, and the line that answers it.
 
-from typing import Any
+Neither an error nor a log repeats the value of an argument that is marked as a secret.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import Enum, auto
+from math import inf
+from typing import Any, Final
 
 from msgspec import Struct
 
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.exceptions import PromptkitError
+from promptkit.errors.exceptions import PromptError, PromptkitError
+from promptkit.errors.interruptions import Abandoned
+from promptkit.protocol import wire
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import encode_error, encode_result
+from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
+from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.snapshot import Snapshot
+from promptkit.standard_error import say
 
-__all__ = ["Exchange"]
+__all__ = ["TRANSITIONS", "Exchange", "State", "Step", "TookTooLong", "reply_to"]
+
+
+class State(Enum):
+    """
+    Who answers a request.
+
+    Attributes:
+        IN_PLACE:
+            The thread that has read it.
+
+        IN_FLIGHT:
+            Whoever takes it out of the table of requests in flight.
+
+        ANSWERED:
+            Nobody: its reply is chosen.
+    """
+
+    IN_PLACE = auto()
+    IN_FLIGHT = auto()
+    ANSWERED = auto()
+
+
+class Step(Enum):
+    """
+    What may happen to a request.
+
+    Attributes:
+        HOLD:
+            Its thread leaves it to other work: a worker, an event loop, a question or a stream.
+
+        RELIEVE:
+            Its thread is stuck in it, and another one reads on.
+
+        RELEASE:
+            A question was answered, so the thread that reads goes on with it.
+
+        ANSWER:
+            Its reply is chosen.
+    """
+
+    HOLD = auto()
+    RELIEVE = auto()
+    RELEASE = auto()
+    ANSWER = auto()
+
+
+#: Where a step leads. One that is missing comes too late, and changes nothing.
+TRANSITIONS: Final[Mapping[tuple[State, Step], State]] = {
+    (State.IN_PLACE, Step.HOLD): State.IN_FLIGHT,
+    (State.IN_FLIGHT, Step.HOLD): State.IN_FLIGHT,  # by a thread that was relieved: the new work answers
+    (State.IN_PLACE, Step.RELIEVE): State.IN_FLIGHT,
+    (State.IN_FLIGHT, Step.RELEASE): State.IN_PLACE,
+    (State.IN_PLACE, Step.ANSWER): State.ANSWERED,
+    (State.IN_FLIGHT, Step.ANSWER): State.ANSWERED,
+}
 
 
 class Exchange(Struct, gc=False, eq=False):
@@ -27,18 +95,14 @@ class Exchange(Struct, gc=False, eq=False):
         about:
             The compiled prompt or resource, once it is found.
 
-        held:
-            Whether it is, or was, in flight: answered later than it was read. `InFlight` sets this.
-
-        settled:
-            Whether its reply is chosen: nothing else may answer it. `InFlight` sets this.
+        state:
+            Who answers it. Unless that is the thread that has read it, `InFlight` changes this.
     """
 
     request: Request
     snapshot: Snapshot
     about: Any = None
-    held: bool = False
-    settled: bool = False
+    state: State = State.IN_PLACE
 
     @property
     def key(self) -> tuple[str, str | None]:
@@ -47,6 +111,20 @@ class Exchange(Struct, gc=False, eq=False):
         if about is None:
             return self.request.method, None
         return self.request.method, about.name if isinstance(about, CompiledPrompt) else about.uri_template
+
+    def take(self, step: Step) -> bool:
+        """Take a step, and return whether it came in time."""
+        after = TRANSITIONS.get((self.state, step))
+        self.state = after or self.state
+        return after is not None
+
+    def time_limit(self, usual: float) -> float:
+        """How long the request may take, in seconds: as its prompt's author says, else as is *usual*."""
+        # A thread that relieves another one calls this under a lock that all need, so nothing here depends on
+        # what the client has sent, which may take long to look at.
+        if isinstance(self.about, CompiledPrompt) and isinstance(self.request.params, wire.GetPromptParams):
+            return self.about.timeout or usual
+        return usual
 
     def refuse(self, error: PromptkitError) -> bytes:
         """
@@ -58,7 +136,128 @@ class Exchange(Struct, gc=False, eq=False):
         if request.method == "tools/call":
             from promptkit.protocol.tools import encode_failure  # few servers offer tools
 
-            result = encode_failure(self.snapshot.lowering(request.revision), error)
+            result = encode_failure(self.snapshot.lowerings[request.revision], error)
             if result is not None:
                 return encode_result(request.id, result)
         return encode_error(request.id, error)
+
+
+class TookTooLong(InternalError):
+    """
+    A request has had its time. What it is about may be looked up only after that was set.
+
+    Args:
+        exchange:
+            The request.
+
+        seconds:
+            The time.
+    """
+
+    def __init__(self, exchange: Exchange, seconds: float) -> None:
+        super().__init__("")
+        self._exchange, self._seconds = exchange, seconds
+
+    def __str__(self) -> str:
+        about, importing = self._exchange.about, self._exchange.snapshot.importing
+        if about is None and importing is not None:
+            return f"the recipes are still being imported after {self._seconds:g} s{importing()}"
+        shown = self._exchange.request.method
+        if isinstance(about, CompiledPrompt):
+            shown = f"prompt {about.name!r}"
+        elif about is not None:
+            shown = f"resource {about.uri_template!r}"
+        return f"{shown} took longer than its limit of {self._seconds:g} s"
+
+
+def reply_to(
+    exchange: Exchange, work: Callable[[Exchange], bytes | None], longest: float = inf
+) -> bytes | None:
+    """
+    Return the line that answers a request.
+
+    Args:
+        exchange:
+            The request.
+
+        work:
+            Takes it, and returns the result as JSON, or None if it is answered later.
+
+        longest:
+            The limit of a reply, in bytes.
+
+    Returns:
+        The result, or the error that *work* raised; None if the request is answered later.
+
+    Raises:
+        Abandoned: If the request is already answered.
+    """
+    request = exchange.request
+    try:
+        result = work(exchange)
+    except BaseException as error:  # authors raise anything
+        # An author's code may keep the `Abandoned` of another request, and raise it again: that is an
+        # error like any other.
+        if exchange.state is State.ANSWERED and isinstance(error, Abandoned):
+            raise
+        reply = exchange.refuse(_client_error(exchange, error))
+        _drop_frames(error)
+        return reply
+    if result is None:
+        return None
+    if len(result) > longest:
+        msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
+        return exchange.refuse(InternalError(msg))
+    return encode_result(request.id, result)
+
+
+def _drop_frames(error: BaseException) -> None:
+    # Some of these frames hold the error: only a full collection would free them.
+    found: BaseException | None = error
+    while found is not None and found.__traceback__ is not None:
+        found.with_traceback(None)
+        found = found.__context__
+
+
+def _client_error(exchange: Exchange, error: BaseException) -> PromptkitError:
+    if isinstance(error, PromptError):
+        with suppress(Exception):  # an author's class may be unable to show itself
+            return PromptError(_redacted(str(error), exchange))
+    elif isinstance(error, CLIENT_ERRORS):
+        return error
+    return _internal_error(exchange, error)
+
+
+def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
+    """Print *error* on stderr; the client gets only a number that finds it there."""
+    from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
+
+    correlation = os.urandom(4).hex()
+    shown = _shown(exchange.request, _target(exchange))
+    trace = f"{type(error).__name__}\n"
+    with suppress(Exception):  # an author's class may be unable to show itself
+        trace = _redacted(format_exception(error), exchange)
+    say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
+    return InternalError(f"{shown} failed (error {correlation})")
+
+
+def _target(exchange: Exchange) -> RequestTarget | None:
+    return target_of(exchange.request, exchange.snapshot.catalog)
+
+
+def _shown(request: Request, target: RequestTarget | None) -> str:
+    # A URI may hold a secret, so then its template stands here.
+    if target is None or request.method == "completion/complete":
+        return request.method
+    return f"{target.kind} {(target.name if target.secrets else target.asked)!r}"
+
+
+def _redacted(text: str, exchange: Exchange) -> str:
+    if exchange.about is not None and not exchange.about.arguments.secret:
+        return text
+    target = _target(exchange)
+    if target is None or target.arguments is None or not target.secrets:
+        return text
+    from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
+
+    return Redactor.of(target.arguments, target.given).redacted(text)

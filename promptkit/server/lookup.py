@@ -1,25 +1,24 @@
 """Lookup: which prompt or resource a request is about, and what it gives for the arguments."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.completion import Completer
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, shortened
-from promptkit.errors.standard_error import is_redirected
+from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
 from promptkit.language.scopes import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
-from promptkit.server.exchange import Exchange
 from promptkit.server.snapshot import Snapshot
+from promptkit.standard_error import is_redirected
 
-__all__ = ["RequestTarget", "completer_of", "hide", "resource_of", "scopes_of", "target_of"]
+if TYPE_CHECKING:  # most recipes have none
+    from promptkit.catalog.resources import CompiledResource
+
+__all__ = ["RequestTarget", "chosen_arguments", "hide", "scopes_of", "target_of"]
 
 
 @attrs.frozen
@@ -65,7 +64,7 @@ def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
         return _resource(catalog, params.uri)
     if not isinstance(params, wire.CompleteParams):
         return None
-    given = _given(params)
+    given = chosen_arguments(params)
     if isinstance(params.ref, wire.PromptReference):
         return _prompt(catalog, params.ref.name, given)
     return _template(catalog, params.ref.uri, given)
@@ -81,7 +80,7 @@ def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[st
     return found.scopes
 
 
-def _item(request: Request, snapshot: Snapshot) -> CompiledPrompt | CompiledResource | None:
+def _item(request: Request, snapshot: Snapshot) -> "CompiledPrompt | CompiledResource | None":
     """What a request is about; None if there is no such thing."""
     params, catalog = request.params, snapshot.catalog
     if isinstance(params, wire.GetPromptParams):
@@ -108,7 +107,8 @@ def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | 
     return None if prompt is None or prompt.tool is False else prompt
 
 
-def _given(params: wire.CompleteParams) -> dict[str, str]:
+def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
+    """Return the arguments that a person has chosen so far, and the one that is being typed."""
     chosen = params.context.arguments if params.context else {}
     return {**chosen, params.argument.name: params.argument.value}
 
@@ -134,61 +134,6 @@ def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> 
     except UnknownResource:
         return RequestTarget("resource", uri_template, given=given)
     return RequestTarget("resource", uri_template, uri_template, arguments, given)
-
-
-def completer_of(exchange: Exchange) -> Completer | None:
-    """
-    Return what completes the argument that is being typed; None if nothing does.
-
-    Raises:
-        UnknownPrompt: If the prompt does not exist.
-
-        InvalidParams: If the resource does not exist.
-
-        ArgumentErrors: If the prompt, or the template, has no such argument.
-    """
-    catalog, params = exchange.snapshot.catalog, exchange.request.params
-    ref = params.ref
-    if isinstance(ref, wire.PromptReference):
-        prompt = exchange.about = catalog[ref.name]
-        arguments = prompt.arguments
-    else:
-        try:
-            resource = exchange.about = catalog.template(ref.uri)
-        except UnknownResource as error:
-            raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
-        if not resource.is_template:
-            return None
-        arguments = resource.arguments
-    if arguments.secret:
-        hide(arguments, _given(params))
-    return arguments.completer(params.argument.name)
-
-
-def resource_of(exchange: Exchange) -> tuple[CompiledResource, dict[str, Any]]:
-    """
-    Return the resource that a request is about, and the values of the variables in its URI.
-
-    Raises:
-        ResourceNotFound: If there is none, and the revision has a code for that.
-
-        InvalidParams: If there is none, and the revision has no code for that.
-
-        ArgumentErrors: If a variable does not fit.
-    """
-    request = exchange.request
-    try:
-        resource, variables = exchange.snapshot.catalog.resource(request.params.uri)
-    except UnknownResource as error:
-        kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
-        raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
-    exchange.about = resource
-    if not resource.arguments.secret:
-        return resource, resource.bind(variables)
-    hide(resource.arguments, variables)
-    values = resource.bind(variables)
-    hide(resource.arguments, values, read=True)
-    return resource, values
 
 
 def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:

@@ -2,34 +2,34 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.jsonrpc import InvalidRequest, encode_error
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import MODERN
-from promptkit.server.calls import Calls
-from promptkit.server.exchange import Exchange
-from promptkit.server.handlers import Handlers
+from promptkit.server.elicitation import Elicitation
+from promptkit.server.exchange import Exchange, reply_to
+from promptkit.server.handlers import handlers_of
 from promptkit.server.notifier import Notifier
-from promptkit.server.replies import ended_before, reply_to
+from promptkit.server.prompts import PromptMethods
+from promptkit.server.resources import ResourceMethods
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
-from promptkit.server.scheduling.kernel_timer import KernelTimer
 from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
-from promptkit.server.scheduling.switch_interval import SwitchInterval
-from promptkit.server.scheduling.watchdog import Patrol
+from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
 from promptkit.server.snapshot import Snapshot
+from promptkit.server.updates import ReadHistories, Updates, announce, notify_of
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
     from promptkit.server.observers import Observer
-    from promptkit.server.updates import Updates
 
 __all__ = ["Server"]
 
@@ -107,22 +107,17 @@ class Server:
         if observer is not None:
             self._connection.observe = self._note
         self._in_flight = self._make_in_flight()
-        self._executor = Executor(self._in_flight, limits.renders)
-        self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight)
-        self._calls = Calls(self._executor, self._leader_followers, limits)
+        self._executor = Executor(self._in_flight, limits)
+        self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight, self._executor)
+        self._watchdog = Watchdog(self._leader_followers, self._in_flight, self._executor)
         self._notifier = self._make_notifier()
-        self._handlers = Handlers(
-            self._connection,
-            self._calls,
-            self._notifier,
-            in_flight=self._in_flight,
-            send=send,
-            limits=limits,
-            signer=signer,
-        )
-        self._updates: Updates | None = None
-        self._patrol = Patrol(self._leader_followers, self._in_flight, self._executor, self._calls.detach)
-        self._watchdog = self._patrol.watchdog
+        self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
+        self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
+        self._read_histories = ReadHistories()
+        resources = ResourceMethods(self._executor, self._read_histories, self._notifier, self._in_flight)
+        self._handlers = handlers_of(self._executor, self._prompts, resources, limits)
+        self._updates = Updates(self._executor, limits.timeout)
+        self._watchdog.also = self._updates.look
 
     @property
     def catalog(self) -> Catalog:
@@ -130,14 +125,14 @@ class Server:
         return self._snapshot.catalog
 
     @property
-    def snapshot(self) -> Snapshot:
-        """What is served, with everything that was encoded from it."""
-        return self._snapshot
-
-    @property
     def capabilities(self) -> Capabilities:
         """What the server declares that it can do."""
         return self._snapshot.capabilities
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is served, with everything that was encoded from it."""
+        return self._snapshot
 
     @property
     def reads(self) -> bool:
@@ -165,7 +160,7 @@ class Server:
         ended: Callable[[], object],
         events: Iterable[Event] = (),
         *,
-        owns_process: bool = False,
+        ends_process: bool = False,
     ) -> None:
         """
         Answer what *read* returns, on threads of the server's own. Returns at once.
@@ -181,9 +176,9 @@ class Server:
             events:
                 What the connection has received already, and nobody has answered.
 
-            owns_process:
-                Whether the process does nothing but serve. Then Python's switch interval is adapted
-                to the work, and the kernel ends the process if Python's lock is never given back.
+            ends_process:
+                Whether the kernel ends the process if Python's lock is never given back, as nothing but
+                this server is lost then.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -200,9 +195,8 @@ class Server:
                     return
             ended()
 
-        if owns_process:
+        if ends_process:
             self._watchdog.kernel_timer = KernelTimer()
-            self._own_process()
         self._leader_followers.start(read_on, events)
 
     def replace(self, catalog: Catalog) -> None:
@@ -221,20 +215,16 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
-        from promptkit.server.updates import Updates, announce, tell_of  # only once recipes have changed
 
         def views(scopes: frozenset[str] | None) -> tuple[Snapshot, Snapshot]:
             return self._view(new, scopes), self._view(old, scopes)
 
-        rereads = announce(self._notifier.audiences, views, self._handlers.read_histories)
-        if not self._leader_followers.started:
-            tell_of([one for one in rereads if one.is_stale])
-            return
-        if self._updates is None:
-            self._updates = Updates(self._executor, self._limits.timeout)
-            self._patrol.also = self._updates.look
-        self._updates.find(rereads)
-        self._wake()
+        rereads = announce(self._notifier.audiences, views, self._read_histories)
+        if self._executor.relieves:
+            self._updates.find(rereads)
+            self._watchdog.wake()
+        else:
+            notify_of([one for one in rereads if one.is_stale])
 
     def complete(self, catalog: Catalog) -> None:
         """
@@ -266,9 +256,9 @@ class Server:
         """
         deadline = time.monotonic() + grace
         for request in self._leader_followers.drain(deadline):
-            self._send(request.answer(encode_error(request.id, ended_before(request))))
+            self._send(request.answer(encode_error(request.id, _ended_before(request))))
         self._notifier.end(lowering_for(*MODERN.values(), self._identity).results)
-        self._in_flight.close(max(0.0, deadline - time.monotonic()), ended_before if answer_rest else None)
+        self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before if answer_rest else None)
         self._executor.end()
         self._watchdog.end()
 
@@ -299,20 +289,20 @@ class Server:
             if event.id in self._in_flight.ids:
                 refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
                 return exchange, encode_error(event.id, refused)
-            handler = self._handlers.by_method[event.method]
+            handler = self._handlers[event.method]
         elif isinstance(event, bytes):
             return None, event
         elif isinstance(event, ClientResponse):
-            question = self._handlers.answered_question(event)
+            question = self._elicitation.answered(event.request_id)
             if question is None:  # its deadline passed at the same moment
                 return None, None
-            exchange, handler = question.exchange, self._handlers.resumed(question, event.result)
+            exchange, handler = question.exchange, partial(self._prompts.resume, question, event.result)
         else:
             self._in_flight.cancel(event.request_id)
             return None, None
         self._leader_followers.leadership.current = exchange  # from now on this thread may be relieved
-        if self._watchdog.asleep and self._leader_followers.started:
-            self._wake()
+        if self._watchdog.asleep and self._executor.relieves:
+            self._watchdog.wake()
         return exchange, reply_to(exchange, handler, self._longest_reply)
 
     def _note(self, request: Request, reply: bytes) -> None:
@@ -321,15 +311,14 @@ class Server:
             self._observer.begin(request, self.catalog)(reply)
 
     def _wake(self) -> None:
-        self._patrol.wake()
-
-    def _own_process(self) -> None:
-        """Adapt what belongs to the whole process."""
-        self._patrol.switch_interval = SwitchInterval()
-        self._executor.owns_process = True
+        self._watchdog.wake()
 
     def _make_in_flight(self) -> InFlight:
         return InFlight(self._send, self._wake)
 
     def _make_notifier(self) -> Notifier:
         return Notifier(self._connection, self._send)
+
+
+def _ended_before(request: Request) -> InternalError:
+    return InternalError(f"the server ended before {request.method} was answered")

@@ -8,12 +8,12 @@ from promptkit.language.scopes import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
 from promptkit.server.exchange import Exchange
-from promptkit.server.notifier import Notifier
+from promptkit.server.lookup import scopes_of
+from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.streams import Streams
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
@@ -42,8 +42,6 @@ class SharedServer(Server):
         self,
         next_events: Callable[[], Iterable[Event] | None],
         ended: Callable[[], object],
-        *,
-        owns_process: bool = False,
     ) -> None:
         """
         Answer the requests that *next_events* returns, on threads of the server's own. Returns at once.
@@ -54,10 +52,6 @@ class SharedServer(Server):
 
             ended:
                 Called when there are no more.
-
-            owns_process:
-                Whether the process does nothing but serve. Then Python's switch interval is adapted to the
-                work, and all threads share their memory.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -71,8 +65,6 @@ class SharedServer(Server):
                 del events  # the next may come late, and each holds all that its client has sent
             ended()
 
-        if owns_process:
-            self._own_process()
         self._leader_followers.start(read_on)
 
     def drop(self, request: Request) -> None:
@@ -87,7 +79,7 @@ class SharedServer(Server):
     def capabilities_for(self) -> "Callable[[Principal | None], Capabilities] | None":
         """Returns what is declared to one sender; None if all see the same."""
         snapshot = self._snapshot
-        if snapshot.views is None:
+        if not snapshot.requirements:
             return None
         return lambda sender: self._view(snapshot, None if sender is None else sender.scopes).capabilities
 
@@ -96,10 +88,8 @@ class SharedServer(Server):
         Return all scopes of what a request is about, if it exists, and its sender does not have them.
         """
         whole = self._snapshot
-        if whole.views is None:
+        if not whole.requirements:
             return NO_SCOPES
-        from promptkit.server.lookup import scopes_of  # few recipes need scopes
-
         view = self._view(whole, request.scopes)
         return NO_SCOPES if view is whole else scopes_of(request, whole, view)
 
@@ -115,7 +105,7 @@ class SharedServer(Server):
                 event.discard()
                 return None, None
             snapshot = self._snapshot
-            view = snapshot if snapshot.views is None else self._view(snapshot, event.scopes)
+            view = self._view(snapshot, event.scopes) if snapshot.requirements else snapshot
         return super()._handle(event, view)
 
     def _make_in_flight(self) -> InFlight:

@@ -1,9 +1,8 @@
 """One catalog as it is served, with everything that was encoded from it."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,20 +16,22 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.lowering import Lowering, lowering_for
+from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:
     from promptkit.catalog.tools import Tools
     from promptkit.protocol.pages import Pages
-    from promptkit.server.views import Views
 
-__all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
+__all__ = ["CACHED", "CACHED_BYTES", "MOST_VIEWS", "ReplyCache", "Snapshot"]
 
 #: How many replies of prompts with `cache` are kept, and how large they and their keys may be together.
 CACHED: Final = 256
 CACHED_BYTES: Final = 16 * 1024 * 1024
+
+#: How many views are kept. Each may hold the pages of all lists, and is made again when it is needed.
+MOST_VIEWS: Final = 32
 
 _NEWEST: Final = list(REVISIONS.values())[-1]
 
@@ -81,8 +82,8 @@ class Snapshot:
         importing:
             Returns what is being imported, in words; None once the catalog is whole.
 
-        process:
-            The id of the process that serves it: not that of a child that an author's code has forked.
+        lowerings:
+            What encodes for each revision.
     """
 
     def __init__(  # noqa: PLR0913 (a list depends on that much)
@@ -99,10 +100,10 @@ class Snapshot:
     ) -> None:
         self.catalog = catalog
         self.importing: Callable[[], str] | None = None
-        self.process = os.getpid()
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
         self.capabilities = capabilities or Capabilities(bool(catalog.resources), changes, tools)
+        self.lowerings = {revision: lowering_for(revision, identity) for revision in REVISIONS.values()}
         self._identity = identity
         self._page_size = page_size
         self._known_page = known_page
@@ -126,7 +127,7 @@ class Snapshot:
         """Return the methods that list something else here than in *other*."""
         from promptkit.protocol.pages import LISTS, lists_the_same
 
-        newest, tools = self.lowering(_NEWEST), self.capabilities.tools
+        newest, tools = self.lowerings[_NEWEST], self.capabilities.tools
         return {
             method
             for method in LISTS
@@ -143,20 +144,26 @@ class Snapshot:
                 listed = self._pages.get((method, revision)) or self._encode(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
+    @cached_property
+    def requirements(self) -> frozenset[frozenset[str]]:
+        """The sets of scopes that its prompts and resources need; none if all see the same."""
+        return self.catalog.requirements
+
     def view(self, scopes: frozenset[str]) -> "Snapshot":
         """Return what callers with *scopes* see of it: as if there were nothing else."""
-        return self if self.views is None else self.views.of(scopes)
+        if not self.requirements:
+            return self
+        # Who meets the same requirements sees the same. A token may have any other scopes besides.
+        return self._view(frozenset(needed for needed in self.requirements if needed <= scopes))
 
     @cached_property
-    def views(self) -> "Views | None":
-        """What callers see of it by their scopes; None if all see the same."""
-        if not (requirements := self.catalog.requirements):
-            return None
-        from promptkit.server.views import Views  # few recipes need scopes
+    def _view(self) -> "Callable[[frozenset[frozenset[str]]], Snapshot]":
+        return lru_cache(MOST_VIEWS)(self._make_view)
 
-        return Views(self, requirements, self._make_view)
-
-    def _make_view(self, catalog: Catalog) -> "Snapshot":
+    def _make_view(self, met: frozenset[frozenset[str]]) -> "Snapshot":
+        if met == self.requirements:
+            return self
+        catalog = self.catalog.visible_to(frozenset().union(*met))
         offered = self.capabilities
         view = Snapshot(
             catalog, self._identity, self._page_size, changes=offered.changes, tools=offered.tools
@@ -171,10 +178,6 @@ class Snapshot:
         from promptkit.catalog.tools import Tools  # few servers offer tools
 
         return Tools(self.catalog, search=self.capabilities.tools == "search")
-
-    def lowering(self, revision: Revision) -> Lowering:
-        """Return what encodes for a revision."""
-        return lowering_for(revision, self._identity)
 
     @cached_property
     def digest(self) -> str:
@@ -202,7 +205,7 @@ class Snapshot:
         return pages_of(
             method,
             self.catalog,
-            self.lowering(revision),
+            self.lowerings[revision],
             self._page_size,
             changes=offered.changes,
             tools=offered.tools,

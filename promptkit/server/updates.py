@@ -1,24 +1,82 @@
-"""Finds resources that have changed since a client read them, on a thread of its own."""
+"""What clients have read of resources, and which of these have changed since."""
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from itertools import groupby
 from operator import attrgetter
 from threading import Lock
+from typing import Final
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.errors.interruptions import Abandoned, call_interruptible
+from promptkit.language.documents import EmbeddedResource
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.notifier import Audience
-from promptkit.server.read_history import ReadHistories, ReadHistory
 from promptkit.server.scheduling.executor import Executor
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.server.snapshot import Snapshot
 
-__all__ = ["Reread", "Updates", "announce", "tell_of"]
+__all__ = ["ReadHistories", "ReadHistory", "Reread", "Updates", "announce", "notify_of"]
+
+#: How many resources are remembered, and how long the URI of one may be. The others count as changed
+#: whenever the recipes change.
+_MAX_RESOURCES: Final = 1024
+_MAX_URI_CHARACTERS: Final = 2048
+
+#: For how many sets of scopes there is a history. Without one, all resources count as changed, too.
+_MAX_HISTORIES: Final = 32
+
+
+class ReadHistory:
+    """What one client has read last of each resource."""
+
+    def __init__(self) -> None:
+        self._digests: OrderedDict[str, int] = OrderedDict()
+
+    def note(self, content: EmbeddedResource) -> None:
+        """Remember *content*, which the client is sent."""
+        if len(content.uri) > _MAX_URI_CHARACTERS:
+            return
+        self._digests[content.uri] = _digest(content)
+        self._digests.move_to_end(content.uri)
+        while len(self._digests) > _MAX_RESOURCES:
+            self._digests.popitem(last=False)
+
+    def __contains__(self, uri: object) -> bool:
+        return uri in self._digests
+
+    def is_stale(self, uri: str, catalog: Catalog) -> bool:
+        """Whether the client would read something else now; True if that cannot be known."""
+        digest = self._digests.get(uri)
+        if digest is None:
+            return True
+        try:
+            return digest != _digest(call_interruptible(catalog.read, uri))
+        except Abandoned:  # it took too long: the client was told already
+            raise
+        except BaseException:  # noqa: BLE001 (authors raise anything: a client that reads it again sees it)
+            return True
+
+
+class ReadHistories:
+    """What clients have read. Those with the same scopes see the same; the others must not notice it."""
+
+    def __init__(self) -> None:
+        self._by_scopes: OrderedDict[frozenset[str] | None, ReadHistory] = OrderedDict()
+        self._lock = Lock()  # replies may come from several threads
+
+    def of(self, scopes: frozenset[str] | None) -> ReadHistory:
+        """Return what clients with *scopes* have read; None for those who were not asked who they are."""
+        with self._lock:
+            history = self._by_scopes.setdefault(scopes, ReadHistory())
+            self._by_scopes.move_to_end(scopes)
+            if len(self._by_scopes) > _MAX_HISTORIES:
+                self._by_scopes.popitem(last=False)
+            return history
 
 
 class Reread(Struct, frozen=True, eq=False):
@@ -67,7 +125,7 @@ class Updates:
         self._seconds = seconds
         self._left: deque[Reread] = deque()
         self._deadline = 0.0
-        self._reader: Worker | None = None
+        self._reader: WorkerThread | None = None
         self._stuck = False
         self._lock = Lock()
 
@@ -81,7 +139,7 @@ class Updates:
             self._left = deque(rereads)
             self._deadline = time.monotonic() + self._seconds
             unread = [] if not self._left or self._has_reader() else self._take_left()
-        tell_of(unread)
+        notify_of(unread)
 
     def look(self, now: float) -> None:
         """After the deadline, report what was not read in time. *now* is by `time.monotonic`."""
@@ -91,7 +149,7 @@ class Updates:
             self._stuck = True
             unread, reader = self._take_left(), self._reader
         reader.abandon()
-        tell_of(unread)
+        notify_of(unread)
 
     def _has_reader(self) -> bool:
         """Start a reader unless there is one; return whether one is running and not stuck."""
@@ -110,7 +168,7 @@ class Updates:
                 due = [found] if self._left and self._left[0] is found else []
                 if due:
                     self._left.popleft()
-            tell_of(due if is_stale else [])
+            notify_of(due if is_stale else [])
 
     def _next(self) -> Reread | None:
         with self._lock:
@@ -125,7 +183,7 @@ class Updates:
             unread: list[Reread] = []
             if self._reader is not None and self._reader.is_current:
                 self._reader, self._stuck, unread = None, False, self._take_left()
-        tell_of(unread)
+        notify_of(unread)
 
     def _take_left(self) -> list[Reread]:
         left = list(self._left)
@@ -162,7 +220,11 @@ def announce(
     return rereads
 
 
-def tell_of(stale: Iterable[Reread]) -> None:
+def notify_of(stale: Iterable[Reread]) -> None:
     """Tell clients of resources that have changed."""
     for tell, found in groupby(stale, attrgetter("tell")):
         tell([one.uri for one in found])
+
+
+def _digest(content: EmbeddedResource) -> int:
+    return hash((content.mime_type, content.text, content.blob))

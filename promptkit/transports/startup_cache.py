@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.digests import digest
+from promptkit.standard_error import say
 from promptkit.transports.import_inputs import ImportReads, Purpose, StaleSet, noted_reads
 from promptkit.transports.kept_lists import MADE_BY, Index, KeptLists, ShellWords, write_set
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
+from promptkit.standard_error import say
 from promptkit.transports.secret_files import InvalidSecrets, read_secret_file, read_secrets
 
 __all__ = ["MAKE_A_KEY", "VARIABLE", "own_key", "read_key_file", "read_keys", "state_keys"]

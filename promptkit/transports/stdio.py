@@ -7,7 +7,6 @@ descriptors, so that no ``print``, C extension or child process can write to it.
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio.
 """
 
-import _thread
 import os
 import sys
 import threading
@@ -16,8 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.errors.standard_error import finish, redirect, say
 from promptkit.protocol.limits import GRACE_S, CutOff
+from promptkit.standard_error import finish, redirect, say
 
 if TYPE_CHECKING:
     import signal
@@ -114,14 +113,6 @@ class Wire:
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         self.over.set()
 
-    def forget(self) -> None:
-        """Close the wire in a forked child, which must neither read nor write there."""
-        self.gone = True
-        _silence(self.reading, os.O_RDONLY, inheritable=False)
-        _silence(self.writing, os.O_WRONLY, inheritable=False)
-        for name in _ENDING_SIGNALS:
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-
 
 def _widen(descriptor: int) -> None:
     """Have a pipe hold more, on systems that can: for a long reply, writer and reader take fewer turns."""
@@ -172,8 +163,6 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
     os.dup2(2, 1)
     redirect()
     _end_on_signals(wire, grace)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=wire.forget)
     return wire
 
 
@@ -207,53 +196,19 @@ def serve(
     Returns:
         Whether reading worked until the end.
     """
-    started = threading.Event()
-
-    def start() -> None:
-        try:
-            server.read_from(read or wire.read, wire.over.set, events(), owns_process=True)
-        except RuntimeError as error:  # no more threads can be started
-            say(f"nothing can be read: {error}")
-        finally:
-            started.set()
-
-    # Not on this thread: Python calls signal handlers here, and an author's may raise between any two steps.
-    _on_a_thread(start)
-    _wait_until(started.wait, wire)
-    _wait_until(
-        lambda: wire.over.wait(_LOOK_FOR_PARENT_EVERY_S) or not server.reads or wire.is_orphaned, wire
-    )
+    try:
+        server.read_from(read or wire.read, wire.over.set, events(), ends_process=True)
+    except RuntimeError as error:  # no more threads can be started
+        say(f"nothing can be read: {error}")
+    # Signal handlers run on this thread.
+    while not wire.over.wait(_LOOK_FOR_PARENT_EVERY_S) and server.reads and not wire.is_orphaned:
+        pass
     served = wire.over.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
     # A client that has hung up wants no more errors: the official Python client fails at them.
     has_hung_up = wire.over.is_set() and not wire.is_ended
     server.close(0 if wire.gone else grace, answer_rest=not has_hung_up)
     return served
-
-
-def _on_a_thread(work: Callable[[], None]) -> None:
-    """Do some work on a thread, or on this one if no thread can be started."""
-    try:
-        _thread.start_new_thread(work, ())
-    except RuntimeError:
-        work()
-
-
-def _wait_until(holds: Callable[[], bool], wire: Wire) -> None:
-    """Call *holds* until it returns true. Authors' signal handlers run here."""
-    # A handler that fails is reported; one that exits ends the wire.
-    while True:
-        try:
-            while not holds():
-                pass
-        except (SystemExit, KeyboardInterrupt):
-            wire.end()
-        except Exception:  # noqa: BLE001 (authors raise anything)
-            import traceback  # hardly ever needed
-
-            say(f"a signal handler failed:\n{traceback.format_exc().rstrip()}")
-        else:
-            return
 
 
 def exit_after(grace: float, code: int = 0) -> None:

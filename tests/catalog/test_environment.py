@@ -12,7 +12,7 @@ from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.server.elicitation.elicitation import askable
+from promptkit.server.elicitation import askable
 from tests.wire import Client
 
 

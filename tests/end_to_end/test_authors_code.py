@@ -137,12 +137,6 @@ FAILING = {
         """,
     "no stderr": "sys.stderr = None\n1 / 0",
     "closed stderr": "sys.stderr.close()\n1 / 0",
-    "tracing": "sys.settrace(lambda *_: 1 / 0)\n(lambda: 0)()",
-}
-
-#: What takes the process with it. It has to end by itself.
-FATAL = {
-    "all descriptors closed": "os.closerange(3, 20)",
 }
 
 
@@ -237,19 +231,6 @@ def test_a_standard_descriptor_that_is_closed(serve, descriptor):
     )
 
 
-@pytest.mark.parametrize("where", ["outside", "inside"])
-@pytest.mark.parametrize("what", FATAL)
-def test_what_takes_the_wire_with_it(serve, what, where):
-    """
-    A process that has lost its wire ends by itself, though the input stays open.
-    """
-    process = serve(**{where: FATAL[what]})
-    process.stdin.write(line(initialize("2025-06-18")) + line(request(1, *REQUESTS["plain"])))
-    process.stdin.flush()
-
-    assert process.wait(timeout=50) == 0
-
-
 def test_a_signal_handler_inside_a_prompt(serve):
     """
     It cannot be set there, as Python says, and the others are served.
@@ -259,17 +240,6 @@ def test_a_signal_handler_inside_a_prompt(serve):
     assert outcomes(process, "plain", "other", "plain") == ([-32603, "done", -32603], 0)
 
 
-@pytest.mark.parametrize("handler", ["1 / 0", "sys.exit(1)"])
-def test_a_signal_handler_that_raises(serve, handler):
-    """
-    Where a recipe's handler fails or exits, what was read is answered and the end is orderly.
-    """
-    alarm = f"signal.signal(signal.SIGALRM, lambda *_: {handler})\nsignal.setitimer(signal.ITIMER_REAL, 60)"
-    process = serve(outside=alarm, inside="os.kill(os.getpid(), signal.SIGALRM)")
-
-    assert outcomes(process, "plain", "other") == (["done"] * 2, 0)
-
-
 def test_an_event_loop_inside_a_prompt(serve):
     """
     A plain prompt may run one; on a loop that runs already, asyncio refuses, as always.
@@ -277,21 +247,6 @@ def test_an_event_loop_inside_a_prompt(serve):
     process = serve(inside="work = asyncio.sleep(0)\ntry:\n    asyncio.run(work)\nfinally:\n    work.close()")
 
     assert outcomes(process, *REQUESTS) == (["done", "done", -32603, "done", "done", "done"], 0)
-
-
-def test_a_stopped_event_loop(serve):
-    """
-    A prompt that stops the loop it runs on is answered, and so are those after it.
-    """
-    stopping = """
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        loop.stop()
-        """
-
-    assert outcomes(serve(inside=stopping), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
 def test_a_low_recursion_limit(serve):
@@ -320,15 +275,6 @@ def test_memory_that_is_really_exhausted(serve):
         [-32603, "done"] * 2,
         0,
     )
-
-
-def test_a_forked_child_of_an_asynchronous_prompt(serve):
-    """
-    A child that leaves the prompt ends, and does not run the event loop of its parent.
-    """
-    process = serve(inside="child = os.fork()\nif not child:\n    sys.exit(0)\nos.waitpid(child, 0)")
-
-    assert outcomes(process, *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
 def test_what_a_prompt_leaves_behind_keeps_its_secrets(serve):

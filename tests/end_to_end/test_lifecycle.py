@@ -242,7 +242,7 @@ class TestTimeLimits:
         """
         client = opened(revision, FORM)
         # With much less, its time may be over before it is sent, and then it is not sent.
-        client.server._handlers._elicitation()._answer_within = 0.5
+        client.server._elicitation._answer_within = 0.5
         client.send(line(get(1, "review", diff="x")))
         asked, *ended = wait_for(client, 3)
         (refused,) = [found for found in ended if "error" in found]

@@ -709,7 +709,7 @@ def printed(token: Token):
 @prompt
 def in_bytes(token: Token):
     sys.stdout.buffer.write(b"in_bytes " + token.encode() + b"\\\\n")
-    io.TextIOWrapper(sys.stderr.detach()).write(token)
+    io.TextIOWrapper(sys.stderr.buffer).write(token)
     sys.__stderr__.writelines([token, "\\\\n"])
     return "x"
 

@@ -93,7 +93,7 @@ def test_each_place_where_it_can_be_raised_is_the_authors():
     assert number > 100
     assert (False, "author") in landed
     assert {name for of_ours, name in landed if not of_ours} == {"author"}
-    assert {name for of_ours, name in landed if of_ours} <= {"call_interruptible", "shielded"}
+    assert {name for of_ours, name in landed if of_ours} <= {"call_interruptible", "shielded", "_unshield"}
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_an_author_who_swallows_it_goes_on():
 
 def test_what_notes_an_import_is_not_interrupted(tmp_path):
     """
-    A recipe that imports another is not interrupted while that is noted, but before and after.
+    A recipe that imports another is not interrupted while that is noted, but right after.
     """
     own, heard = threading.get_ident(), []
     file = tmp_path / "other.py"
@@ -191,4 +191,32 @@ def test_what_notes_an_import_is_not_interrupted(tmp_path):
 
     with pytest.raises(Stopped):
         call_interruptible(author)
-    assert heard == [("other", False)]
+    assert heard == [("other", True)]
+
+
+def test_what_is_to_end_while_it_prints_ends_after_that():
+    """
+    A thread that is nearly always in code of ours, as one that prints in a loop, is interrupted all the same.
+    """
+    ours, printing = threading.Event(), threading.Event()
+
+    def of_ours():
+        printing.set()
+        ours.wait(20)
+
+    def author():
+        while True:
+            shielded(of_ours)
+
+    def work():
+        with suppress(Stopped):
+            call_interruptible(author)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert printing.wait(20)
+
+    assert interrupt(thread.ident, Stopped)
+    ours.set()
+    thread.join(20)
+    assert not thread.is_alive()

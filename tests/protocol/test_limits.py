@@ -29,8 +29,8 @@ from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import rate_limit
 from promptkit.server.rate_limit import MOST_SUBJECTS, TokenBucket, TokenBuckets
-from promptkit.server.read_history import ReadHistory
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
+from promptkit.server.updates import ReadHistory
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 

@@ -18,7 +18,7 @@ from promptkit.server import Server
 from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.event_loop import EventLoopThread
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.server.snapshot import Snapshot
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
 
@@ -347,14 +347,14 @@ class TestRaces:
         Work that is cancelled before its thread has started never begins, and frees its place.
         """
         client = work.client(MODERN)
-        start = Worker.start
+        start = WorkerThread.start
 
         def cancel_and_start(worker):
             client.server._in_flight.cancel(1)
             start(worker)
             worker.join(50)
 
-        monkeypatch.setattr(Worker, "start", cancel_and_start)
+        monkeypatch.setattr(WorkerThread, "start", cancel_and_start)
         client.post(*SLOW["thread"], 1)
 
         assert work.started.empty()
@@ -432,7 +432,7 @@ class TestWhoComesFirst:
         (asked,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
         exchange = Exchange(asked, Snapshot(Catalog(), identity, 10, changes=False))
         refusal = InternalError("too late")
-        job = in_flight.hold(Job(exchange, lambda: None, refusal=refusal, deadline=0.0))
+        job = in_flight.enter(Job(exchange, lambda: None, refusal=refusal, deadline=0.0))
         return in_flight, job, sent
 
     @pytest.mark.requirement("cancellation/races")
@@ -458,10 +458,10 @@ class TestWhoComesFirst:
         in_flight, held, sent = job
         following = structs.replace(held, exchange=structs.replace(held.exchange))
         in_flight.cancel(1)
-        in_flight.hold(following)
+        in_flight.enter(following)
         in_flight.answer(held, b"late\n")
 
-        assert (sent, 1 in in_flight, in_flight.release(held)) == ([], True, False)
+        assert (sent, 1 in in_flight.ids, in_flight.release(held)) == ([], True, False)
 
 
 class TestOfTheServer:

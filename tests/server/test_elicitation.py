@@ -4,6 +4,7 @@ import threading
 import time
 from enum import Enum
 from functools import partial
+from math import inf
 from queue import Queue
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Annotated, Literal
@@ -20,8 +21,7 @@ from promptkit.protocol import key_ring
 from promptkit.protocol.jsonrpc import CODES
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.elicitation import elicitation
-from promptkit.server.elicitation.elicitation import Elicitation
+from promptkit.server.elicitation import Elicitation
 from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
 
 FORM = {"elicitation": {}}
@@ -911,7 +911,7 @@ class TestPatience:
 
             replies = [found for found in client.replies() if "method" not in found]
             assert len(replies) == 1 if "result" in message else len(replies) <= 1
-            assert client.server._in_flight.next_deadline is None
+            assert client.server._in_flight.next_deadline == inf
 
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_an_answer_while_the_request_is_being_refused(self, revision):
@@ -939,7 +939,7 @@ class TestPatience:
         Nothing has to arrive for a question to be given up when its time is over: it is taken back, or not
         asked at all if its time was over before.
         """
-        monkeypatch.setattr(elicitation, "Elicitation", partial(Elicitation, answer_within=0.01))
+        monkeypatch.setattr("promptkit.server.server.Elicitation", partial(Elicitation, answer_within=0.01))
         told = Queue()
         server = Server(compile(Recipes(prompts=(review,))), told.put)
         opening = [initialize(revision, capabilities=FORM), notification("notifications/initialized")]
@@ -964,9 +964,9 @@ class TestPatience:
         """
         client = client_of(revision)
         server = client.server
-        elicitation, in_flight = server._handlers._elicitation(), server._in_flight
+        elicitation, in_flight = server._elicitation, server._in_flight
         owner, name = {
-            "held": (in_flight, "hold"),
+            "held": (in_flight, "enter"),
             "expected": (server._connection, "expect"),
             "sent": (elicitation, "_send"),
         }[moment]

@@ -12,7 +12,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import ClientResponse
 from promptkit.server import Server
-from promptkit.server.replies import reply_to
+from promptkit.server.exchange import reply_to
 from tests.server.busy_server import Process
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
@@ -140,7 +140,7 @@ def test_a_request_that_fails_once_it_is_answered_later(reading, monkeypatch, er
     It gets one reply, the error, also at the end.
     """
     server = reading.server
-    place = server._handlers._elicitation() if late == "question" else server._notifier
+    place = server._elicitation if late == "question" else server._notifier
     if late == "question":
         asked = request(1, "prompts/get", {"name": "asks"})
     else:

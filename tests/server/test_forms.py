@@ -15,8 +15,8 @@ from msgspec import Meta, structs
 from promptkit import Arg, ArgumentErrors, prompt, register_type
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server.elicitation import forms
-from promptkit.server.elicitation.elicitation import askable
+from promptkit.server import forms
+from promptkit.server.elicitation import askable
 from tests.sample_types import Corner, Level, Point, Tone
 from tests.wire import _schema as published
 from tests.wire import validate

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import weakref
+from math import inf
 from queue import Queue
 
 import pytest
@@ -16,15 +17,16 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import Params
 from promptkit.server import Server
-from promptkit.server.exchange import Exchange
-from promptkit.server.replies import reply_to
+from promptkit.server.exchange import TRANSITIONS, Exchange, State, Step, reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.scheduling.leader import LeaderFollowers
 from promptkit.server.scheduling.watchdog import Watchdog
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.server.server import PROMPTKIT
 from promptkit.server.snapshot import Snapshot
 from tests.wire import initialize, line, modern, request
@@ -41,6 +43,20 @@ def job_of(asked_for, stopped=lambda: None):
     return Job(asked_for, stopped, LATE, time.monotonic() + 60)
 
 
+@pytest.mark.parametrize("step", Step)
+@pytest.mark.parametrize("state", State)
+def test_steps(state, step):
+    """
+    A step leads where the table says, or comes too late and changes nothing.
+    """
+    exchange = asked()
+    exchange.state = state
+    after = TRANSITIONS.get((state, step))
+
+    assert exchange.take(step) == (after is not None)
+    assert exchange.state is (after or state)
+
+
 class TestInFlight:
     def test_what_is_answered_later_already_is_not_taken_away(self):
         """
@@ -49,8 +65,8 @@ class TestInFlight:
         sent = []
         in_flight = InFlight(sent.append)
         wanted = asked()
-        held = in_flight.hold(job_of(wanted))
-        adopted = in_flight.adopt(job_of(wanted))
+        held = in_flight.enter(job_of(wanted))
+        adopted = in_flight.enter(job_of(wanted), Step.RELIEVE)
 
         in_flight.answer(adopted, b"wrong\n")
         in_flight.answer(held, b"right\n")
@@ -64,12 +80,12 @@ class TestInFlight:
         sent = []
         in_flight = InFlight(sent.append)
         wanted = asked()
-        in_flight.answer(in_flight.hold(job_of(wanted)), b"first\n")
+        in_flight.answer(in_flight.enter(job_of(wanted)), b"first\n")
 
-        for late in (in_flight.adopt(job_of(wanted)), in_flight.hold(job_of(wanted))):
+        for late in (in_flight.enter(job_of(wanted), Step.RELIEVE), in_flight.enter(job_of(wanted))):
             in_flight.answer(late, b"second\n")
 
-        assert (sent, wanted.request.id in in_flight) == ([b"first\n"], False)
+        assert (sent, wanted.request.id in in_flight.ids) == ([b"first\n"], False)
 
     def test_what_was_released_may_be_held_again(self):
         """
@@ -78,8 +94,8 @@ class TestInFlight:
         sent = []
         in_flight = InFlight(sent.append)
         wanted = asked()
-        in_flight.release(in_flight.hold(job_of(wanted)))
-        in_flight.answer(in_flight.adopt(job_of(wanted)), b"done\n")
+        in_flight.release(in_flight.enter(job_of(wanted)))
+        in_flight.answer(in_flight.enter(job_of(wanted), Step.RELIEVE), b"done\n")
 
         assert sent == [b"done\n"]
 
@@ -91,7 +107,7 @@ class TestInFlight:
         in_flight = InFlight(sent.append)
         wanted = asked()
         wanted.request.when_answered(lambda _: 1 / 0)
-        in_flight.answer(in_flight.hold(job_of(wanted)), b"done\n")
+        in_flight.answer(in_flight.enter(job_of(wanted)), b"done\n")
         started = time.monotonic()
         in_flight.close(20, lambda _: LATE)
 
@@ -106,7 +122,7 @@ class TestExecutor:
         Its request is not in flight any more, and takes no place.
         """
         in_flight = InFlight(lambda _: None)
-        executor = Executor(in_flight, 1)
+        executor = Executor(in_flight, Limits(renders=1))
 
         def refuse(_thread):
             msg = "can't start new thread"
@@ -115,9 +131,9 @@ class TestExecutor:
         monkeypatch.setattr(threading.Thread, "start", refuse)
         for number in (1, 2):
             with pytest.raises(RuntimeError, match="can't start new thread"):
-                executor.run_function(asked(number), lambda: b"", 60, LATE)
+                executor.call_on_thread(asked(number), lambda: b"{}")
 
-        assert [number in in_flight for number in (1, 2)] == [False, False]
+        assert [number in in_flight.ids for number in (1, 2)] == [False, False]
 
     def test_work_that_is_given_to_a_thread_by_one_that_was_relieved(self):
         """
@@ -126,32 +142,32 @@ class TestExecutor:
         for relieved_first in (True, False):
             sent, done = [], threading.Event()
             in_flight = InFlight(lambda line, sent=sent, done=done: (sent.append(line), done.set()))
-            executor = Executor(in_flight, 9)
+            executor = Executor(in_flight, Limits(renders=9))
             wanted = asked()
             if relieved_first:
-                in_flight.adopt(job_of(wanted))
-            executor.run_function(wanted, lambda: b"done\n", 60, LATE)
+                in_flight.enter(job_of(wanted), Step.RELIEVE)
+            executor.call_on_thread(wanted, lambda: b'"done"')
             if not relieved_first:
-                in_flight.adopt(job_of(wanted))
+                in_flight.enter(job_of(wanted), Step.RELIEVE)
 
             assert done.wait(50)
-            assert sent == [b"done\n"]
+            assert [b'"result":"done"' in line for line in sent] == [True]
 
     def test_a_request_takes_one_place(self):
         """
         What a relieved thread gives to an event loop takes no second place until that thread ends.
         """
         in_flight = InFlight(lambda _: None)
-        executor = Executor(in_flight, 2)
+        executor = Executor(in_flight, Limits(renders=2))
         wanted, given, go_on = asked(), threading.Event(), threading.Event()
 
         def relieved():
-            executor.run_coroutine(wanted, asyncio.sleep(60), lambda _: b"", 60, LATE)
+            executor.call_on_loop(wanted, asyncio.sleep(60), lambda _: b"{}")
             given.set()
             go_on.wait(50)
 
-        worker = Worker(relieved)
-        executor.adopt(wanted, worker, 60, LATE)
+        worker = WorkerThread(relieved)
+        executor.detach(wanted, worker)
         worker.start()
 
         assert given.wait(50)
@@ -166,7 +182,7 @@ class TestExecutor:
         A coroutine that is cancelled and does not stop counts until it does.
         """
         in_flight = InFlight(lambda _: None)
-        executor = Executor(in_flight, 1)
+        executor = Executor(in_flight, Limits(renders=1))
         begun, release, ended = threading.Event(), threading.Event(), threading.Event()
 
         async def block():
@@ -174,7 +190,7 @@ class TestExecutor:
             release.wait(50)
             ended.set()
 
-        executor.run_coroutine(asked(), block(), lambda _: b"", 60, LATE)
+        executor.call_on_loop(asked(), block(), lambda _: b"{}")
         begun.wait(50)
         in_flight.cancel(1)
         with pytest.raises(Exception, match="1 requests are being worked on"):
@@ -182,6 +198,15 @@ class TestExecutor:
         release.set()
 
         assert ended.wait(50)
+
+
+def watching(look):
+    """A watchdog that looks at something else than a server."""
+    in_flight = InFlight(lambda _: None)
+    executor = Executor(in_flight, Limits())
+    watchdog = Watchdog(LeaderFollowers(None, None, in_flight, executor), in_flight, executor)
+    watchdog.look = look
+    return watchdog
 
 
 class TestWatchdog:
@@ -197,8 +222,9 @@ class TestWatchdog:
                 msg = "no"
                 raise ValueError(msg)
             again.set()
+            return inf
 
-        Watchdog(look).wake()
+        watching(look).wake()
 
         assert again.wait(50)
         assert "looking after requests failed: ValueError('no')" in capsys.readouterr().err
@@ -214,7 +240,7 @@ class TestWatchdog:
                 waits.set()
             return 60.0
 
-        watchdog = Watchdog(look)
+        watchdog = watching(look)
         watchdog.wake()
 
         assert waits.wait(50)
@@ -260,7 +286,7 @@ def test_a_thread_that_is_relieved_before_it_begins(monkeypatch):
     server = Server(compile(Recipes(prompts=(greet,))), sent.append)
 
     def reply_relieved(exchange, *others):
-        server._leader_followers.relieve(exchange, server._calls.detach)
+        server._leader_followers.relieve(exchange)
         return reply_to(exchange, *others)
 
     monkeypatch.setattr("promptkit.server.server.reply_to", reply_relieved)
@@ -301,7 +327,7 @@ def test_a_stuck_prompt_while_another_is_awaited(start):
 
 def all_workers():
     """Every worker that is still referenced."""
-    return weakref.WeakSet(found for found in gc.get_objects() if issubclass(type(found), Worker))
+    return weakref.WeakSet(found for found in gc.get_objects() if issubclass(type(found), WorkerThread))
 
 
 def test_threads_that_were_relieved_are_forgotten():
@@ -432,20 +458,6 @@ def test_threads_that_hang_keep_none_from_those_that_come_later(start):
     assert "result" in client.wait_for("last")
 
 
-def test_asynchronous_prompts_behind_one_that_blocks(start):
-    """
-    Those that were asked for in the same piece are rendered on another event loop.
-    """
-    client = start()
-    waiting = {"name": "awaits", "arguments": {"seconds": "0.01"}}
-    client.write(
-        request(1, "prompts/get", {"name": "blocks"}),
-        *(request(number, "prompts/get", waiting) for number in (2, 3)),
-    )
-
-    assert ["result" in client.wait_for(number) for number in (2, 3)] == [True, True]
-
-
 def test_a_relieved_thread_that_fails_once_its_request_is_open_elsewhere(monkeypatch):
     """
     A request whose thread is relieved before a question is asked, which cannot be sent, is refused.
@@ -457,10 +469,10 @@ def test_a_relieved_thread_that_fails_once_its_request_is_open_elsewhere(monkeyp
 
     arrived, told, ended = Queue(), Queue(), threading.Event()
     server = Server(compile(Recipes(prompts=(asks,))), told.put)
-    elicitation = server._handlers._elicitation()
+    elicitation = server._elicitation
 
     def reply_relieved(exchange, *others):
-        server._leader_followers.relieve(exchange, server._calls.detach)
+        server._leader_followers.relieve(exchange)
         return reply_to(exchange, *others)
 
     def fail(_line):

@@ -9,8 +9,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.lazy_import import LazyCatalog
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
-from promptkit.server.snapshot import Snapshot
-from promptkit.server.views import MOST_VIEWS
+from promptkit.server.snapshot import MOST_VIEWS, Snapshot
 from promptkit.testing import Client, ProtocolError
 from tests.subjects import Site, caller
 from tests.wire import initialize, modern, request
@@ -253,10 +252,9 @@ class TestManyClients:
         for number in range(400):
             mine = [f"s{bit}" for bit in range(8) if number >> bit & 1]
             site.ask(modern(1, "prompts/list"), caller("ada", *mine, f"own{number}"))
-        views = site.server._snapshot.views
+        snapshot = site.server._snapshot
 
-        assert len(views._made) == MOST_VIEWS
-        assert len({id(view) for view in views._known.values()}) <= MOST_VIEWS
+        assert snapshot._view.cache_info().currsize == MOST_VIEWS
         for mine in ((), ("s0",), ("s0", "s7")):
             reply = site.ask(modern(1, "prompts/list"), caller("ada", *mine))["result"]
             assert [one["name"] for one in reply["prompts"]] == [
@@ -271,8 +269,8 @@ class TestManyClients:
         site = Site(ALL)
         for scopes in ((), ("admin",), ("admin", "team")):
             site.ask(modern(1, "prompts/list"), caller("ada", *scopes))
-        views = site.server._snapshot.views
-        listed = [pages.items for view in views._made.values() for pages in view._pages.values()]
+        views = [site.server._snapshot.view(frozenset(s)) for s in ((), ("admin",), ("admin", "team"))]
+        listed = [pages.items for view in views for pages in view._pages.values()]
 
         assert len({id(items[0]) for items in listed}) == 1
 
@@ -283,7 +281,7 @@ class TestManyClients:
         site = Site(catalog_of(review))
         site.ask(modern(1, "prompts/list"), caller("ada", "admin"))
 
-        assert site.server._snapshot.views is None
+        assert site.server._snapshot.view(frozenset(["admin"])) is site.server._snapshot
 
     def test_replicas_with_other_scopes_differ(self):
         """

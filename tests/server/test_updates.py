@@ -13,8 +13,8 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.replies import reply_to
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.exchange import reply_to
+from promptkit.server.scheduling.workers import WorkerThread
 from tests.wire import initialize, line, notification, request
 
 
@@ -157,7 +157,7 @@ def test_threads_that_cannot_be_started(monkeypatch):
         msg = "can't start new thread"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(Worker, "start", refuse)
+    monkeypatch.setattr(WorkerThread, "start", refuse)
     reading.server.replace(catalog_of(a="one", b="two"))
 
     assert reading.updated(2) == {"notes://a", "notes://b"}

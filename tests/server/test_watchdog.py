@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from math import inf
 from queue import Queue
 
 import pytest
@@ -14,10 +15,12 @@ import pytest
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.scheduling.kernel_timer import KernelTimer
-from promptkit.server.scheduling.switch_interval import SwitchInterval
-from promptkit.server.scheduling.watchdog import Watchdog
+from promptkit.server.scheduling.executor import Executor
+from promptkit.server.scheduling.in_flight import InFlight
+from promptkit.server.scheduling.leader import LeaderFollowers
+from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
 from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
@@ -31,7 +34,7 @@ import sys
 from functools import partial
 from promptkit.cli import main
 from promptkit.server import server as dispatch
-from promptkit.server.scheduling.kernel_timer import KernelTimer
+from promptkit.server.scheduling.watchdog import KernelTimer
 dispatch.KernelTimer = partial(KernelTimer, {LIMIT})
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """
@@ -88,14 +91,6 @@ def sleeps():
 def imports():
     import json, email, xml.dom.minidom, decimal, sqlite3
     return "done"
-
-@prompt
-def forks():
-    import os
-    child = os.fork()
-    if not child:
-        os._exit(int(signal.getitimer(signal.ITIMER_PROF) != (0.0, 0.0)))
-    return str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 HELD = {
@@ -238,16 +233,6 @@ def test_a_process_that_was_stopped_is_not_ended(serve):
     assert b'"result"' in process.stdout.readline()
 
 
-def test_a_child_has_no_timer(serve):
-    """
-    What is forked while the timer runs does not inherit it.
-    """
-    process = serve()
-    ask(process, modern(1, "prompts/get", {"name": "forks"}))
-
-    assert b'"text":"0"' in process.stdout.readline()
-
-
 @pytest.fixture
 def timer():
     """A function that says how the timer stands; it is stopped afterwards."""
@@ -293,8 +278,12 @@ def test_it_is_stopped_while_there_is_nothing_to_see(timer):
 
     def look():
         seen.append(timer())
+        return inf
 
-    watchdog = Watchdog(look)
+    in_flight = InFlight(lambda _: None)
+    executor = Executor(in_flight, Limits())
+    watchdog = Watchdog(LeaderFollowers(None, None, in_flight, executor), in_flight, executor)
+    watchdog.look = look
     watchdog.kernel_timer = KernelTimer(50.0)
     watchdog.wake()
     deadline = time.monotonic() + 20
@@ -329,24 +318,3 @@ def test_a_server_inside_of_another_program_leaves_the_process_as_it_is(timer):
 
     assert told.get(timeout=50) == b""
     assert set(seen) == {before}
-
-
-def test_threads_give_way_more_often_while_authors_code_runs():
-    """
-    The interval is short while a worker runs, and an interval that an author has set is kept.
-    """
-    before, switching = sys.getswitchinterval(), SwitchInterval()
-    try:
-        switching.adapt(busy=True)
-        assert sys.getswitchinterval() < before
-        switching.adapt(busy=False)
-        assert sys.getswitchinterval() == before
-        switching.adapt(busy=True)
-        sys.setswitchinterval(0.02)
-        switching.adapt(busy=False)
-        assert sys.getswitchinterval() == pytest.approx(0.02)
-        sys.setswitchinterval(0.0001)
-        switching.adapt(busy=True)
-        assert sys.getswitchinterval() == pytest.approx(0.0001)
-    finally:
-        sys.setswitchinterval(before)

@@ -12,7 +12,7 @@ import pytest
 
 from promptkit.errors.interruptions import call_interruptible
 from promptkit.server.scheduling import workers
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.scheduling.workers import WorkerThread
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def importing(module):
         while True:
             time.sleep(0.001)
 
-    worker = Worker(partial(call_interruptible, work))
+    worker = WorkerThread(partial(call_interruptible, work))
     worker.start()
     assert module.begun.wait(20)
     return worker
@@ -87,7 +87,7 @@ def test_a_thread_that_imports_nothing_is_stopped_at_once():
         while True:
             time.sleep(0.001)
 
-    worker = Worker(partial(call_interruptible, work))
+    worker = WorkerThread(partial(call_interruptible, work))
     worker.start()
     assert begun.wait(20)
     worker.abandon()

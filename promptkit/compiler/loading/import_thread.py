@@ -11,7 +11,7 @@ from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
 from promptkit.errors.regular_files import Stamps, file_stamp
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 
 __all__ = ["ImportHangs", "Importer"]
 

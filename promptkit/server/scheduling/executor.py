@@ -1,62 +1,70 @@
-"""The executor: authors' code that runs beside the leader, and how much of it may run at once."""
+"""The executor: where authors' code runs, how long it may take, and how much of it may run at once."""
 
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
-from promptkit.errors.exceptions import PromptkitError
-from promptkit.errors.standard_error import say
+from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
-from promptkit.server.exchange import Exchange
+from promptkit.protocol.limits import Limits
+from promptkit.server.exchange import Exchange, State, Step, TookTooLong, reply_to
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.workers import Abandoned, Worker
+from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.standard_error import say
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+if TYPE_CHECKING:  # most servers never need asyncio
+    from asyncio import Task
 
     from promptkit.server.scheduling.event_loop import EventLoopThread
-    from promptkit.server.scheduling.loops import EventLoops
 
-__all__ = ["Executor"]
+__all__ = ["NESTED_REFUSALS", "Executor", "call_author"]
 
+Args = TypeVarTuple("Args")
 T = TypeVar("T")
+
+#: What an author's code raises if it calls another prompt or resource, which refuses the arguments.
+NESTED_REFUSALS: Final = (ArgumentErrors, UnknownPrompt, UnknownResource)
+
+#: A slow prompt that once takes less than this runs on the leader's thread again.
+_QUICK_S: Final = 0.002
 
 
 class Executor:
     """
-    Runs authors' code on threads and on an event loop.
+    Runs authors' code on the calling thread, on threads of its own, and on an event loop.
 
     Args:
         in_flight:
-            Where the requests go that it works on.
+            Where requests go that are answered later.
 
-        limit:
-            How many requests may be worked on at once. Abandoned ones count until they stop.
+        limits:
+            How many requests may be worked on at once, how long each may take, and how long a reply may
+            be. Requests that were abandoned count until their code ends.
 
     Attributes:
         full:
             Whether as many run as may.
 
-        owns_process:
-            Whether the process does nothing but serve. Then its threads share their memory.
+        relieves:
+            Whether a calling thread that is stuck is relieved, so that time limits hold there.
     """
 
-    def __init__(self, in_flight: InFlight, limit: int) -> None:
+    def __init__(self, in_flight: InFlight, limits: Limits) -> None:
+        self.full = self.relieves = False
         self._in_flight = in_flight
-        self._limit = limit
+        self._limits = limits
         # What is worked on, and on how many threads and loops: on two while one hands it to the other.
         self._working: dict[object, int] = {}
-        self.full = False
-        self.owns_process = False
         self._lock = Lock()
-        self._loops: EventLoops | None = None
+        self._loop: EventLoopThread | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether authors' code runs, abandoned or not, or an event loop has to be looked after."""
-        return bool(self._working) or (self._loops is not None and self._loops.unsettled)
+        """Whether authors' code runs, abandoned or not."""
+        return bool(self._working)
 
     def check_room(self) -> None:
         """
@@ -66,37 +74,60 @@ class Executor:
             TooManyRequests: If as much runs as may.
         """
         if self.full:
-            msg = f"{self._limit} requests are being worked on, which is the limit: try again later"
+            msg = f"{self._limits.renders} requests are being worked on, which is the limit: try again later"
             raise TooManyRequests(msg)
 
-    def run_function(
-        self, exchange: Exchange, work: Callable[[], bytes], seconds: float, refusal: PromptkitError
-    ) -> None:
+    def call(
+        self, exchange: Exchange, work: Callable[[], bytes], timeout: float | None = None
+    ) -> bytes | None:
         """
-        Answer a request on a thread of its own.
+        Return what *work* returns, or None if another thread calls it.
 
         Args:
             exchange:
-                The request, which goes in flight.
+                What is answered.
 
             work:
-                Returns the reply, one line.
+                Calls the author's function, and returns the result.
 
-            seconds:
-                How long it may take.
+            timeout:
+                The limit that its author has set, in seconds.
 
-            refusal:
-                What the request is answered with if it takes longer.
+        Raises:
+            TooManyRequests: If as much runs on other threads as may.
+
+            RuntimeError: If there can be no more threads.
+        """
+        if exchange.state is State.IN_PLACE:  # else this thread was relieved while it read the arguments
+            slow = exchange.snapshot.slow
+            if (slow and exchange.key in slow) or (timeout is not None and not self.relieves):
+                self.call_on_thread(exchange, work)
+                return None
+            if self.full:
+                self.check_room()
+        return work()
+
+    def call_on_thread(self, exchange: Exchange, work: Callable[[], bytes]) -> None:
+        """
+        Answer a request with what *work* returns, which is called on a thread of its own.
 
         Raises:
             TooManyRequests: If as much runs as may.
 
             RuntimeError: If there can be no more threads.
         """
+
+        def timed(_exchange: Exchange) -> bytes:
+            begun = time.monotonic()
+            result = work()
+            if time.monotonic() - begun < _QUICK_S:  # the machine was busy, or it was the first call
+                exchange.snapshot.slow.discard(exchange.key)
+            return result
+
         self.check_room()
-        worker = Worker(lambda: self._answer(job, work))
-        job = self._in_flight.hold(self._job(exchange, worker, seconds, refusal))
-        if exchange.settled:  # its client is gone
+        worker = WorkerThread(lambda: self._answer(job, timed))
+        job = self._enter_flight(exchange, worker)
+        if exchange.state is State.ANSWERED:  # its client is gone
             self._leave(exchange)
             return
         try:
@@ -106,7 +137,53 @@ class Executor:
             self._leave(exchange)
             raise
 
-    def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> Worker:
+    def call_on_loop(
+        self,
+        exchange: Exchange,
+        coroutine: Coroutine[Any, Any, T],
+        result: Callable[[Callable[[], T]], bytes],
+    ) -> None:
+        """
+        Answer a request on an event loop.
+
+        Args:
+            exchange:
+                The request.
+
+            coroutine:
+                The work.
+
+            result:
+                Makes the result; what it is given returns what the work returned, or raises what
+                the work raised.
+
+        Raises:
+            TooManyRequests: If as much runs as may.
+
+            RuntimeError: If there can be no more threads.
+        """
+        try:
+            if exchange.state is State.IN_PLACE:  # else the relieved thread that calls this counts already
+                self.check_room()
+            loop = self._event_loop()
+        except BaseException:
+            coroutine.close()
+            raise
+
+        def ended(task: "Task[T]") -> None:
+            try:
+                if exchange.state is not State.ANSWERED:
+                    self._answer(job, lambda _: result(task.result))
+                elif not task.cancelled():
+                    task.exception()  # else asyncio says that nobody has looked at it
+            finally:
+                self._leave(exchange)
+
+        self._enter(exchange)
+        job = self._in_flight.enter(self._job(exchange, partial(loop.cancel, exchange)))
+        loop.start(exchange, coroutine, ended)
+
+    def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> WorkerThread:
         """
         Run *work* that no request waits for on a thread of its own; *over* is called once it has ended.
 
@@ -116,7 +193,7 @@ class Executor:
             RuntimeError: If there can be no more threads.
         """
         self.check_room()
-        worker = Worker(work)
+        worker = WorkerThread(work)
         worker.when_over(over)
         worker.when_over(partial(self._leave, worker))
         self._enter(worker)
@@ -127,103 +204,44 @@ class Executor:
             raise
         return worker
 
-    def adopt(self, exchange: Exchange, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
-        """
-        Put a request in flight in which *worker* is stuck, unless it is in flight or answered already.
-
-        `run_function` explains the arguments.
-        """
-        return self._in_flight.adopt(self._job(exchange, worker, seconds, refusal))
-
-    def run_coroutine(
-        self,
-        exchange: Exchange,
-        coroutine: Coroutine[Any, Any, T],
-        finish: Callable[[Callable[[], T]], bytes],
-        seconds: float,
-        refusal: PromptkitError,
-    ) -> None:
-        """
-        Answer a request on an event loop.
-
-        Args:
-            exchange:
-                The request, which goes in flight.
-
-            coroutine:
-                The work.
-
-            finish:
-                Makes the reply; what it is given returns what the work returned, or raises what
-                the work raised.
-
-            seconds:
-                How long it may take.
-
-            refusal:
-                What the request is answered with if it takes longer.
-
-        Raises:
-            TooManyRequests: If as much runs as may.
-        """
-        try:
-            if not exchange.held:  # else the relieved thread that calls this counts already
-                self.check_room()
-            loop = self._free_loop()
-        except BaseException:
-            coroutine.close()
-            raise
-        self._enter(exchange)
-        future = loop.future()
-        job = self._in_flight.hold(Job(exchange, future.cancel, refusal, time.monotonic() + seconds))
-        if exchange.settled:  # its client is gone, or its deadline has passed
-            coroutine.close()
-            self._leave(exchange)
-            return
-        try:
-            loop.start(coroutine, partial(self._done, job, finish), partial(self._leave, exchange), future)
-        except RuntimeError:  # an author's code has closed the loop
-            self._in_flight.release(job)
-            self._leave(exchange)
-            raise
-
-    def look(self, now: float) -> None:
-        """Look after the event loops. To be called every few milliseconds while `busy`."""
-        if self._loops is not None and self.busy:
-            self._loops.look(now)
+    def detach(self, exchange: Exchange, worker: WorkerThread) -> Job:
+        """Put a request in flight in which *worker*, the leader, is stuck. Remember that it is slow."""
+        if exchange.about is not None:
+            exchange.snapshot.slow.add(exchange.key)
+        return self._enter_flight(exchange, worker, Step.RELIEVE)
 
     def end(self) -> None:
-        """End the event loops once nothing runs there. Work that is started later gets a new one."""
-        if self._loops is not None:
-            self._loops.end()
+        """End the event loop once nothing runs there. Work that is started later gets a new one."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.end()
 
-    def _job(self, exchange: Exchange, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
-        self._enter(exchange)
-        worker.when_over(partial(self._leave, exchange))
-        return Job(exchange, worker.abandon, refusal, time.monotonic() + seconds)
-
-    def _free_loop(self) -> "EventLoopThread":
-        # Most servers never need a loop.
-        from promptkit.server.scheduling.loops import EventLoops, limit_arenas
+    def _event_loop(self) -> "EventLoopThread":
+        from promptkit.server.scheduling.event_loop import EventLoopThread
 
         with self._lock:
-            if self._loops is None:
-                self._loops = EventLoops(self._limit)
-                if self.owns_process:
-                    limit_arenas()
-        return self._loops.free()
+            if self._loop is None:
+                self._loop = EventLoopThread()
+            return self._loop
 
-    def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:
-        self._answer(job, lambda: finish(future.result))
+    def _enter_flight(self, exchange: Exchange, worker: WorkerThread, step: Step = Step.HOLD) -> Job:
+        self._enter(exchange)
+        worker.when_over(partial(self._leave, exchange))
+        return self._in_flight.enter(self._job(exchange, worker.abandon), step)
 
-    def _answer(self, job: Job, work: Callable[[], bytes]) -> None:
+    def _job(self, exchange: Exchange, stop: Callable[[], object]) -> Job:
+        seconds = exchange.time_limit(self._limits.timeout)
+        return Job(exchange, stop, TookTooLong(exchange, seconds), time.monotonic() + seconds)
+
+    def _answer(self, job: Job, work: Callable[[Exchange], bytes]) -> None:
+        request = job.exchange.request
         try:
-            reply = work()
+            reply = reply_to(job.exchange, work, self._limits.reply) or b""
         except Abandoned:
             raise
-        # `work` makes replies of errors itself. If memory is too short even for that, this answers.
+        # Errors are replies already. If memory is too short even for that, this answers.
         except BaseException as error:  # noqa: BLE001 (nothing else would answer)
-            request = job.exchange.request
             say(f"a request could not be answered: {error!r}")
             reply = encode_error(request.id, InternalError(f"{request.method} failed"))
         self._in_flight.answer(job, reply)
@@ -231,11 +249,30 @@ class Executor:
     def _enter(self, work: object) -> None:
         with self._lock:
             self._working[work] = self._working.get(work, 0) + 1
-            self.full = len(self._working) >= self._limit
+            self.full = len(self._working) >= self._limits.renders
 
     def _leave(self, work: object) -> None:
         with self._lock:
             self._working[work] -= 1
             if not self._working[work]:
                 del self._working[work]
-            self.full = len(self._working) >= self._limit
+            self.full = len(self._working) >= self._limits.renders
+
+
+def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
+    """
+    Call an author's *function*.
+
+    A prompt that calls another one with wrong arguments has a bug. Its client did nothing wrong, so it
+    must not be told that it did.
+
+    Raises:
+        RuntimeError: If what the function calls refuses its arguments.
+
+        Exception: Whatever else the function raises.
+    """
+    try:
+        return call_interruptible(function, *args)
+    except NESTED_REFUSALS as error:
+        msg = "what it calls was refused"
+        raise RuntimeError(msg) from error

@@ -11,7 +11,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import RequestId, TooManyRequests
-from promptkit.server.exchange import Exchange
+from promptkit.server.exchange import Exchange, State, Step
 
 __all__ = ["InFlight", "Job"]
 
@@ -45,7 +45,7 @@ class Job(Struct, frozen=True, eq=False):
     exchange: Exchange
     stop: Callable[[], object]
     refusal: PromptkitError | None = None
-    deadline: float | None = None
+    deadline: float = inf
     works: bool = True
 
 
@@ -100,29 +100,26 @@ class InFlight:
             msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
             raise TooManyRequests(msg)
 
-    def __contains__(self, request_id: object) -> bool:
-        return request_id in self.ids
-
-    def hold(self, job: Job) -> Job:
+    def enter(self, job: Job, step: Step = Step.HOLD) -> Job:
         """
-        Put a request in flight. If it has a job already, *job* replaces that.
+        Put a request in flight.
 
-        No-op if the request is already answered; only an abandoned thread sees this.
+        Args:
+            job:
+                What ends it. It takes the place of another job of the same request.
+
+            step:
+                `Step.HOLD`, or `Step.RELIEVE`. If it comes too late, nothing happens.
+
+        Returns:
+            The same job, with which `answer` is called.
         """
-        return self._enter(job, again=True)
-
-    def adopt(self, job: Job) -> Job:
-        """Put a request in flight; no-op if it is, or was, in flight already."""
-        return self._enter(job, again=False)
-
-    def _enter(self, job: Job, *, again: bool) -> Job:
         exchange = job.exchange
         with self._lock:
-            if exchange.settled or (exchange.held and not again):
+            if not exchange.take(step):
                 return job
-            exchange.held = True
             self._jobs[self._key(exchange.request)] = job
-        if job.deadline is not None:
+        if job.deadline < inf:
             self._timed()
         # Its client may have gone a moment ago, when it was not in flight. `drop` looks in the other order.
         if exchange.request.unwanted:
@@ -131,52 +128,42 @@ class InFlight:
 
     def release(self, job: Job) -> bool:
         """Take *job* out of flight. After True, the caller must answer the request."""
-        if not self._settle(job):
+        return self._remove(job, Step.RELEASE)
+
+    def answer(self, job: Job, reply: bytes) -> bool:
+        """
+        Send the reply to *job*, unless the request has been answered, or another job has it.
+
+        Args:
+            job:
+                The job that `enter` returned.
+
+            reply:
+                One line; ``b""`` if the client wants none.
+
+        Returns:
+            Whether this was the answer.
+        """
+        if not self._remove(job, Step.ANSWER):
             return False
-        self._leave()
-        job.exchange.held = job.exchange.settled = False  # it may be put in flight again
-        return True
-
-    def _settle(self, job: Job) -> bool:
-        """Take *job* out of the table. After True, the caller must answer it and call `_leave`."""
-        with self._lock:
-            key = self._key(job.exchange.request)
-            if self._jobs.get(key) is not job:
-                return False
-            del self._jobs[key]
-            job.exchange.settled = True
-            self._leaving += 1
-            return True
-
-    def _leave(self, job: Job | None = None, reply: bytes = b"") -> None:
         try:
-            if job is not None and (line := job.exchange.request.answer(reply)):
+            if line := job.exchange.request.answer(reply):
                 self._send(line)
         finally:
             with self._lock:
                 self._leaving -= 1
                 self._changed.notify_all()
-
-    def answer(self, job: Job, reply: bytes) -> None:
-        """
-        Send the reply to *job*, unless it has been answered.
-
-        Args:
-            job:
-                The job that `hold` or `adopt` returned.
-
-            reply:
-                One line; ``b""`` if the client wants none.
-        """
-        if self._settle(job):
-            self._leave(job, reply)
+        return True
 
     def fail(self, exchange: Exchange, reply: bytes) -> None:
-        """Send the reply to a request that failed, whether or not it is in flight."""
+        """Send the reply to a request that failed, whatever job it has, unless it has been answered."""
         job = self._jobs.get(self._key(exchange.request))
         if job is not None and job.exchange is exchange:
             self._end(job, reply)
-        elif not exchange.held and (line := exchange.request.answer(reply)):
+            return
+        with self._lock:
+            is_due = exchange.state is State.IN_PLACE and exchange.take(Step.ANSWER)
+        if is_due and (line := exchange.request.answer(reply)):
             self._send(line)
 
     def cancel(self, request_id: RequestId) -> None:
@@ -187,20 +174,18 @@ class InFlight:
 
     def drop(self, request: Request) -> None:
         """Stop the work on a request that is unwanted, if it is in flight, and send no reply."""
-        job = self._jobs.get(self._key(request))
-        if job is not None:
-            self._end(job, b"")
+        self.cancel(self._key(request))
 
     def expire(self, now: float) -> None:
         """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""
         for job in self._open():
-            if job.refusal is not None and job.deadline is not None and job.deadline <= now:
+            if job.refusal is not None and job.deadline <= now:
                 self._end(job, job.exchange.refuse(job.refusal))
 
     @property
-    def next_deadline(self) -> float | None:
-        """The earliest deadline, by `time.monotonic`."""
-        return min((job.deadline for job in self._open() if job.deadline is not None), default=None)
+    def next_deadline(self) -> float:
+        """The earliest deadline, by `time.monotonic`; infinite if there is none."""
+        return min((job.deadline for job in self._open()), default=inf)
 
     def close(self, grace: float, ended: Callable[[Request], PromptkitError] | None) -> None:
         """
@@ -225,7 +210,18 @@ class InFlight:
         with self._lock:
             return list(self._jobs.values())
 
+    def _remove(self, job: Job, step: Step) -> bool:
+        """Take *job* out of the table; after True, the caller must do what the step says."""
+        with self._lock:
+            key = self._key(job.exchange.request)
+            if self._jobs.get(key) is not job:
+                return False
+            del self._jobs[key]
+            job.exchange.take(step)
+            self._leaving += step is Step.ANSWER
+            self._changed.notify_all()
+            return True
+
     def _end(self, job: Job, reply: bytes) -> None:
-        if self._settle(job):
-            self._leave(job, reply)
+        if self.answer(job, reply):
             job.stop()

@@ -5,29 +5,28 @@ When it is stuck in an author's code, another thread takes over the rest of the 
 The former leader finishes the one request that it is in, and ends.
 """
 
-import os
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from threading import Event as Flag
 from threading import Lock
 from typing import Final
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.jsonrpc import InternalError, encode_error
-from promptkit.server.exchange import Exchange
+from promptkit.server.exchange import Exchange, State
+from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.workers import Worker
+from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.standard_error import say
 
 __all__ = ["LeaderFollowers", "Leadership"]
 
 #: How long a former leader waits for its successor to send the replies that are due before its own.
 _SUCCESSOR_FLUSH_S: Final = 1.0
 
-#: How often in a row the leader may fail before reading is given up, and how much longer it waits after
-#: each failure: memory may be short for a moment.
+#: How often in a row reading may fail before it is given up, and how much longer the leader waits after each
+#: failure: memory may be short for a moment.
 _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
 
@@ -40,6 +39,9 @@ class Leadership:
     The time during which one thread leads.
 
     Attributes:
+        event:
+            The event that is being handled, and is not answered yet; else None.
+
         current:
             The request that the thread is in, if it may get stuck there; else None.
 
@@ -52,19 +54,16 @@ class Leadership:
         caught_up:
             Set when the successor has sent what was answered before.
 
-        event:
-            The event that is being handled. It may still be the first of those that are left.
-
         failures:
-            How often in a row handling or reading has failed.
+            How often in a row reading has failed.
     """
 
     def __init__(self) -> None:
+        self.event: Event | None = None
         self.current: Exchange | None = None
         self.ends = False
         self.job: Job | None = None
         self.caught_up = Flag()
-        self.event: Event | None = None
         self.failures = 0
 
 
@@ -83,15 +82,12 @@ class LeaderFollowers:
         in_flight:
             Where a request goes when its thread is relieved.
 
+        executor:
+            Puts it there, and counts the thread.
+
     Attributes:
         leadership:
             That of the present leader.
-
-        started:
-            Whether there are threads: only then a stuck one is relieved.
-
-        forked:
-            Whether this is a child process, in which none of the threads exists.
     """
 
     def __init__(
@@ -99,17 +95,17 @@ class LeaderFollowers:
         handle: Callable[[Event], tuple[Exchange | None, bytes | None]],
         send: Callable[[bytes], None],
         in_flight: InFlight,
+        executor: Executor,
     ) -> None:
+        self.leadership = Leadership()
         self._handle = handle
         self._send = send
         self._in_flight = in_flight
+        self._executor = executor
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
-        self.leadership = Leadership()
-        self.started = False
-        self.forked = False
         self._read_on: Callable[[Leadership], None] | None = None
-        self._worker: Worker | None = None
+        self._worker: WorkerThread | None = None
         self._lock = Lock()
         self._busy = False
 
@@ -118,6 +114,11 @@ class LeaderFollowers:
         """Whether the leader's thread is alive."""
         with self._lock:
             return self._worker is not None and self._worker.is_alive()
+
+    @property
+    def current(self) -> Exchange | None:
+        """The request that the leader is in, if it may be relieved there; else None."""
+        return self.leadership.current if self._read_on is not None else None
 
     def start(self, read_on: Callable[[Leadership], None], events: Iterable[Event] = ()) -> None:
         """
@@ -133,8 +134,7 @@ class LeaderFollowers:
         """
         self._events.extend(events)
         self._read_on = read_on
-        self.started = True
-        _STARTED.add(self)
+        self._executor.relieves = True
         self._worker = self._start_leader(self.leadership)
 
     def handle_events(self, events: Iterable[Event], leadership: Leadership | None = None) -> bool:
@@ -155,27 +155,20 @@ class LeaderFollowers:
         self._busy = True
         self._events.extend(events)
         while self._events:
-            event = mine.event = self._events[0]
-            self._events.popleft()
-            try:
-                exchange, reply = self._handle(event)
-            except Exception as error:
-                if leadership is None:
-                    raise
-                exchange, reply = self._refused(mine, event, error)
-            if self.forked:  # an author's code forked, and its child came back here: the parent serves
-                os._exit(0)
+            event = mine.event = self._events.popleft()
+            exchange, reply = self._handle(event)
             mine.current = None
             if mine.ends and (job := self._job_if_relieved(mine)) is not None:
                 self._answer_late(mine, job, reply)
                 return False
-            if exchange is not None and exchange.held and reply is not None:
-                self._in_flight.fail(exchange, reply)
+            if exchange is not None and exchange.state is not State.IN_PLACE and reply is not None:
+                self._in_flight.fail(exchange, reply)  # it was put in flight before it failed
             elif reply is not None:
                 line = reply if exchange is None else exchange.request.answer(reply)
                 mine.event = None  # from here on it counts as answered
                 if len(line) > _SEND_AT_ONCE_BYTES:
-                    self._send_alone(line)
+                    self._flush()  # so that it is not copied once more
+                    self._send(line)
                 else:
                     self._replies.append(line)
             mine.event = None
@@ -199,16 +192,9 @@ class LeaderFollowers:
         self._events.clear()
         return [event for event in left if isinstance(event, Request)]
 
-    def relieve(self, stuck: Exchange, detach: Callable[[Exchange, Worker], Job]) -> None:
+    def relieve(self, stuck: Exchange) -> None:
         """
-        Start a new leader, if the present one is still in *stuck*.
-
-        Args:
-            stuck:
-                The request that it was seen in.
-
-            detach:
-                Puts that request in flight, as the worker is stuck in it.
+        Start a new leader, if the present one is still in *stuck*. That request goes in flight.
         """
         with self._lock:
             before = self.leadership
@@ -220,7 +206,7 @@ class LeaderFollowers:
                     leadership = Leadership()
                     # The new thread waits for the lock. If it cannot be started, all stays as it was.
                     worker = self._start_leader(leadership, before)
-                    before.job = detach(stuck, self._worker)
+                    before.job = self._executor.detach(stuck, self._worker)
                     self.leadership, self._worker = leadership, worker
             finally:
                 before.ends = before.job is not None
@@ -232,16 +218,15 @@ class LeaderFollowers:
         with self._lock:  # `relieve` may be at work
             return leadership.job
 
-    def _answer_late(self, leadership: Leadership, job: Job, reply: bytes | None) -> None:
+    def _answer_late(self, mine: Leadership, job: Job, reply: bytes | None) -> None:
         """Answer the request in which this thread was relieved."""
         if reply is not None:
-            leadership.caught_up.wait(_SUCCESSOR_FLUSH_S)
-            # A question may have been asked and answered meanwhile, which has taken it out of flight.
-            self._in_flight.answer(self._in_flight.adopt(job), reply)
-            # It may have been put in flight again, under another job, before it failed.
-            self._in_flight.fail(job.exchange, reply)
+            mine.caught_up.wait(_SUCCESSOR_FLUSH_S)
+            # It may have been put in flight under another job since, before it failed.
+            if not self._in_flight.answer(job, reply):
+                self._in_flight.fail(job.exchange, reply)
 
-    def _start_leader(self, leadership: Leadership, before: Leadership | None = None) -> Worker:
+    def _start_leader(self, leadership: Leadership, before: Leadership | None = None) -> WorkerThread:
         def lead() -> None:
             with self._lock:
                 leads = self.leadership is leadership
@@ -253,50 +238,35 @@ class LeaderFollowers:
                     if self.handle_events((), leadership) and self._read_on is not None:
                         self._read_on(leadership)
                     break
-                except BaseException as error:  # noqa: BLE001 (memory is short, or an author ends our threads)
+                except BaseException as error:  # noqa: BLE001 (memory is short: what is open must be answered)
                     leads = self._goes_on(leadership, error)
 
-        worker = Worker(lead)
+        worker = WorkerThread(lead)
         worker.start()
         return worker
 
-    def _goes_on(self, leadership: Leadership, error: BaseException) -> bool:
+    def _goes_on(self, mine: Leadership, error: BaseException) -> bool:
         """Answer what failed with *error*; return whether the thread goes on leading."""
-        if (job := self._job_if_relieved(leadership)) is not None:
-            self._in_flight.answer(job, _failed(job.exchange.request))
+        event, exchange = mine.event, mine.current
+        mine.event = mine.current = None
+        if (job := self._job_if_relieved(mine)) is not None:
+            self._answer_late(mine, job, _failed(job.exchange.request))
             return False
-        leadership.failures += 1
-        event, leadership.event = leadership.event, None
-        if event is not None and not (self._events and self._events[0] is event):
-            exchange, reply = self._refused(leadership, event, error)
-            leadership.current = None
-            if exchange is not None and reply is not None:
-                self._in_flight.fail(exchange, reply)
-            elif reply:
-                self._send(reply)
-        else:
+        if event is None:
             say(f"what a client sends could not be read: {error!r}")
-        if leadership.failures >= _MAX_FAILURES:
+            mine.failures += 1
+        else:
+            say(f"a message could not be handled: {error!r}")
+        if exchange is not None:
+            self._in_flight.fail(exchange, _failed(exchange.request))
+        elif isinstance(event, Request) and (line := event.answer(_failed(event))):
+            self._send(line)
+        if mine.failures >= _MAX_FAILURES:
             say("reading cannot go on")
             self._flush()
             return False
-        time.sleep(leadership.failures * _RETRY_DELAY_S)
+        time.sleep(mine.failures * _RETRY_DELAY_S)
         return True
-
-    def _refused(
-        self, leadership: Leadership, event: Event, error: BaseException
-    ) -> tuple[Exchange | None, bytes | None]:
-        """What `handle` would have returned, if it fails outside of authors' code."""
-        say(f"a message could not be handled: {error!r}")
-        if (exchange := leadership.current) is not None:
-            return exchange, _failed(exchange.request)
-        return None, event.answer(_failed(event)) if isinstance(event, Request) else None
-
-    def _send_alone(self, line: bytes) -> None:
-        """Send a large line without copying it once more."""
-        self._flush()
-        self._replies.append(line)
-        self._flush()
 
     def _flush(self) -> None:
         if self._replies:
@@ -308,17 +278,3 @@ class LeaderFollowers:
 
 def _failed(request: Request) -> bytes:
     return encode_error(request.id, InternalError(f"{request.method} failed"))
-
-
-#: What was started in this process. Python never forgets a function that it calls after a fork, so it
-#: is given one for all servers.
-_STARTED: Final[weakref.WeakSet[LeaderFollowers]] = weakref.WeakSet()
-
-
-def _note_fork() -> None:
-    for started in _STARTED:
-        started.forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)

@@ -1,24 +1,29 @@
 """The watchdog: a thread that relieves a stuck leader and keeps time limits. It sleeps when all is calm."""
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from math import inf
 from threading import Event, Lock, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from promptkit.errors.standard_error import say
 from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.executor import Executor
-from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.kernel_timer import KernelTimer
+from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import LeaderFollowers
-from promptkit.server.scheduling.switch_interval import SwitchInterval
-from promptkit.server.scheduling.workers import Worker
+from promptkit.standard_error import say
 
-__all__ = ["Patrol", "Watchdog"]
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
-#: How often to look while anything happens.
+__all__ = ["KernelTimer", "Watchdog"]
+
+#: How often to look while anything happens, and how long it is until the watchdog counts as asleep.
 _LOOK_EVERY_S: Final = 0.01
+_AWAKE_S: Final = 0.02
 
 #: How long the leader may be in one request. A little less than the time between two looks, which is never
 #: exactly the same.
@@ -27,12 +32,15 @@ _RELIEVE_AFTER_S: Final = 0.009
 #: How many looks at a leader that is in no request until the watchdog rests: a second.
 _IDLE_LOOKS: Final = 100
 
-#: How often to look while nothing happens but that authors' code runs, where no timer of the kernel's has
-#: to be put back.
-_LOOK_AT_WORKERS_EVERY_S: Final = 1.0
+#: How much processor time may pass without Python code of ours running. No call that anybody waits for
+#: takes that long. Time of day would not do: a machine may sleep or be busy, and a process may be stopped.
+_LIMIT_CPU_S: Final = 10.0
 
-#: If it looks again within this time, the watchdog is not woken when work is added.
-_AWAKE_S: Final = 0.02
+#: How often the kernel's timer is put back while authors' code runs.
+_PUT_BACK_EVERY_S: Final = 1.0
+
+#: The shortest time over which it is measured how many processors are busy.
+_MEASURE_OVER_S: Final = 0.001
 
 
 class Watchdog:
@@ -40,9 +48,14 @@ class Watchdog:
     Looks, again and again, as often as it has to.
 
     Args:
-        look:
-            Does what is due. It returns in how many seconds to look again; None if there is
-            nothing to look at until `wake` is called.
+        leader_followers:
+            Whose leader may be stuck.
+
+        in_flight:
+            Whose requests have deadlines.
+
+        executor:
+            What runs authors' code.
 
     Attributes:
         asleep:
@@ -50,12 +63,21 @@ class Watchdog:
 
         kernel_timer:
             What ends the process if this thread cannot run any more; None if nothing does.
+
+        also:
+            Called with the time, by `time.monotonic`, at each look.
     """
 
-    def __init__(self, look: Callable[[], float | None]) -> None:
+    def __init__(self, leader_followers: LeaderFollowers, in_flight: InFlight, executor: Executor) -> None:
         self.asleep = True
         self.kernel_timer: KernelTimer | None = None
-        self._look = look
+        self.also: Callable[[float], object] = bool
+        self._leader_followers = leader_followers
+        self._in_flight = in_flight
+        self._executor = executor
+        self._seen: Exchange | None = None
+        self._seen_at = 0.0
+        self._idle_looks = 0
         self._woken = Event()
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -63,7 +85,8 @@ class Watchdog:
         self._last_said: str | None = None
 
     def wake(self) -> None:
-        """Look now, and go on from there. It never raises: requests are answered without it."""
+        """Look now, and often for a while. It never raises: requests are answered without it."""
+        self._idle_looks = 0
         with self._lock:
             # Not by the thread that wakes up: the caller may keep Python's lock, and it from running.
             if self.kernel_timer is not None:
@@ -77,6 +100,27 @@ class Watchdog:
         self._ends = True
         self._woken.set()
 
+    def look(self) -> float:
+        """Do what is due; return in how many seconds to look again, infinite if nothing will be due."""
+        now = time.monotonic()
+        self._in_flight.expire(now)
+        self.also(now)
+        self._look_at_leader(now)
+        if self._idle_looks < _IDLE_LOOKS and self._executor.relieves:
+            return _LOOK_EVERY_S
+        due = max(0.0, self._in_flight.next_deadline - now)
+        # Authors' code may come to hold Python's lock at any time.
+        timer = self.kernel_timer if self._executor.busy else None
+        return due if timer is None else min(due, timer.put_back_every)
+
+    def _look_at_leader(self, now: float) -> None:
+        current = self._leader_followers.current
+        self._idle_looks = 0 if current is not None else self._idle_looks + 1
+        if current is not self._seen:
+            self._seen, self._seen_at = current, now
+        elif current is not None and now - self._seen_at >= _RELIEVE_AFTER_S:
+            self._leader_followers.relieve(current)
+
     def _start(self) -> None:
         thread = Thread(target=self._run, name="promptkit-watchdog", daemon=True)
         try:
@@ -89,42 +133,31 @@ class Watchdog:
             self._thread = thread
 
     def _run(self) -> None:
-        try:
-            while True:
-                self.asleep = False
+        while True:
+            self.asleep = False
+            seconds = self._look_safely()
+            if seconds > _AWAKE_S:
+                self.asleep = True
+                # Work that was added since the last look found `asleep` False, so nobody called `wake`.
                 seconds = self._look_safely()
-                if seconds is None or seconds > _AWAKE_S:
-                    self.asleep = True
-                    # Work that was added since the last look found `asleep` False, so nobody called `wake`.
-                    seconds = self._look_safely()
-                    self._rest(seconds)
-                    if seconds is None and self._is_over():
-                        return
-                self._woken.wait(seconds)
-                self._woken.clear()
-        finally:
-            # An author's tracing function can end any thread. The next request starts another one.
-            self.asleep = True
+                self._rest(seconds)
+                if seconds == inf and self._ends:
+                    return
+            self._woken.wait(None if seconds == inf else seconds)
+            self._woken.clear()
 
-    def _is_over(self) -> bool:
-        with self._lock:
-            if not self._ends or self._woken.is_set():
-                return False
-            self._thread = None
-            return True
-
-    def _rest(self, seconds: float | None) -> None:
+    def _rest(self, seconds: float) -> None:
         """Stop the kernel's timer if this thread sleeps for longer than that allows."""
         with self._lock:
             timer = self.kernel_timer
-            if timer and not self._woken.is_set() and (seconds is None or seconds > timer.put_back_every):
+            if timer and not self._woken.is_set() and seconds > timer.put_back_every:
                 timer.stop()
 
-    def _look_safely(self) -> float | None:
+    def _look_safely(self) -> float:
         try:
             if self.kernel_timer is not None:
                 self.kernel_timer.put_back()
-            seconds = self._look()
+            seconds = self.look()
         except Exception as error:  # noqa: BLE001 (no time limit would hold without this thread)
             self._say(f"looking after requests failed: {error!r}")
             return _AWAKE_S
@@ -138,80 +171,72 @@ class Watchdog:
             say(text)
 
 
-class Patrol:
+class KernelTimer:
     """
-    What the watchdog of one server looks at.
+    A timer of the kernel's, which ends the process unless it is put back in time.
+
+    C code may hold Python's lock for ever; then no thread of ours can do anything. It does nothing
+    on Windows, or where an author uses the timer or its signal.
 
     Args:
-        leader_followers:
-            Whose leader may be stuck.
-
-        in_flight:
-            Whose requests have deadlines.
-
-        executor:
-            Whose event loops may be stuck.
-
-        detach:
-            Puts a request in flight in which the leader is stuck.
+        limit:
+            After how many seconds of processor time it ends the process.
 
     Attributes:
-        also:
-            Called with the time, by `time.monotonic`, at each look.
+        put_back_every:
+            How often it has to be put back, in seconds, even if all processors are busy.
 
-        switch_interval:
-            Adapted to whether authors' code runs; None to leave it alone.
+    See Also:
+        https://man7.org/linux/man-pages/man2/setitimer.2.html
     """
 
-    def __init__(
-        self,
-        leader_followers: LeaderFollowers,
-        in_flight: InFlight,
-        executor: Executor,
-        detach: Callable[[Exchange, Worker], Job],
-    ) -> None:
-        self.also: Callable[[float], object] = bool
-        self.switch_interval: SwitchInterval | None = None
-        self.watchdog = Watchdog(self.look)
-        self._leader_followers = leader_followers
-        self._in_flight = in_flight
-        self._executor = executor
-        self._detach = detach
-        self._seen: Exchange | None = None
-        self._seen_at = 0.0
-        self._idle_looks = 0
+    def __init__(self, limit: float = _LIMIT_CPU_S) -> None:
+        self._limit = limit
+        self._processors = os.cpu_count() or 1
+        self.put_back_every = min(_PUT_BACK_EVERY_S, limit / (4 * self._processors))
+        self._measured_at = time.monotonic()
+        self._used = time.process_time()
+        self._busy = 1.0
+        if os.getpid() == 1 and self._is_free():
+            _exit_on_signal()
 
-    def wake(self) -> None:
-        """Look often for a while."""
-        self._idle_looks = 0
-        self.watchdog.wake()
+    def put_back(self) -> None:
+        """Start the timer, or let it begin anew."""
+        if sys.platform != "win32" and self._is_free():
+            self._measure()
+            signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
 
-    def look(self) -> float | None:
-        """Do what is due; return in how many seconds to look again, None if nothing will be."""
-        now = time.monotonic()
-        self._in_flight.expire(now)
-        self._executor.look(now)
-        self.also(now)
-        busy = self._executor.busy
-        if self.switch_interval is not None:
-            self.switch_interval.adapt(busy=busy)
-        self._look_at_leader(now)
-        if self._idle_looks < _IDLE_LOOKS and self._leader_followers.started:
-            return _LOOK_EVERY_S
-        return self._next_look(now, busy=busy)
+    def stop(self) -> None:
+        """Stop the timer."""
+        if sys.platform != "win32" and self._is_ours():
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
 
-    def _look_at_leader(self, now: float) -> None:
-        current = self._leader_followers.leadership.current if self._leader_followers.started else None
-        self._idle_looks = 0 if current is not None else self._idle_looks + 1
-        if current is not self._seen:
-            self._seen, self._seen_at = current, now
-        elif current is not None and now - self._seen_at >= _RELIEVE_AFTER_S:
-            self._leader_followers.relieve(current, self._detach)
+    def _is_free(self) -> bool:
+        """Whether no author's code uses the timer, or handles its signal."""
+        if sys.platform == "win32":
+            return False
+        if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
+            return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+        self.stop()  # the author's handler must not see our signals
+        return False
 
-    def _next_look(self, now: float, *, busy: bool) -> float | None:
-        deadline = self._in_flight.next_deadline
-        due = inf if deadline is None else max(0.0, deadline - now)
-        if busy:  # authors' code may block an event loop, or come to hold Python's lock, at any time
-            timer = self.watchdog.kernel_timer
-            due = min(due, _LOOK_AT_WORKERS_EVERY_S if timer is None else timer.put_back_every)
-        return None if due == inf else due
+    def _is_ours(self) -> bool:
+        # Its interval is the limit if it was started here.
+        return sys.platform != "win32" and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
+
+    def _measure(self) -> None:
+        """Measure how many processors are busy: several threads that work without the lock do no harm."""
+        now, used = time.monotonic(), time.process_time()
+        if (passed := now - self._measured_at) >= _MEASURE_OVER_S:
+            self._busy = min(max(1.0, (used - self._used) / passed), float(self._processors))
+            self._measured_at, self._used = now, used
+
+
+def _exit_on_signal() -> None:
+    """Have the signal call C's `_exit`: by default it does not end the first process of a container."""
+    if sys.platform == "win32":
+        return
+    import ctypes  # hardly ever needed
+
+    library = ctypes.CDLL(None)
+    library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (it is POSIX's)

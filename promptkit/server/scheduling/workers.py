@@ -1,6 +1,5 @@
 """Workers: threads for authors' code, which can be abandoned and told to stop."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -8,9 +7,9 @@ from contextlib import suppress
 from threading import Lock, Thread, get_ident
 from typing import Final
 
-from promptkit.errors.interruptions import interrupt
+from promptkit.errors.interruptions import Abandoned, interrupt
 
-__all__ = ["Abandoned", "Worker"]
+__all__ = ["WorkerThread"]
 
 #: How long a thread that is to be stopped may go on importing, and how often that is looked at, in seconds.
 _MAX_IMPORT_S: Final = 60.0
@@ -20,11 +19,7 @@ _LOOK_AGAIN_S: Final = 0.05
 _IMPORT: Final = "<frozen importlib._bootstrap>"
 
 
-class Abandoned(BaseException):
-    """Raised in an author's code whose request is answered already."""
-
-
-class Worker(Thread):
+class WorkerThread(Thread):
     """
     A thread that never keeps the process alive, and that can be told to stop.
 
@@ -38,9 +33,7 @@ class Worker(Thread):
         self._work = work
         self._over: list[Callable[[], object]] = []
         self._lock = Lock()
-        self._stoppable = True
-        self._is_begun = False
-        self._pid = os.getpid()
+        self._is_abandoned = self._is_over = False
 
     @property
     def is_current(self) -> bool:
@@ -54,16 +47,12 @@ class Worker(Thread):
     def run(self) -> None:
         """Do the work."""
         try:
-            with suppress(Abandoned):
-                try:
-                    if self._begins():
-                        self._work()
-                finally:
-                    if os.getpid() != self._pid:  # an author's code forked, and its child came back here
-                        os._exit(0)
-                    with self._lock:
-                        self._stoppable = False
+            if not self._is_abandoned:
+                with suppress(Abandoned):
+                    self._work()
         finally:
+            with self._lock:  # from now on, another thread may have its number
+                self._is_over = True
             del self._work  # it leads to the former leader, and from there to all leaders before
             for call in self._over:
                 call()
@@ -77,28 +66,26 @@ class Worker(Thread):
         may wait for that module, and many cannot be imported again if they were stopped halfway. If it has
         not begun, it never does.
         """
-        if not self._raise_unless(_is_importing):
-            with suppress(RuntimeError):  # there can be no more threads, so it goes on
-                Thread(target=self._stop_after_import, name="promptkit-stopping", daemon=True).start()
-
-    def _stop_after_import(self) -> None:
+        self._is_abandoned = True
         until = time.monotonic() + _MAX_IMPORT_S
-        while not self._raise_unless(lambda ident: time.monotonic() < until and _is_importing(ident)):
+        if not self._interrupt(until):
+            with suppress(RuntimeError):  # there can be no more threads, so it goes on
+                Thread(
+                    target=self._interrupt_later, args=(until,), name="promptkit-stopping", daemon=True
+                ).start()
+
+    def _interrupt_later(self, until: float) -> None:
+        while not self._interrupt(until):
             time.sleep(_LOOK_AGAIN_S)
 
-    def _raise_unless(self, goes_on: Callable[[int], bool]) -> bool:
-        """Stop the thread unless it *goes_on* for now; return whether it is stopped or over."""
+    def _interrupt(self, until: float) -> bool:
+        """Stop the thread, unless it imports and may go on; return whether it is stopped or over."""
         with self._lock:
-            ident = self.ident if self._stoppable and self._is_begun else None
-            if ident is not None and (goes_on(ident) or not interrupt(ident, Abandoned)):
+            if self._is_over or self.ident is None:
+                return True
+            if time.monotonic() < until and _is_importing(self.ident):
                 return False
-            self._stoppable = False
-            return True
-
-    def _begins(self) -> bool:
-        with self._lock:
-            self._is_begun = True
-            return self._stoppable
+            return interrupt(self.ident, Abandoned)
 
 
 def _is_importing(ident: int) -> bool:

@@ -110,8 +110,7 @@ class Application:
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
-            owns_process = self._settings.owns_process
-            server.handle_from(self._inbox.next_events, bool, owns_process=owns_process)
+            server.handle_from(self._inbox.next_events, bool)
             self._server = server
         self._on_start(self)
         return server

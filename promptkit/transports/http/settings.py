@@ -60,9 +60,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         limits:
             What else a client may ask for.
 
-        owns_process:
-            Whether the process does nothing but serve these recipes.
-
         authorizer:
             Finds who sends a request; None if nobody asks.
 
@@ -82,7 +79,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     tools: ToolMode = False
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
-    owns_process: bool = False
     authorizer: "Authorizer | None" = None
     scopes: frozenset[str] = frozenset()
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.transports.http.channel import HttpChannel
-from promptkit.transports.http.connection import HttpConnection
+from promptkit.server.exchange import State
+from promptkit.transports.http.channel import Posted
+from promptkit.transports.http.connection import Connection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
 from promptkit.transports.http.cycles import Cycle
 from tests.posting import agreeing, application, body_of, post
@@ -27,8 +28,10 @@ def left_behind(app):
         "working": server._executor._working,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
-        "bodies": app._open.budget._taken,
-        "looked after": len(app._open._open),
+        "bodies": app._side.room.taken,
+        "looked after": sum(
+            len(held) for held in vars(app._side.sweep).values() if isinstance(held, dict | set)
+        ),
     }
 
 
@@ -163,10 +166,10 @@ class TestLeaving:
                 app._inbox.put(None)
                 while app._server.reads:
                     await asyncio.sleep(0.001)
-                app._inbox._messages.get()
+                app._inbox._posted.get()
                 caller = post(app, message)
                 await asyncio.sleep(0)
-                posted = app._inbox._messages.get()
+                posted = app._inbox._posted.get()
                 events = app._inbox._receive(posted)
                 caller.task.cancel()
                 await asyncio.wait([caller.task])
@@ -185,23 +188,23 @@ class TestLeaving:
         async def run():
             async with serving() as app:
                 await hello(app)
-                hold = app._server._in_flight.hold
+                enter = app._server._in_flight.enter
                 callers = []
 
-                def slow_hold(job):
+                def slow_enter(job, *step):
                     loop.call_soon_threadsafe(callers[-1].task.cancel)
                     end = time.monotonic() + 0.005  # before the leader is relieved
                     while not job.exchange.request.unwanted and time.monotonic() < end:
                         time.sleep(0.0001)
-                    return hold(job)
+                    return enter(job, *step)
 
                 loop = asyncio.get_running_loop()
-                app._server._in_flight.hold = slow_hold
+                app._server._in_flight.enter = slow_enter
                 for message in (get("waits"), LISTEN):
                     callers.append(post(app, message))
                     await asyncio.wait([callers[-1].task])
                     await calm(app)
-                app._server._in_flight.hold = hold
+                app._server._in_flight.enter = enter
 
         asyncio.run(run())
 
@@ -214,25 +217,22 @@ class TestLeaving:
             async with serving() as app:
                 await hello(app)
                 in_flight = app._server._in_flight
-                hold, adopt = in_flight.hold, in_flight.adopt
-                callers = []
+                enter, callers = in_flight.enter, []
 
-                def leaving(job):
-                    loop.call_soon_threadsafe(callers[0].task.cancel)
-                    return adopt(job)
-
-                def slow_hold(job):
+                def slow_enter(job, *step):
+                    if step:  # the thread is relieved
+                        loop.call_soon_threadsafe(callers[0].task.cancel)
                     end = time.monotonic() + 10
-                    while not job.exchange.settled and time.monotonic() < end:
+                    while not step and job.exchange.state is not State.ANSWERED and time.monotonic() < end:
                         time.sleep(0.001)
-                    return hold(job)
+                    return enter(job, *step)
 
                 loop = asyncio.get_running_loop()
-                in_flight.hold, in_flight.adopt = slow_hold, leaving
+                in_flight.enter = slow_enter
                 callers.append(post(app, LISTEN))
                 await asyncio.wait([callers[0].task])
                 await calm(app)
-                in_flight.hold, in_flight.adopt = hold, adopt
+                in_flight.enter = enter
 
         asyncio.run(run())
 
@@ -282,7 +282,7 @@ class TestLeaving:
 
 def left_to_the_collector():
     """What there is of a client or its requests, and that only the garbage collector would find."""
-    kinds = (HttpConnection, Cycle, HttpChannel)
+    kinds = (Connection, Cycle, Posted)
     return [found for found in gc.get_objects() if issubclass(type(found), kinds)]
 
 
@@ -303,9 +303,7 @@ class TestGarbage:
             async with serving() as app:
                 loop = asyncio.get_running_loop()
                 connections = Connections(ConnectionLimits(), bool)
-                server = await loop.create_server(
-                    lambda: HttpConnection(app, connections, loop), "127.0.0.1", 0
-                )
+                server = await loop.create_server(lambda: Connection(app, connections, loop), "127.0.0.1", 0)
                 reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
                 writer.write(data)
                 await begun("waits")
@@ -358,7 +356,7 @@ class TestHeldBodies:
                     refused = await caller.result()
                     assert (refused.status, refused.code, refused.header("retry-after")) == (429, 429, "1")
                     assert caller.pieces == []  # it was read on, so that the client sees the reply
-                assert app._open.budget._taken == 1_000_000
+                assert app._side.room.taken == 1_000_000
                 for each in stuck:
                     each.task.cancel()
                 await asyncio.wait([each.task for each in stuck])

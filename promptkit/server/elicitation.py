@@ -21,7 +21,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import MissingCapability, RequestId
-from promptkit.server.exchange import Exchange
+from promptkit.server.exchange import Exchange, State
 from promptkit.server.scheduling.in_flight import InFlight, Job
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Elicitation:
         request, prompt, errors = question.exchange.request, question.prompt, question.errors
         if question.asked >= _MAX_QUESTIONS:
             raise errors
-        from promptkit.server.elicitation import forms  # most prompts never ask
+        from promptkit.server import forms  # most prompts never ask
 
         if not askable(prompt, errors):
             raise errors
@@ -215,8 +215,8 @@ class Elicitation:
         withdraw = partial(self._withdraw, question_id)
         job = Job(exchange, withdraw, refusal=question.errors, deadline=deadline, works=False)
         with self._asking:
-            self._in_flight.hold(job)
-            if exchange.settled:  # its deadline had already passed
+            self._in_flight.enter(job)
+            if exchange.state is State.ANSWERED:  # its deadline had already passed
                 return
             self._open[question_id] = question, job
             self._connection.expect(question_id)  # not earlier: a client may guess the id and answer too soon
@@ -263,7 +263,7 @@ def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> Argument
 def _answered(
     prompt: CompiledPrompt, given: Mapping[str, Any], errors: ArgumentErrors, result: Any
 ) -> dict[str, Any]:
-    from promptkit.server.elicitation import forms
+    from promptkit.server import forms
 
     names = {argument.name for argument in askable(prompt, errors)}
     entered = None if result is None else forms.answers(result, names)

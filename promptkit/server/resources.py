@@ -1,16 +1,20 @@
 """What clients do with resources: read them, and subscribe to changes."""
 
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
-from promptkit.protocol.lowering import Lowering
-from promptkit.protocol.revisions import Revision
-from promptkit.server.calls import Calls, call_author
-from promptkit.server.exchange import Exchange
-from promptkit.server.lookup import resource_of
+from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
+from promptkit.server.exchange import Exchange, State
+from promptkit.server.lookup import hide
 from promptkit.server.notifier import Notifier
-from promptkit.server.read_history import ReadHistories
+from promptkit.server.scheduling.executor import Executor, call_author
 from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.updates import ReadHistories
+
+if TYPE_CHECKING:  # most recipes have none
+    from promptkit.catalog.resources import CompiledResource
 
 __all__ = ["ResourceMethods"]
 
@@ -20,11 +24,8 @@ class ResourceMethods:
     Answers what clients ask of single resources, and ``subscriptions/listen``.
 
     Args:
-        calls:
+        executor:
             Calls authors' functions.
-
-        lowerings:
-            What writes results, by revision.
 
         read_histories:
             Where it is noted what clients have read.
@@ -37,15 +38,9 @@ class ResourceMethods:
     """
 
     def __init__(
-        self,
-        calls: Calls,
-        lowerings: dict[Revision, Lowering],
-        read_histories: ReadHistories,
-        notifier: Notifier,
-        in_flight: InFlight,
+        self, executor: Executor, read_histories: ReadHistories, notifier: Notifier, in_flight: InFlight
     ) -> None:
-        self._calls = calls
-        self._lowerings = lowerings
+        self._executor = executor
         self._read_histories = read_histories
         self._notifier = notifier
         self._in_flight = in_flight
@@ -53,19 +48,19 @@ class ResourceMethods:
     def read(self, exchange: Exchange) -> bytes | None:
         """Return what a resource holds; None if the result comes later."""
         params: wire.ResourceParams = exchange.request.params
-        resource, values = resource_of(exchange)
+        resource, values = _resource_of(exchange)
         history = self._read_histories.of(exchange.request.scopes)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
             history.note(content)
-            return self._lowerings[exchange.request.revision].contents(content)
+            return exchange.snapshot.lowerings[exchange.request.revision].contents(content)
 
-        return self._calls.call(exchange, work)
+        return self._executor.call(exchange, work)
 
     def subscribe(self, exchange: Exchange) -> bytes:
         """Tell the session of updates of a resource from now on."""
-        resource_of(exchange)
+        _resource_of(exchange)
         self._notifier.subscribe(exchange.request.params.uri)
         return b"{}"
 
@@ -81,8 +76,25 @@ class ResourceMethods:
         stop = partial(self._notifier.cancel, request)
 
         def hold() -> None:
-            self._in_flight.hold(Job(exchange, stop, works=False))
-            if exchange.settled:  # the thread was relieved before, and then the client left
+            self._in_flight.enter(Job(exchange, stop, works=False))
+            if exchange.state is State.ANSWERED:  # the thread was relieved before, and then the client left
                 stop()
 
         self._notifier.listen(request, hold)
+
+
+def _resource_of(exchange: Exchange) -> "tuple[CompiledResource, dict[str, Any]]":
+    """The resource that a request is about, and the values of the variables in its URI."""
+    request = exchange.request
+    try:
+        resource, variables = exchange.snapshot.catalog.resource(request.params.uri)
+    except UnknownResource as error:
+        kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
+        raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
+    exchange.about = resource
+    if not resource.arguments.secret:
+        return resource, resource.bind(variables)
+    hide(resource.arguments, variables)
+    values = resource.bind(variables)
+    hide(resource.arguments, values, read=True)
+    return resource, values

@@ -12,9 +12,8 @@ from io import TextIOWrapper
 
 import pytest
 
-from promptkit.errors import background_writer, standard_error
-from promptkit.errors.background_writer import BackgroundWriter
-from promptkit.errors.pending_output import PendingOutput
+from promptkit import standard_error
+from promptkit.standard_error import BackgroundWriter
 from tests.wire import initialize, line, request
 
 #: More than a pipe holds.
@@ -68,22 +67,14 @@ def warned():
     return "warned"
 
 @prompt
-def detached():
-    stream = io.TextIOWrapper(sys.stderr.detach(), write_through=True)
-    stream.write("detached\\n")
+def wrapped():
+    stream = io.TextIOWrapper(sys.stderr.buffer, write_through=True)
+    stream.write("wrapped\\n")
     del stream
     sys.stderr.close()
     print("closed", file=sys.stderr)
     sys.__stderr__.write("the first one\\n")
-    return "detached"
-
-@prompt
-def forked():
-    if (child := os.fork()) == 0:
-        print("from the child", flush=True)
-        os._exit(0)
-    os.waitpid(child, 0)
-    return "forked"
+    return "wrapped"
 
 @prompt
 def crashing():
@@ -331,7 +322,7 @@ class TestAnyKindOfStandardError:
             "logging_",
             "in_bytes",
             "warned",
-            "detached",
+            "wrapped",
             "unfinished",
         ]
         with error_stream(kind) as stderr, serving(recipes(recipe=NOISY), stderr) as process:
@@ -418,10 +409,10 @@ class TestAnyKindOfStandardError:
 
     def test_what_authors_do_with_it(self, recipes, tmp_path):
         """
-        It can be detached, closed, wrapped, asked what it is, and printed to from a forked child.
+        It can be closed, wrapped, asked what it is, and replaced.
         """
         file = tmp_path / "log"
-        names = ["detached", "forked", "crashing", "unfinished", "replaced", "failing"]
+        names = ["wrapped", "crashing", "unfinished", "replaced", "failing"]
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
             asked = [get(number, name) for number, name in enumerate(names, 1)]
             replies = ask(process, initialize("2025-06-18"), *asked)
@@ -429,12 +420,11 @@ class TestAnyKindOfStandardError:
             process.wait(timeout=50)
 
         found = file.read_text()
-        assert text(replies[3]) == "2 False utf-8 backslashreplace"
+        assert text(replies[2]) == "2 False utf-8 backslashreplace"
         expected = [
-            "detached\n",
+            "wrapped\n",
             "closed\n",
             "the first one\n",
-            "from the child\n",
             "no end",
             "Current thread",
         ]
@@ -505,7 +495,7 @@ def test_nothing_at_all(recipes):
     """
     Without a standard error everything is answered, as much as is printed.
     """
-    names = ["failing", "printing", "logging_", "in_bytes", "warned", "detached", "unfinished"]
+    names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
     asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
 
     ran = subprocess.run(
@@ -558,7 +548,7 @@ class TestBackgroundWriter:
         writer.flush(pipe[1])
         writer.finish(1)
 
-        assert writer._thread is None
+        assert not writer._has_thread
 
     def test_lines_of_threads_are_kept_whole(self, pipe, writer):
         """
@@ -601,13 +591,12 @@ class TestBackgroundWriter:
         """
         A line that is written over and over again is not held back until it ends.
         """
-        writer.pending.redact = str
+        writer.redact = str
         for piece in (b"\r1%", b"\r2%"):
             writer.write(pipe[1], piece)
             writer.flush(pipe[1])
 
-        assert os.read(pipe[0], 99) == b"\r1%\r"
-        writer.finish(20)
+        assert os.read(pipe[0], 99) == b"\r1%\r2%"
 
     def test_a_finalizer_that_prints(self, pipe, writer):
         """
@@ -627,53 +616,13 @@ class TestBackgroundWriter:
 
         assert sorted(self.read(pipe, writer).split()) == sorted(["last", "x"] * 2000)
 
-    def test_what_a_finalizer_holds(self, pipe, writer):
-        """
-        A thread that never gives a lock back costs others a moment, once, and none of their text.
-        """
-        held, over = threading.Event(), threading.Event()
-
-        def hold():
-            with writer.pending._lock, writer._turn:
-                held.set()
-                over.wait(50)
-
-        threading.Thread(target=hold, daemon=True).start()
-        held.wait(50)
-        for said in ("one\n", "two\n"):
-            writer.write(pipe[1], said.encode())
-
-        assert self.read(pipe, writer) == "one\ntwo\n"
-        over.set()
-
-    @pytest.mark.parametrize("interrupted", [1, 2, 3])
-    def test_a_signal_handler_right_after_a_look(self, interrupted, pipe, writer):
-        """
-        It may print, and so write itself what was just seen to wait.
-        """
-
-        class Interrupted(PendingOutput):
-            looks = 0
-
-            def __bool__(self):
-                waits = super().__bool__()
-                self.looks += 1
-                if self.looks == interrupted:
-                    writer.write(pipe[1], b"handled\n")
-                return waits
-
-        writer.pending = Interrupted(1024)
-        writer.write(pipe[1], b"line\n")
-
-        assert self.read(pipe, writer) == "line\nhandled\n"
-
     def test_a_signal_handler_that_prints(self, recipes, tmp_path):
         """
         A handler that interrupts a write may write.
         """
         program = (
             "import signal, sys\n"
-            "from promptkit.errors import standard_error\n"
+            "from promptkit import standard_error\n"
             "standard_error.redirect()\n"
             "signal.signal(signal.SIGALRM, lambda *_: print('handled'))\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)\n"
@@ -691,13 +640,12 @@ class TestBackgroundWriter:
 
     def test_text_that_cannot_be_encoded(self, recipes):
         """
-        No character raises, and nothing changes that.
+        No character raises.
         """
         program = (
             "import io, sys\n"
-            "from promptkit.errors import standard_error\n"
+            "from promptkit import standard_error\n"
             "standard_error.redirect()\n"
-            "sys.stderr.reconfigure(encoding='ascii', errors='strict')\n"
             "print('\\ud800 ü', file=sys.stderr)\n"
             "sys.stderr.writelines(['a', 'b\\n'])\n"
             "assert isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr.writable()\n"
@@ -715,7 +663,7 @@ class TestBackgroundWriter:
         program = (
             "import atexit, sys\n"
             "atexit.register(print, 'at exit')\n"
-            "from promptkit.errors import standard_error\n"
+            "from promptkit import standard_error\n"
             "standard_error.redirect()\n"
             "class Last:\n"
             "    def __del__(self): print('torn down', file=sys.stderr)\n"
@@ -735,47 +683,17 @@ class TestBackgroundWriter:
         for said in ("no end ", "ValueError: reason", "at exit"):
             assert said in ran.stdout.decode()
 
-    def test_a_child_writes_by_itself(self, pipe, writer):
-        """
-        A forked child, which has no such thread, loses nothing that it prints.
-        """
-        writer.write(pipe[1], b"parent\nunfinished ")
-        writer.finish(20)
-        child = os.fork()
-        if child == 0:
-            writer.forget()
-            writer.write(pipe[1], b"child\n")
-            os._exit(0)
-        os.waitpid(child, 0)
-
-        assert self.read(pipe, writer) == "parent\nunfinished child\n"
-
-    def test_the_thread_is_replaced(self, pipe, writer, monkeypatch):
-        """
-        If the thread has ended, by whatever an author does to threads, the next write starts another.
-        """
-        monkeypatch.setattr(background_writer, "_room_of", lambda _: 0)
-        with monkeypatch.context() as patch:
-            patch.setattr(writer, "_write_all", sys.exit)
-            writer.write(pipe[1], b"one\n")
-            deadline = time.monotonic() + 20
-            while writer._thread is not None and time.monotonic() < deadline:
-                time.sleep(0.001)
-        writer.write(pipe[1], b"two\n")
-
-        assert self.read(pipe, writer) == "one\ntwo\n"
-
     def test_no_more_threads(self, pipe, writer, monkeypatch):
         """
         Where no thread can be started, what is written waits for the next write.
         """
-        monkeypatch.setattr(background_writer, "_room_of", lambda _: 0)
+        monkeypatch.setattr(standard_error, "_room_of", lambda _: 0)
 
         def refuse(*_):
             raise RuntimeError("can't start new thread")
 
         with monkeypatch.context() as patch:
-            patch.setattr(background_writer._thread, "start_new_thread", refuse)
+            patch.setattr(standard_error._thread, "start_new_thread", refuse)
             writer.write(pipe[1], b"one\n")
         writer.write(pipe[1], b"two\n")
 

@@ -1,1 +1,0 @@
-"""Questions that prompts ask the person at the client while they render."""

@@ -1,1 +1,0 @@
-"""What each method is answered with, from the catalog that is served."""

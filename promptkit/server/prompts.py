@@ -1,0 +1,211 @@
+"""``prompts/get`` and ``tools/call``: a prompt is rendered, or the client is asked for what is missing."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from msgspec import UNSET, Raw
+
+from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
+from promptkit.errors.interruptions import call_interruptible
+from promptkit.language.context import Context, Progress
+from promptkit.language.messages import Workflow
+from promptkit.protocol import wire
+from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import encode, encode_notification
+from promptkit.protocol.limits import Limits
+from promptkit.server.elicitation import Elicitation, Question
+from promptkit.server.exchange import Exchange
+from promptkit.server.lookup import hide
+from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.scheduling.executor import NESTED_REFUSALS, Executor
+
+__all__ = ["PromptMethods"]
+
+#: How many reports of progress of one request are sent at once, and how many a second from then on. People
+#: can read no more. Of what is left out they see the next one, or the reply.
+_REPORTS_PER_S: Final = 20.0
+
+
+class PromptMethods:
+    """
+    Answers ``prompts/get`` and ``tools/call``.
+
+    Args:
+        executor:
+            Calls authors' functions.
+
+        elicitation:
+            Asks the client for missing arguments.
+
+        send:
+            Takes whole lines to be sent, such as reports of progress.
+
+        limits:
+            How much a client may send.
+    """
+
+    def __init__(
+        self, executor: Executor, elicitation: Elicitation, send: Callable[[bytes], None], limits: Limits
+    ) -> None:
+        self._executor = executor
+        self._elicitation = elicitation
+        self._send = send
+        self._limits = limits
+
+    def get(self, exchange: Exchange) -> bytes | None:
+        """Return the result; None if it comes later. What the request is about may be known already."""
+        request = exchange.request
+        params = request.params
+        prompt = exchange.about
+        if prompt is None:
+            prompt = exchange.about = exchange.snapshot.catalog[params.name]
+        if params.request_state is UNSET and params.input_responses is UNSET:
+            if request.large:
+                prompt.arguments.check_values(params.arguments or {}, self._limits.values)
+            return self._render(exchange, prompt, params.arguments)
+        # A modern client sends its request once more, with what the person has entered.
+        given, asked = self._elicitation.arguments(request, prompt)
+        return self._render(exchange, prompt, self._checked(prompt, given), asked)
+
+    def call(self, exchange: Exchange) -> bytes | None:
+        """Return the result of ``tools/call``; None if it comes later."""
+        from promptkit.catalog.tools import GET  # few servers offer tools
+
+        tools = exchange.snapshot.tools
+        exchange.about = tools[exchange.request.params.name]
+        if exchange.about.name == GET and tools.is_search:
+            self._unwrap(exchange)
+        return self.get(exchange)
+
+    def _unwrap(self, exchange: Exchange) -> None:
+        """From now on, a call of the tool that gets a prompt is one of that prompt."""
+        request = exchange.request
+        params = request.params
+        arguments = exchange.about.arguments
+        if request.large:
+            arguments.check_values(params.arguments or {}, self._limits.values)
+        given = arguments.read(params.arguments)
+        try:
+            exchange.about = exchange.snapshot.tools.prompt(given["name"])
+        except UnknownTool as error:
+            raise UnknownPrompt(error.name, error.nearest) from None
+        params.name, params.arguments = given["name"], given.get("arguments")
+
+    def resume(self, question: Question, answer: Any, exchange: Exchange) -> bytes | None:
+        """Return the result, now that a client with a session has answered *question*."""
+        given = self._checked(question.prompt, question.answered(answer))
+        return self._render(exchange, question.prompt, given, question.asked + 1)
+
+    def _checked(self, prompt: CompiledPrompt, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Check the sizes of arguments that do not all come from one request."""
+        from promptkit.protocol.limit_checks import check_arguments  # most prompts never ask
+
+        check_arguments({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
+        prompt.arguments.check_values(given or {}, self._limits.values)
+        return given
+
+    def _render(
+        self, exchange: Exchange, prompt: CompiledPrompt, given: dict[str, Any] | None, asked: int = 0
+    ) -> bytes | None:
+        """Render *prompt*, or ask for what is missing. *asked* is how often that was done before."""
+        replies = exchange.snapshot.replies
+        key = None if prompt.cache is None else replies.key(prompt, exchange.request, given)
+        if key is not None and (result := replies.get(key)) is not None:
+            return result
+        arguments = prompt.arguments
+        try:
+            values = _read_hidden(arguments, given) if arguments.secret else arguments.read(given)
+        except ArgumentErrors as errors:
+            return self._ask(Question(exchange, prompt, given or {}, errors, asked))
+        if prompt.context is not None:
+            values[prompt.context] = _context(exchange.request, exchange.request.sender(self._send))
+        renderer = prompt.renderer
+        if renderer.is_async:
+            result_of = partial(_result, exchange, prompt, key)
+            self._executor.call_on_loop(exchange, renderer.render_async(**values), result_of)
+            return None
+        work = partial(_result, exchange, prompt, key, partial(renderer.render_sync, values))
+        return self._executor.call(exchange, work, prompt.timeout)
+
+    def _ask(self, question: Question) -> bytes | None:
+        """Ask for what is missing: with the result in the modern era, else with a request."""
+        exchange, revision = question.exchange, question.exchange.request.revision
+        if not question.prompt.elicit or not revision.elicitation:
+            raise question.errors
+        params = self._elicitation.params(question)
+        if revision.stateless:
+            result = self._elicitation.input_required(question, params)
+            return exchange.snapshot.lowerings[revision].results.encode_question(result)
+        self._elicitation.ask(question, params)
+        return None
+
+
+def _result(
+    exchange: Exchange, prompt: CompiledPrompt, key: Any, rendered: Callable[[], Workflow | str]
+) -> bytes:
+    try:  # as `call_author` does
+        said = call_interruptible(rendered)
+    except NESTED_REFUSALS as error:
+        msg = "what it calls was refused"
+        raise RuntimeError(msg) from error
+    request = exchange.request
+    lowering = exchange.snapshot.lowerings[request.revision]
+    if request.method == "tools/call":
+        from promptkit.protocol.tools import encode_called  # few servers offer tools
+
+        result = encode_called(lowering, prompt, said)
+    else:
+        result = lowering.result(prompt, said)
+    if key is not None:
+        exchange.snapshot.replies.put(key, result, prompt.cache or 0)
+    return result
+
+
+def _read_hidden(arguments: Arguments, given: dict[str, Any] | None) -> dict[str, Any]:
+    """Read arguments of which some are secret, and hide those in what is printed from now on."""
+    hide(arguments, given)
+    values = arguments.read(given)
+    hide(arguments, values, read=True)
+    return values
+
+
+def _context(request: Request, send: Callable[[bytes], None]) -> Context:
+    """What a prompt may know of the request that it answers; *send* takes whole lines."""
+    client = request.client
+    progress = Progress(_progress_sender(request, send))
+    request.when_answered(lambda _: progress.end())
+    return Context(
+        client_name=client.name if client else "",
+        client_version=client.version if client else "",
+        revision=request.revision.date,
+        request_id=request.id,
+        capabilities=request.capabilities,
+        progress=progress,
+    )
+
+
+def _progress_sender(
+    request: Request, send: Callable[[bytes], None]
+) -> Callable[[float, float | None, str | None], None] | None:
+    """What sends reports of progress; None if the client does not want them."""
+    meta = request.params.meta
+    if not meta or meta.progress_token is UNSET:
+        return None
+    has_messages = request.revision.progress_messages
+    bucket = TokenBucket(_REPORTS_PER_S, "reports of progress")
+
+    def report(progress: float, total: float | None, message: str | None) -> None:
+        if not bucket.allows():
+            return
+        params = wire.ProgressParams(
+            meta.progress_token,
+            progress,
+            UNSET if total is None else total,
+            UNSET if message is None or not has_messages else message,
+        )
+        send(encode_notification("notifications/progress", params))
+
+    return report
