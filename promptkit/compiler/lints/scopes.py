@@ -292,7 +292,9 @@ def _ways_of(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
     match statement:
         case ast.If(body=then, orelse=otherwise):
             return ways_through(then) + ways_through(otherwise)
-        case ast.For() | ast.AsyncFor() | ast.While() | ast.With() | ast.AsyncWith():
+        case ast.For() | ast.AsyncFor() | ast.While():  # whose end may be behind a condition
+            return [way[:-1] if _has_ended(way) else way for way in ways_through(statement.body)]
+        case ast.With() | ast.AsyncWith():
             return ways_through(statement.body)
         case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
             bodies = [[*body, *otherwise, *last], *([*handler.body, *last] for handler in handlers)]

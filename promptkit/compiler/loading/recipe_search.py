@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from promptkit.compiler.loading.recipe_files import FolderWalk, is_recipe, is_test
 from promptkit.compiler.recipes import LoadedFile
-from promptkit.errors.diagnostics import Diagnostic, Location
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import LoadError
 
 __all__ = ["FoundFiles", "find_recipes"]
@@ -90,8 +90,6 @@ def _unreadable(file: Path, reason: str) -> LoadedFile:
 
 
 def _not_entered(folder: Path, reason: str) -> LoadedFile:
-    from promptkit.errors.rules import Rule  # few recipes have a fault
-
     message = f"what is in the folder {folder.name!r} is not served: {reason}"
     remedy = "let it be read, or begin its name with '_' if no prompts are in it"
     fault = Diagnostic(Rule.NOT_SERVED, message, remedy, Location(str(folder)))
