@@ -13,13 +13,12 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.language.scopes import scopes_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
-from promptkit.transports.http.application import BODY_BYTES, Application
-from promptkit.transports.http.hosting import Settings, host, public_names
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.state_keys import own_key, state_keys
 
 if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
-    from promptkit.transports.authorization.authorizer import Authorizer
 
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "app"]
 
@@ -76,7 +75,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             The URL that clients use. It allows its host and its origin, and an issuer's tokens are for it.
 
         issuer:
-            The URL of whoever issues tokens: each request needs one, and clients are told where to get it.
+            The URL of who issues tokens: each request needs one, and clients are told where to get it.
             Without a *verifier*, they are JSON Web Tokens for the public URL, which takes the extra ``auth``.
 
         token_file:
@@ -124,7 +123,14 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     report_faults(catalog)
     watches = watch and reloader.watches
     public_hosts, public_origins = public_names(public_url)
-    authorizer = _authorizer(public_url, issuer, token_file, verifier, tuple(required_scopes))
+    required, authorizer = tuple(required_scopes), None
+    if issuer is not None or token_file is not None or verifier is not None or required:
+        from promptkit.transports.authorization.authorizer import protect  # many have a gateway for it
+
+        file = None if token_file is None else str(token_file)
+        authorizer = protect(
+            resource=public_url, issuer=issuer, token_file=file, verifier=verifier, scopes=required
+        )
     own = scopes_of(scopes)
     if own and authorizer is not None:
         msg = "scopes are for applications without tokens: here, tokens say it"
@@ -150,22 +156,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         if watches:
             reloader.start(application.replace)
 
-    return host(catalog, settings, start)
-
-
-def _authorizer(
-    public_url: str | None,
-    issuer: str | None,
-    token_file: str | Path | None,
-    verifier: TokenVerifier | None,
-    scopes: tuple[str, ...],
-) -> "Authorizer | None":
-    if issuer is None and token_file is None and verifier is None and not scopes:
-        return None
-    from promptkit.transports.authorization.protection import protect  # many have a gateway that does this
-
-    file = None if token_file is None else str(token_file)
-    return protect(resource=public_url, issuer=issuer, token_file=file, verifier=verifier, scopes=scopes)
+    return Application(catalog, settings, start)
 
 
 def _telemetry() -> "Telemetry":

@@ -6,16 +6,10 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.guard import Guard
 from promptkit.protocol.http.messages import read_head
-from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.request_state import RequestStateSigner
-from promptkit.server.shared_server import SharedServer
-from promptkit.transports.http.application import BODY_BYTES, Application
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.settings import BODY_BYTES, Settings
 from tests.wire import MODERN
 
 KEY = b"k" * 32
@@ -199,20 +193,10 @@ def application(
 ) -> Application:
     """Return an application as `promptkit.asgi.app` puts it together, for a catalog that is compiled."""
     limits = Limits(**{name: options.pop(name) for name in list(options) if name in Limits.__annotations__})
-    identity, ring = ServerInfo(name, "1.0"), KeyRing(keys, name)
-    server = SharedServer(
-        catalog,
-        lambda _line: None,
-        identity=identity,
-        changes=changes,
-        limits=limits,
-        signer=RequestStateSigner(ring),
+    settings = Settings(
+        name=name, hosts=hosts, origins=origins, keys=keys, changes=changes, body_limit=body, limits=limits
     )
-    return Application(
-        lambda: server,
-        Endpoint(identity, Sessions(ring), limits),
-        Guard(hosts, origins),
-        body_limit=body,
-        held_limit=limits.held,
-        **options,
-    )
+    made = Application(catalog, settings)
+    for attribute, value in options.items():
+        setattr(made, attribute, value)
+    return made

@@ -5,12 +5,11 @@ from contextlib import suppress
 
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.messages import Response
+from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.principals import Principal
-from promptkit.protocol.request_state import RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from tests.posting import KEY, body_of, head, repeat
 
@@ -73,7 +72,7 @@ class Site:
         channel = Channel(principal)
         repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
         found = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
-        if isinstance(found, Response):
+        if isinstance(found, HttpResponse):
             channel.said.append(found.body)
         else:
             self.server._leader_followers.handle_events(found)

@@ -7,7 +7,7 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
 from promptkit.compiler.signature import Parameter, Signature
-from promptkit.conversion.kinds import core_of, fits, is_list, is_literal, type_name
+from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
@@ -161,7 +161,7 @@ def _default_remedy(parameter: Parameter) -> str:
         return _IN_ANNOTATED
     if parameter.default is None:
         return f"write '{type_name(parameter.annotation)} | None', or give another default"
-    core, kind = core_of(parameter.annotation), type(parameter.default)
+    core, kind = plain(parameter.annotation, core=True), type(parameter.default)
     if is_list(core) and kind in (list, tuple, set, frozenset):
         item = type_name(get_args(core)[0])
         meant = f"tuple[{item}, ...]" if kind is tuple else f"{kind.__name__}[{item}]"

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.loading.configuration import Configuration
+from promptkit.compiler.configuration import Configuration
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.language.messages import Workflow
 

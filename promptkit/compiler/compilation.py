@@ -83,7 +83,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)
-        from promptkit.compiler.loading.import_errors import fault_of
+        from promptkit.compiler.loading.faults import fault_of
 
         fault = fault_of(file, file.parent, error)
         return CompiledFile(file, (), (*loaded.diagnostics, fault), is_sound=False)

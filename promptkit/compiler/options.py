@@ -14,7 +14,7 @@ from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
-    from promptkit.language.icons import Icon
+    from promptkit.language.media import Icon
     from promptkit.language.tool import Tool
 
 __all__ = ["Options", "check_options", "check_scopes", "icons_of", "meta_of", "tags_of"]
@@ -42,7 +42,7 @@ def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
         raise TypeError(msg)
     if not (found := tuple(icons)):
         return ()
-    from promptkit.language.icons import Icon  # few prompts have one
+    from promptkit.language.media import Icon  # few prompts have one
 
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
 

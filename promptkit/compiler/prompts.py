@@ -32,7 +32,7 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
-    from promptkit.language.icons import Icon
+    from promptkit.language.media import Icon
     from promptkit.language.tool import Tool
 
 __all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]

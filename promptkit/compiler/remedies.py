@@ -15,6 +15,7 @@ from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.loading.recipe_files import holds_own_files
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
@@ -101,7 +102,6 @@ _REPEATED: Final = re.compile(r"(.)\1+")
 
 #: At most this many files and folders of a project are searched for a module.
 _MAX_ENTRIES: Final = 5_000
-_SKIPPED_FOLDERS: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
@@ -220,8 +220,7 @@ def _modules_below(root: Path) -> Iterator[Path]:
 
 
 def _may_enter(path: Path) -> bool:
-    is_skipped = path.name.startswith(".") or path.name in _SKIPPED_FOLDERS
-    return not is_skipped and path.is_dir() and not path.is_symlink()
+    return holds_own_files(str(path)) and path.is_dir() and not path.is_symlink()
 
 
 def _misspelt(name: str, file: Path) -> str | None:

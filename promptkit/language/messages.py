@@ -11,7 +11,7 @@ from promptkit.language.unsendable import Unsendable, is_role_tuple
 from promptkit.language.validation import checked_role, describe
 
 if TYPE_CHECKING:
-    from promptkit.language.showable import Showable
+    from promptkit.language.media import Showable
 
 __all__ = [
     "Joinable",
@@ -47,10 +47,10 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
-    from promptkit.language.showable import png_of  # most prompts show neither an image nor a figure
+    from promptkit.language.media import png_of  # most prompts show neither an image nor a figure
 
     if (png := png_of(value)) is not None:
-        from promptkit.language.image import Image
+        from promptkit.language.media import Image
 
         return Image(png)
     raise Unsendable(value)

@@ -15,7 +15,7 @@ from promptkit.protocol.revisions import Revision
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
 
-__all__ = ["Batch", "Cancelled", "Channel", "Event", "MemoryBudget", "Request", "Response", "Send"]
+__all__ = ["Batch", "Cancelled", "Channel", "ClientResponse", "Event", "MemoryBudget", "Request", "Send"]
 
 #: Takes whole lines to be sent. It may be called from several threads.
 Send: TypeAlias = Callable[[bytes], None]
@@ -267,14 +267,32 @@ class MemoryBudget:
 
         A request larger than the whole budget is taken if it is the only one.
         """
-        with self._lock:
-            if self._taken and self._taken + size > self._limit:
-                return False
-            self._taken += size
-        request.when_answered(lambda _reply: self._give_back(size))
+        if not self.reserve(size):
+            return False
+        request.when_answered(lambda _reply: self.release(size))
         return True
 
-    def _give_back(self, size: int) -> None:
+    def reserve(self, size: int, own: int = 0) -> bool:
+        """
+        Reserve *size* bytes, and return whether there was room.
+
+        Args:
+            size:
+                How many.
+
+            own:
+                How many the same request has already. If nobody else has any, it gets all that it wants.
+        """
+        with self._lock:
+            if self._taken > own and self._taken + size > self._limit:
+                return False
+            self._taken += size
+            return True
+
+    def release(self, size: int) -> None:
+        """
+        Give *size* bytes back.
+        """
         with self._lock:
             self._taken -= size
 
@@ -287,7 +305,7 @@ class Cancelled(Struct):
     request_id: RequestId
 
 
-class Response(Struct):
+class ClientResponse(Struct):
     """
     The client's answer to a request of the server.
     """
@@ -297,4 +315,4 @@ class Response(Struct):
 
 
 #: What `Connection.receive_data` returns. Bytes are a reply, ready to be sent.
-Event: TypeAlias = bytes | Request | Cancelled | Response
+Event: TypeAlias = bytes | Request | Cancelled | ClientResponse

@@ -2,21 +2,48 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from promptkit.errors.regular_files import is_another_user, read_regular_file
 
-__all__ = ["InvalidSecretFile", "read_secret_file"]
+__all__ = ["InvalidSecrets", "read_secret_file", "read_secrets"]
+
+_Secrets = TypeVar("_Secrets")
 
 #: A larger file holds something else.
 _MAX_FILE_BYTES: Final = 65536
 
 
-class InvalidSecretFile(ValueError):
+class InvalidSecrets(ValueError):
     """
-    A file of secrets that is not read. The message says why, and never shows one.
+    Keys or tokens that cannot be read. The message says where and why, and never shows one.
     """
+
+
+def read_secrets(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secrets:
+    """
+    Return what *read* makes of a text.
+
+    Args:
+        origin:
+            Where the text is from.
+
+        text:
+            The text.
+
+        read:
+            Returns the secrets in it.
+
+    Raises:
+        InvalidSecrets: If *read* does. The message begins with the origin.
+    """
+    try:
+        return read(text)
+    except InvalidSecrets as error:
+        msg = f"{origin}: {error}"
+        raise InvalidSecrets(msg) from None
 
 
 def read_secret_file(path: str, holds: str) -> str:
@@ -33,7 +60,7 @@ def read_secret_file(path: str, holds: str) -> str:
             What it holds, one a line, such as ``keys``.
 
     Raises:
-        InvalidSecretFile: If it cannot be read, is no regular file, is too large, or if others may read,
+        InvalidSecrets: If it cannot be read, is no regular file, is too large, or if others may read,
             change or replace it.
     """
 
@@ -41,13 +68,13 @@ def read_secret_file(path: str, holds: str) -> str:
         if (fault := _fault(path, found)) is not None:
             what, remedy = fault
             msg = f"{path}: {what}: make new {holds}{remedy}"
-            raise InvalidSecretFile(msg)
+            raise InvalidSecrets(msg)
 
     try:
         data = read_regular_file(path, _MAX_FILE_BYTES, check if os.name == "posix" else bool)
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"
-        raise InvalidSecretFile(msg) from None
+        raise InvalidSecrets(msg) from None
     # Comments may be in any encoding.
     return data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
 

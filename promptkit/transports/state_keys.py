@@ -10,9 +10,9 @@ from typing import Final
 
 from promptkit.errors.standard_error import say
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
-from promptkit.transports.secret_files import InvalidSecretFile, read_secret_file
+from promptkit.transports.secret_files import InvalidSecrets, read_secret_file, read_secrets
 
-__all__ = ["MAKE_A_KEY", "VARIABLE", "InvalidKeys", "own_key", "read_key_file", "read_keys", "state_keys"]
+__all__ = ["MAKE_A_KEY", "VARIABLE", "own_key", "read_key_file", "read_keys", "state_keys"]
 
 #: The environment variable that holds keys.
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
@@ -26,12 +26,6 @@ _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 _BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
 
 
-class InvalidKeys(ValueError):
-    """
-    Keys that cannot be read. The message says where and why, and never shows one.
-    """
-
-
 def read_keys(text: str) -> tuple[bytes, ...]:
     """
     Return the keys of a text, in its order.
@@ -42,7 +36,7 @@ def read_keys(text: str) -> tuple[bytes, ...]:
             follows a ``#`` is a comment.
 
     Raises:
-        InvalidKeys: If there is none, if one cannot be read, or if one has less than 32 bytes.
+        InvalidSecrets: If there is none, if one cannot be read, or if one has less than 32 bytes.
     """
     keys = [
         _read_key(key, place)
@@ -51,7 +45,7 @@ def read_keys(text: str) -> tuple[bytes, ...]:
     ]
     if not keys:
         msg = f"there is no key; a command that prints one: {MAKE_A_KEY}"
-        raise InvalidKeys(msg)
+        raise InvalidSecrets(msg)
     return tuple(keys)
 
 
@@ -67,13 +61,13 @@ def _read_key(text: str, place: str) -> bytes:
     key = _decoded(text)
     if key is None:
         msg = f"{place}: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
-        raise InvalidKeys(msg)
+        raise InvalidSecrets(msg)
     if len(key) < MIN_KEY_BYTES:
         msg = (
             f"{place}: a key of {len(key)} bytes can be guessed; "
             f"a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
         )
-        raise InvalidKeys(msg)
+        raise InvalidSecrets(msg)
     return key
 
 
@@ -97,13 +91,9 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
             The file. On POSIX, nobody but its owner and group may have access, and its group may only read.
 
     Raises:
-        InvalidKeys: If it cannot be opened, if others may read or write it, or if its text has no keys.
+        InvalidSecrets: If it cannot be opened, if others may read or write it, or if its text has no keys.
     """
-    try:
-        text = read_secret_file(path, "keys")
-    except InvalidSecretFile as error:
-        raise InvalidKeys(str(error)) from None
-    return _read_from(path, text)
+    return read_secrets(path, read_secret_file(path, "keys"), read_keys)
 
 
 def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:
@@ -118,20 +108,12 @@ def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) ->
             The environment variables.
 
     Raises:
-        InvalidKeys: If the keys that were given cannot be read.
+        InvalidSecrets: If the keys that were given cannot be read.
     """
     if file is not None:
         return read_key_file(file)
     text = environment.get(VARIABLE)
-    return () if text is None else _read_from(VARIABLE, text)
-
-
-def _read_from(origin: str, text: str) -> tuple[bytes, ...]:
-    try:
-        return read_keys(text)
-    except InvalidKeys as error:
-        msg = f"{origin}: {error}"
-        raise InvalidKeys(msg) from None
+    return () if text is None else read_secrets(VARIABLE, text, read_keys)
 
 
 def own_key(target: str | Path | None) -> bytes:
@@ -165,7 +147,7 @@ def _key_of_user() -> bytes | None:
         return None
     try:
         return read_key_file(str(file))[0]
-    except InvalidKeys as error:
+    except InvalidSecrets as error:
         say(f"{error}; until then, sessions end with the server")
         return None
 

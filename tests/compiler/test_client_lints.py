@@ -40,6 +40,11 @@ def subject({parameters}):
 """
 
 
+def has_weakness(client):
+    """Whether anything is known of a client that gets in the way of prompts."""
+    return client != ClientProfile(client.title, configuration=client.configuration)
+
+
 @pytest.fixture
 def told(recipes, tmp_path, monkeypatch):
     """A function that says what a client makes of a prompt: rule and message, without the prompt's name."""
@@ -309,7 +314,7 @@ class TestEveryWeakness:
         A weakness that is added is shown here, and some client has it. Clients without prompts have a test
         above.
         """
-        says = {"title", "loses"}  # how it is told
+        says = {"title", "loses", "configuration"}  # how it is told, and where it is installed
 
         assert {*WEAKNESSES, "has_prompts", *says} == {*ClientProfile.__struct_fields__}
         assert all(WHO.values())
@@ -342,9 +347,7 @@ class TestEveryWeakness:
 
         assert more > less
 
-    @pytest.mark.parametrize(
-        "client", [name for name, one in CLIENTS.items() if one == ClientProfile(one.title)]
-    )
+    @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if not has_weakness(one)])
     def test_where_nothing_is_known_nothing_is_told(self, client, told):
         """
         The other clients take all of it.
@@ -449,7 +452,7 @@ class TestClients:
 
         assert list(rows) == list(CLIENTS)
         assert {name for name, said in rows.items() if said == "nothing known"} == {
-            name for name, client in CLIENTS.items() if client == type(client)(client.title)
+            name for name, client in CLIENTS.items() if not has_weakness(client)
         }
 
 
@@ -585,6 +588,6 @@ def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
     faulty, _ = findings([*BLOCKS[page], FAULTY])
 
     once = {"codex", "copilot-cli", "lm-studio"}  # what holds for all prompts is said of the first
-    weak = {name for name, client in CLIENTS.items() if client != type(client)(client.title)} - once
+    weak = {name for name, client in CLIENTS.items() if has_weakness(client)} - once
     assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
     assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]

@@ -21,7 +21,8 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.distribution import install_command
 from promptkit.server.observers import joined
 from promptkit.server.telemetry import PIPE, TCP, Telemetry
-from promptkit.transports.http.hosting import Settings, host
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.settings import Settings
 from tests.posting import PLAIN, agreeing, answer_to
 from tests.transports.http.conftest import GREET, Served
 from tests.wire import MODERN, Client, modern
@@ -254,7 +255,7 @@ def test_over_http_the_endpoints_own_refusals_are_counted(sdk, spans, points):
     """
     What the endpoint refuses is counted by status. What it lets through is a span of a request over TCP.
     """
-    app = host(CATALOG, Settings(telemetry=Telemetry(TCP)))
+    app = Application(CATALOG, Settings(telemetry=Telemetry(TCP)))
     message = modern(1, "prompts/get", {"name": "review", "arguments": {"diff": "x"}}, traceparent=PARENT)
     try:
         assert answer_to(app, message).status == 200

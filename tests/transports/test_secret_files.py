@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from promptkit.transports.secret_files import InvalidSecretFile, read_secret_file
+from promptkit.transports.secret_files import InvalidSecrets, read_secret_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes are of POSIX")
 as_root = pytest.mark.skipif(
@@ -29,7 +29,7 @@ def file(tmp_path, monkeypatch):
 
 def refusal(path):
     """Why a file is refused."""
-    with pytest.raises(InvalidSecretFile) as refused:
+    with pytest.raises(InvalidSecrets) as refused:
         read_secret_file(str(path), "keys")
     return str(refused.value)
 

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
+from promptkit.transports.secret_files import InvalidSecrets
 from promptkit.transports.state_keys import (
     MAKE_A_KEY,
-    InvalidKeys,
     own_key,
     read_key_file,
     read_keys,
@@ -39,7 +39,7 @@ ENCODINGS = {
 
 def refusal(text):
     """Why a text is refused."""
-    with pytest.raises(InvalidKeys) as refused:
+    with pytest.raises(InvalidSecrets) as refused:
         read_keys(text)
     return str(refused.value)
 
@@ -131,7 +131,7 @@ class TestRefusals:
         errors = []
         try:
             read_keys(text)
-        except InvalidKeys as refused:
+        except InvalidSecrets as refused:
             errors = [refused, refused.__context__]
         words = [word.strip() for line in text.split("\n") for word in line.split(",")]
 
@@ -191,7 +191,7 @@ class TestAFile:
         """
         path = key_file(FIRST.hex().encode(), mode)
 
-        with pytest.raises(InvalidKeys) as refused:
+        with pytest.raises(InvalidSecrets) as refused:
             read_key_file(path)
 
         assert str(refused.value) == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod 600 {path}"
@@ -218,7 +218,7 @@ class TestAFile:
         """
         path = key_file(data)
 
-        with pytest.raises(InvalidKeys) as refused:
+        with pytest.raises(InvalidSecrets) as refused:
             read_key_file(path)
 
         assert str(refused.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
@@ -229,10 +229,10 @@ class TestAFile:
         """
         missing = str(tmp_path / "none")
 
-        with pytest.raises(InvalidKeys) as refused:
+        with pytest.raises(InvalidSecrets) as refused:
             read_key_file(missing)
         with pytest.raises(
-            InvalidKeys, match=r"cannot be read: Is a directory|cannot be read: Permission denied"
+            InvalidSecrets, match=r"cannot be read: Is a directory|cannot be read: Permission denied"
         ):
             read_key_file(str(tmp_path))
 
@@ -270,7 +270,7 @@ class TestWhereKeysComeFrom:
         """
         A deployment whose secret is empty is told so, and does not serve with a random key.
         """
-        with pytest.raises(InvalidKeys, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
+        with pytest.raises(InvalidSecrets, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
             state_keys(None, {"PROMPTKIT_STATE_KEYS": text})
 
 

@@ -10,10 +10,9 @@ from msgspec import Struct
 from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_of, ways_through
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import own_nodes
-from promptkit.language.audio import Audio
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import assistant, user
 

@@ -4,20 +4,18 @@ The endpoint: what a posted message is, in which era, and whether its head agree
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
-from promptkit.protocol.http.agreement import disagreement
-from promptkit.protocol.http.envelopes import Message, peek
-from promptkit.protocol.http.messages import Head, Response, refuse
+from promptkit.protocol.http.envelopes import Envelope, disagreement, peek
+from promptkit.protocol.http.messages import Head, HttpResponse, refuse, response_to
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
     InvalidRequest,
@@ -42,15 +40,15 @@ _SESSION_ID: Final = b"mcp-session-id"
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 #: The revisions with a handshake, by what a header says.
-_LEGACY: Final = {
+_LEGACY: Final[Mapping[bytes | None, Revision]] = {
     revision.date.encode(): revision for revision in REVISIONS.values() if not revision.stateless
 }
 
-_ACCEPTED: Final = Response(202)
+_ACCEPTED: Final = HttpResponse(202)
 
 
 #: Here a request is of the revision that it names, even if it looks like a handshake.
-_INITIALIZE: Final = Method("InitializeParams", modern=False, opens=True, served=False)
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
 
 
 class _OneMessage(Session):
@@ -68,12 +66,8 @@ class _OneMessage(Session):
         return self._excess(body, len(body)) is not None
 
 
-class _Side(Struct, frozen=True):
-    """What messages are read with if these capabilities are declared to their senders."""
-
-    capabilities: Capabilities
-    modern: _OneMessage
-    legacy: dict[bytes, _OneMessage]
+#: What messages are read with, by the revision that a head names; None in the modern era: messages name it.
+_ByVersion: TypeAlias = dict[bytes | None, _OneMessage]
 
 
 class Endpoint:
@@ -120,10 +114,10 @@ class Endpoint:
                 Returns what is declared to one sender; None if all see the same.
         """
         self._observe, self._capabilities_for = observe, capabilities_for
-        self._sides: dict[Capabilities, _Side] = {}
+        self._sides: dict[Capabilities, _ByVersion] = {}
         self._side = self._side_of(capabilities)
 
-    def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | Response:
+    def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
         Take one message, or a batch. Return its requests for the server, of one era, or else the response.
 
@@ -148,29 +142,29 @@ class Endpoint:
             if ended.method != "initialize" and not ended.names_revision:
                 msg = "this session has ended: send an initialize request without Mcp-Session-Id"
                 return refuse(404, InvalidRequest(msg), ended.id)
-            session = side.legacy[_UNNAMED]
+            session = side[_UNNAMED]
         events = session.receive_message(body, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
             return self._checked(head, request)
         return self._answered(head, body, session, events, channel)
 
-    def _session_of(self, head: Head, channel: Channel, side: _Side) -> _OneMessage | None:
+    def _session_of(self, head: Head, channel: Channel, side: _ByVersion) -> _OneMessage | None:
         """The session that a request claims to belong to; None if that has ended."""
         version = head.get(_VERSION)
         if version is not None and version not in _LEGACY:
-            return side.modern
+            return side[None]
         if (sealed := head.get(_SESSION_ID)) is None:
-            return side.legacy[version or _UNNAMED]
+            return side[version or _UNNAMED]
         if (known := self._sessions.open(sealed.decode("latin-1"), _owner(channel))) is None:
             return None
         revision = known.revision if version is None else _LEGACY[version]
-        return self._session(side.capabilities, revision, known.client, known.capabilities)
+        return self._session(side[None].capabilities, revision, known.client, known.capabilities)
 
-    def _side_of(self, capabilities: Capabilities) -> _Side:
+    def _side_of(self, capabilities: Capabilities) -> _ByVersion:
         if (side := self._sides.get(capabilities)) is None:
-            modern = self._session(capabilities, None)
-            legacy = {name: self._session(capabilities, revision) for name, revision in _LEGACY.items()}
-            side = self._sides[capabilities] = _Side(capabilities, modern, legacy)
+            versions = (None, *_LEGACY)
+            side = {version: self._session(capabilities, _LEGACY.get(version)) for version in versions}
+            self._sides[capabilities] = side
         return side
 
     def _session(
@@ -186,7 +180,7 @@ class Endpoint:
         session.observe = self._observe
         return session
 
-    def _checked(self, head: Head, request: Request) -> list[Request] | Response:
+    def _checked(self, head: Head, request: Request) -> list[Request] | HttpResponse:
         """Let a request through if its head agrees with its body."""
         if not request.revision.stateless:
             return [request]
@@ -205,7 +199,7 @@ class Endpoint:
 
     def _answered(
         self, head: Head, body: bytes, session: _OneMessage, events: list[Event], channel: Channel
-    ) -> list[Request] | Response:
+    ) -> list[Request] | HttpResponse:
         """What becomes of a message that is no single request for the server."""
         agreed, session.agreed = session.agreed, None
         reply = next((event for event in events if isinstance(event, bytes)), None)
@@ -221,8 +215,8 @@ class Endpoint:
         return self._replied(head, message, reply, agreed, channel)
 
     def _replied(
-        self, head: Head, message: Message, reply: bytes, agreed: Session | None, channel: Channel
-    ) -> Response:
+        self, head: Head, message: Envelope, reply: bytes, agreed: Session | None, channel: Channel
+    ) -> HttpResponse:
         """The response to a request that needs no server."""
         modern = message.names_revision or self._is_modern(head)
         if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
@@ -234,7 +228,7 @@ class Endpoint:
             response.headers += ((_SESSION_ID, sealed.encode()),)
         return response
 
-    def _batch(self, head: Head, message: Message, events: list[Event]) -> list[Request] | Response:
+    def _batch(self, head: Head, message: Envelope, events: list[Event]) -> list[Request] | HttpResponse:
         requests = [event for event in events if isinstance(event, Request)]
         is_old = head.get(_VERSION) in (None, _UNNAMED)
         if not is_old or message.has_modern_element(self._limits.messages):
@@ -247,7 +241,7 @@ class Endpoint:
             return response_to(reply, modern=False)
         return requests or _ACCEPTED
 
-    def _unanswered(self, head: Head, message: Message) -> Response:
+    def _unanswered(self, head: Head, message: Envelope) -> HttpResponse:
         """The response to a notification or a response, or to nothing at all."""
         if message.is_response:
             if self._is_modern(head):
@@ -272,7 +266,7 @@ def _owner(channel: Channel) -> str:
     return "" if channel.principal is None else channel.principal.identity
 
 
-def _refuse_repeated(head: Head, body: bytes) -> Response | None:
+def _refuse_repeated(head: Head, body: bytes) -> HttpResponse | None:
     """Refuse a request of a session if nobody can tell of which one."""
     for name in (_VERSION, _SESSION_ID):
         if name in head.repeated and not (message := peek(body)).names_revision:
@@ -281,5 +275,5 @@ def _refuse_repeated(head: Head, body: bytes) -> Response | None:
     return None
 
 
-def _disagreement(head: Head, message: Message) -> HeaderMismatch | None:
+def _disagreement(head: Head, message: Envelope) -> HeaderMismatch | None:
     return disagreement(head, message.version, message.method, message.name)

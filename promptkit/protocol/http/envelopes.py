@@ -1,23 +1,37 @@
-"""A second look at a message that is not simply served: what it is, and what it says of itself."""
+"""What a message says of itself, and whether the head of its request says the same."""
 
+from base64 import b64decode, b64encode
+from binascii import Error
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
-from promptkit.protocol.envelope import check_envelope
+from promptkit.protocol.http.messages import Head
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
+    HeaderMismatch,
     InvalidParams,
     ProtocolError,
     RequestId,
     UnsupportedVersion,
 )
 from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_large, decode_raw
+from promptkit.protocol.refusals import check_envelope
 
-__all__ = ["Message", "peek"]
+__all__ = ["Envelope", "disagreement", "peek"]
+
+_VERSION: Final = "MCP-Protocol-Version"
+_METHOD: Final = "Mcp-Method"
+_NAME: Final = "Mcp-Name"
+
+#: The methods whose requests repeat in the head what they are about.
+_NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
+
+_ENCODED: Final = (b"=?base64?", b"?=")
 
 
 class _RawParams(Struct):
@@ -32,7 +46,7 @@ _decode_params: Final = msgspec.json.Decoder(_RawParams).decode
 _decode_meta: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Message(Struct):
+class Envelope(Struct):
     """
     What one body holds.
 
@@ -115,7 +129,7 @@ class Message(Struct):
         return any(peek(element).names_revision for element in islice(self.elements or (), most))
 
 
-def peek(body: bytes) -> Message:
+def peek(body: bytes) -> Envelope:
     """
     Return what a body holds. A body that is no message at all gives one that is nothing.
     """
@@ -123,7 +137,7 @@ def peek(body: bytes) -> Message:
         incoming = decode_large(body)
     except UNREADABLE:
         return _peek_other(body)
-    message = Message(method=incoming.method)
+    message = Envelope(method=incoming.method)
     if incoming.id is UNSET:
         message.is_notification = True
     else:
@@ -138,13 +152,86 @@ def peek(body: bytes) -> Message:
     return message
 
 
-def _peek_other(body: bytes) -> Message:
+def _peek_other(body: bytes) -> Envelope:
     try:
         found, _ = decode_raw(body)
     except UNREADABLE:
-        return Message()
+        return Envelope()
     if isinstance(found, RawArray):
-        return Message(elements=found)
+        return Envelope(elements=found)
     if not isinstance(found, RawMessage):
-        return Message()
-    return Message(id=found.id_on(body), is_response=found.is_response)
+        return Envelope()
+    return Envelope(id=found.id_on(body), is_response=found.is_response)
+
+
+def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
+    """
+    Return what is wrong with the fields of a head; None if they are as they should be.
+
+    Args:
+        head:
+            The head.
+
+        version:
+            The revision that the body names.
+
+        method:
+            The method in the body.
+
+        name:
+            The name of the prompt, or the URI of the resource, in the body; None if there is none.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+    """
+    named = name if method in _NAMED else None
+    if _is_same(head, version, method, named):  # nearly always
+        return None
+    fault = _fault(head, _VERSION, version) or _fault(head, _METHOD, method)
+    return fault if fault or named is None else _fault(head, _NAME, named)
+
+
+def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
+    """Whether the head repeats the body, byte for byte."""
+    fields, sent = head.fields, method if name is None else method + name
+    return (
+        not head.repeated
+        and fields.get(b"mcp-protocol-version") == version.encode()
+        and fields.get(b"mcp-method") == method.encode()
+        and (name is None or (fields.get(b"mcp-name") == name.encode() and name[:2] != "=?"))
+        and sent.isascii()
+        and sent.isprintable()
+    )
+
+
+def _fault(head: Head, field: str, value: str) -> HeaderMismatch | None:
+    """Say what is wrong with a field; None if nothing is."""
+    key = field.lower().encode()
+    if key in head.repeated:
+        return HeaderMismatch(f"{field} was sent more than once")
+    found = head.get(key)
+    if found is None:
+        return HeaderMismatch(f"{field} is missing: every request of this revision carries it")
+    text = _decoded(found) if field == _NAME else _printable(found)
+    if text is None:
+        return HeaderMismatch(f"{field} is malformed: send printable ASCII, or Base64 as =?base64?...?=")
+    if text != value:
+        return HeaderMismatch(f"{field} is {shortened(text)!r}, but the body has {shortened(value)!r}")
+    return None
+
+
+def _printable(value: bytes) -> str | None:
+    return value.decode() if value.isascii() and value.decode().isprintable() else None
+
+
+def _decoded(value: bytes) -> str | None:
+    begin, end = _ENCODED
+    if not (value.startswith(begin) and value.endswith(end) and len(value) >= len(begin) + len(end)):
+        return _printable(value)
+    encoded = value[len(begin) : -len(end)]
+    try:
+        decoded = b64decode(encoded, validate=True)
+        # Bits that are left over may hold anything: other decoders would refuse them, or read them otherwise.
+        return decoded.decode() if b64encode(decoded) == encoded else None
+    except (Error, UnicodeDecodeError):
+        return None

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.messages import JSON, JSON_BODY, Head, Response, refuse
+from promptkit.protocol.http.messages import JSON, JSON_BODY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest
 
 __all__ = ["ENDPOINT", "Guard", "accepts"]
@@ -77,7 +77,7 @@ class Guard:
         self._documents = documents
         self._fine: set[tuple[str | bytes | None, ...]] = set()
 
-    def check(self, head: Head) -> Response | None:
+    def check(self, head: Head) -> HttpResponse | None:
         """
         Return the response to a request that is not served, or is answered by its head alone; else None.
         """
@@ -100,7 +100,7 @@ class Guard:
             self._fine.add(asks)
         return response
 
-    def _check(self, head: Head) -> Response | None:
+    def _check(self, head: Head) -> HttpResponse | None:
         if (refused := self._check_host(head)) is not None:
             return refused
         origin = head.get(b"origin")
@@ -129,7 +129,7 @@ class Guard:
             return ()
         return ((b"access-control-allow-origin", origin), _EXPOSED, (b"vary", b"origin"))
 
-    def _check_host(self, head: Head) -> Response | None:
+    def _check_host(self, head: Head) -> HttpResponse | None:
         host = head.get(b"host")
         if b"host" in head.repeated or not host:
             return refuse(421, InvalidRequest("a request names its host, once"))
@@ -139,26 +139,26 @@ class Guard:
         return None
 
 
-def _read_only(head: Head, document: bytes) -> Response:
+def _read_only(head: Head, document: bytes) -> HttpResponse:
     if head.method in ("GET", "HEAD"):
-        return Response(200, document, (JSON_BODY, (b"cache-control", b"max-age=300")))
+        return HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300")))
     if head.method == "OPTIONS" and b"origin" in head.fields:
         return _preflight(b"GET")
     return refuse(405, InvalidRequest("this can only be read: use GET"), headers=((b"allow", b"GET, HEAD"),))
 
 
-def _preflight(method: bytes) -> Response:
-    return Response(204, headers=((b"access-control-allow-methods", method), *_ALLOWED))
+def _preflight(method: bytes) -> HttpResponse:
+    return HttpResponse(204, headers=((b"access-control-allow-methods", method), *_ALLOWED))
 
 
-def _other_method(head: Head) -> Response:
+def _other_method(head: Head) -> HttpResponse:
     if head.method == "OPTIONS" and b"origin" in head.fields:
         return _preflight(b"POST")
     msg = f"{shortened(head.method)} is not served here: send each message with POST"
     return refuse(405, InvalidRequest(msg), headers=((b"allow", b"POST"),))
 
 
-def _check_form(head: Head) -> Response | None:
+def _check_form(head: Head) -> HttpResponse | None:
     content = head.get(b"content-type") or b""
     is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
     if not is_json or b"content-type" in head.repeated:

@@ -1,15 +1,26 @@
-"""What HTTP carries: the head of a request, and a response."""
+"""What HTTP carries: the head of a request, and a response with the status that its reply has."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.protocol.jsonrpc import RequestId, encode_error
+from promptkit.protocol.jsonrpc import Code, RequestId, encode_error
+from promptkit.protocol.partial_decoding import error_code, retry_after
 
-__all__ = ["CLOSE", "JSON", "JSON_BODY", "Head", "Response", "read_head", "refuse"]
+__all__ = [
+    "CLOSE",
+    "JSON",
+    "JSON_BODY",
+    "RETRY",
+    "Head",
+    "HttpResponse",
+    "read_head",
+    "refuse",
+    "response_to",
+]
 
 JSON: Final = b"application/json"
 
@@ -18,6 +29,27 @@ JSON_BODY: Final = (b"content-type", JSON)
 
 #: Says that the connection ends with the response.
 CLOSE: Final = (b"connection", b"close")
+
+#: When a client may try again that has met a limit, in seconds, if the error does not say it.
+RETRY: Final = (b"retry-after", b"1")
+
+#: What is wrong with the message itself. Clients of the older era take each such status for a broken
+#: connection, so there only what no client sends by chance has one.
+_BROKEN: Final[Mapping[int | None, int]] = {
+    Code.PARSE_ERROR: 400,
+    Code.INVALID_REQUEST: 400,
+    Code.TOO_MANY_REQUESTS: 429,
+}
+_BY_CODE: Final[Mapping[bool, Mapping[int | None, int]]] = {
+    False: _BROKEN,
+    True: {
+        **_BROKEN,
+        Code.METHOD_NOT_FOUND: 404,
+        Code.HEADER_MISMATCH: 400,
+        Code.MISSING_CAPABILITY: 400,
+        Code.UNSUPPORTED_VERSION: 400,
+    },
+}
 
 #: Fields that may come several times, as a list.
 _LISTS: Final = frozenset((b"accept",))
@@ -70,7 +102,7 @@ class Head(Struct, gc=False):
         return len(b"".join(chain.from_iterable(self.sent)))
 
 
-class Response(Struct, gc=False):
+class HttpResponse(Struct, gc=False):
     """
     One response, as it is sent.
     """
@@ -119,9 +151,31 @@ def refuse(
     error: PromptkitError,
     request_id: RequestId | Raw | UnsetType = UNSET,
     headers: tuple[tuple[bytes, bytes], ...] = (),
-) -> Response:
+) -> HttpResponse:
     """
     Return the response that refuses a request, with the error as JSON-RPC has it.
     """
     body = encode_error(request_id, error)[: -len(b"\n")]
-    return Response(status, body, (JSON_BODY, *headers))
+    return HttpResponse(status, body, (JSON_BODY, *headers))
+
+
+def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
+    """
+    Return the response that carries a reply.
+
+    Args:
+        reply:
+            One line: a result, or an error.
+
+        modern:
+            Whether the request names its revision.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+    """
+    status = _BY_CODE[modern].get(error_code(reply), 200)
+    if status != Code.TOO_MANY_REQUESTS:
+        return HttpResponse(status, reply[:-1], (JSON_BODY,))
+    seconds = retry_after(reply)
+    retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)
+    return HttpResponse(status, reply[:-1], (JSON_BODY, retry))

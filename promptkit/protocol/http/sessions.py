@@ -21,7 +21,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.key_ring import OVERHEAD, KeyRing, TokenRefused
 from promptkit.protocol.revisions import REVISIONS, Revision
 
-__all__ = ["LIFETIME_S", "MAX_LENGTH", "Session", "Sessions"]
+__all__ = ["LIFETIME_S", "MAX_LENGTH", "SealedSession", "Sessions"]
 
 #: How many characters a session id has at most. With the other headers of a reply it has to fit into 4 KiB,
 #: which is all that nginx takes unless it is told otherwise.
@@ -40,7 +40,7 @@ _KNOWN: Final = 512
 _MAX_PAYLOAD: Final = (MAX_LENGTH - OVERHEAD) * 3 // 4
 
 
-class Session(Struct, frozen=True):
+class SealedSession(Struct, frozen=True):
     """
     What a client said when it opened the session.
 
@@ -139,7 +139,7 @@ class Sessions:
         expires = ceil(self._clock() + self._lifetime)
         return self._ring.seal(_PURPOSE, expires, _encode(payload), bound=owner.encode())
 
-    def open(self, session_id: str, owner: str = "") -> Session | None:
+    def open(self, session_id: str, owner: str = "") -> SealedSession | None:
         """
         Return the session with this id; None if it has ended or never was, so that the client opens another.
 
@@ -158,13 +158,13 @@ class Sessions:
             return None
         return session if session is not None and self._clock() <= session.expires else None
 
-    def _verify(self, session_id: str, owner: str) -> Session | None:
+    def _verify(self, session_id: str, owner: str) -> SealedSession | None:
         payload, expires = self._ring.open(_PURPOSE, session_id, self._clock(), bound=owner.encode())
         said = _decode(payload)
         revision = REVISIONS.get(said.revision)
         if revision is None:
             return None
-        return Session(revision, said.client, said.capabilities, expires)
+        return SealedSession(revision, said.client, said.capabilities, expires)
 
 
 def _fitting(client: wire.ClientInfo | None, capabilities: Mapping[str, Any]) -> set[str | None]:

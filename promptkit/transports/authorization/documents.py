@@ -2,24 +2,16 @@
 
 import socket
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from threading import Timer
-from typing import IO, Any, Final, Self
+from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import (
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
-    build_opener,
-)
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 import msgspec
 
-from promptkit.protocol.http.bearer import secure_url
+from promptkit.transports.authorization.bearer import secure_url
 from promptkit.version import VERSION
 
 __all__ = ["WHOLE_S", "DocumentUnavailable", "fetch_document"]
@@ -51,36 +43,29 @@ class DocumentUnavailable(Exception):
 class _Stay(HTTPRedirectHandler):
     """Follows no redirect: another server must not get to say what this one trusts."""
 
-    def redirect_request(  # noqa: PLR0913, PLR0917 (urllib calls it so)
-        self,
-        req: Request,  # noqa: ARG002
-        fp: IO[bytes],  # noqa: ARG002
-        code: int,  # noqa: ARG002
-        msg: str,  # noqa: ARG002
-        headers: HTTPMessage,  # noqa: ARG002
-        newurl: str,  # noqa: ARG002
-    ) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
-class _Deadline:
-    """Ends a fetch once its time is up, whatever it waits for: a socket's own begins again with each byte."""
+class _Timed(HTTPSHandler, HTTPHandler):
+    """Connects to a server or its proxy, and disconnects in time: sockets begin again with each byte."""
 
     def __init__(self, seconds: float) -> None:
+        super().__init__()
         self.is_over = False
         self._seconds = seconds
-        self._timer = Timer(seconds, self._end)
-        self._timer.daemon = True
         self._connected: socket.socket | None = None
-
-    def __enter__(self) -> Self:
+        self._timer = Timer(seconds, self._disconnect)
+        self._timer.daemon = True
         self._timer.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        if self._connected is not None:
-            self._connected.close()
+    def do_open(self, http_class: Any, req: Request, **arguments: Any) -> HTTPResponse:
+        def connection(*given: Any, **named: Any) -> HTTPConnection:
+            made: HTTPConnection = http_class(*given, **named)
+            made._create_connection = self._connect  # type: ignore[attr-defined]  # noqa: SLF001 (it has no other way)
+            return made
+
+        return super().do_open(connection, req, **arguments)
 
     def check(self) -> None:
         """Raise TimeoutError if the time is up."""
@@ -88,35 +73,24 @@ class _Deadline:
             msg = f"it did not arrive within {self._seconds:g} s"
             raise TimeoutError(msg)
 
-    def connect(self, *address: Any) -> socket.socket:
-        """Connect, as `socket.create_connection` does."""
+    def end(self) -> None:
+        """Stop the clock, and let go of the connection."""
+        self._timer.cancel()
+        if self._connected is not None:
+            self._connected.close()
+
+    def _connect(self, *address: Any) -> socket.socket:
         connected = socket.create_connection(*address)
         self._connected = connected.dup()  # TLS takes the other one over
         if self.is_over:
-            self._end()
+            self._disconnect()
         return connected
 
-    def _end(self) -> None:
+    def _disconnect(self) -> None:
         self.is_over = True
         if self._connected is not None:
             with suppress(OSError):  # the other side was faster
                 self._connected.shutdown(socket.SHUT_RDWR)
-
-
-class _Timed(HTTPSHandler, HTTPHandler):
-    """Connects under a deadline, with TLS or without, to the server or to its proxy."""
-
-    def __init__(self, deadline: _Deadline) -> None:
-        super().__init__()
-        self._deadline = deadline
-
-    def do_open(self, http_class: Any, req: Request, **arguments: Any) -> HTTPResponse:
-        def connection(*given: Any, **named: Any) -> HTTPConnection:
-            made: HTTPConnection = http_class(*given, **named)
-            made._create_connection = self._deadline.connect  # type: ignore[attr-defined]  # noqa: SLF001 (it has no other way)
-            return made
-
-        return super().do_open(connection, req, **arguments)
 
 
 def fetch_document(url: str, seconds: float = WHOLE_S) -> dict[str, Any]:
@@ -134,36 +108,31 @@ def fetch_document(url: str, seconds: float = WHOLE_S) -> dict[str, Any]:
         DocumentUnavailable: If it cannot be had in time, is too large, or is no JSON object.
     """
     try:
-        secure_url(url)
-        with _Deadline(seconds) as deadline:
-            data = _read(url, deadline)
-        found = msgspec.json.decode(data, type=dict[str, Any])
+        found = msgspec.json.decode(_read(secure_url(url), seconds), type=dict[str, Any])
     except (OSError, HTTPException, ValueError, RecursionError) as error:
-        if isinstance(error, HTTPError):  # which is an answer, too, and whoever keeps it keeps its connection
+        if isinstance(error, HTTPError):  # it is an answer, too, and would keep its connection open
             error.close()
-        status = getattr(error, "code", None)
         msg = f"{url}: {error}"
-        raise DocumentUnavailable(msg, is_absent=status in (404, 410)) from None
+        raise DocumentUnavailable(msg, is_absent=getattr(error, "code", None) in (404, 410)) from None
     return found
 
 
-def _read(url: str, deadline: _Deadline) -> bytes:
+def _read(url: str, seconds: float) -> bytes:
     request = Request(url, headers={"accept": "application/json", "user-agent": f"promptkit/{VERSION}"})  # noqa: S310 (it is checked)
+    timed = _Timed(seconds)
+    proxies = [ProxyHandler({})] if urlsplit(url).scheme == "http" else []  # on this machine, there is none
     try:
-        with _opener(url, deadline).open(request, timeout=_PART_S) as response:
+        with build_opener(_Stay, timed, *proxies).open(request, timeout=_PART_S) as response:
             data: bytes = response.read(_MAX_BYTES + 1)
     except HTTPError:
         raise
     except (OSError, HTTPException):
-        deadline.check()
+        timed.check()
         raise
-    deadline.check()  # a connection that is shut down may look like the end of the document
+    finally:
+        timed.end()
+    timed.check()  # a connection that is shut down may look like the end of the document
     if len(data) > _MAX_BYTES:
         msg = f"it has more than {_MAX_BYTES:,} bytes"
         raise ValueError(msg)
     return data
-
-
-def _opener(url: str, deadline: _Deadline) -> OpenerDirector:
-    is_local = urlsplit(url).scheme == "http"
-    return build_opener(_Stay, _Timed(deadline), *([ProxyHandler({})] if is_local else []))

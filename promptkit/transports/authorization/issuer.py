@@ -20,8 +20,8 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import Key, RSAKey, import_key
 
 from promptkit.errors.standard_error import say
-from promptkit.protocol.http.bearer import secure_url
 from promptkit.protocol.principals import VerifierUnavailable
+from promptkit.transports.authorization.bearer import secure_url
 from promptkit.transports.authorization.documents import DocumentUnavailable, fetch_document
 
 __all__ = ["COOL_DOWN_S", "FRESH_S", "TRUSTED_S", "Issuer"]

@@ -8,9 +8,9 @@ from typing import Final
 
 from promptkit.errors.standard_error import say
 from promptkit.protocol.principals import Principal, VerifierUnavailable
-from promptkit.transports.secret_files import InvalidSecretFile, read_secret_file
+from promptkit.transports.secret_files import InvalidSecrets, read_secret_file, read_secrets
 
-__all__ = ["MIN_TOKEN", "VALID_S", "InvalidTokens", "TokenFile", "read_tokens"]
+__all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]
 
 #: Shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN: Final = 32
@@ -24,12 +24,6 @@ _READ_EVERY_S: Final = 1.0
 VALID_S: Final = 5.0
 
 
-class InvalidTokens(ValueError):
-    """
-    Tokens that cannot be read. The message says where and why, and never shows one.
-    """
-
-
 def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
     """
     Return the SHA-256 digest of each token in a text, and who bears it.
@@ -40,7 +34,7 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             times. What follows a ``#`` is a comment.
 
     Raises:
-        InvalidTokens: If one cannot be read, could be guessed, or comes twice.
+        InvalidSecrets: If one cannot be read, could be guessed, or comes twice.
     """
     found: dict[bytes, Principal] = {}
     for number, line in enumerate(text.split("\n"), start=1):
@@ -48,11 +42,11 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             continue
         if (fault := _fault(words)) is not None:
             msg = f"line {number}: {fault}"
-            raise InvalidTokens(msg)
+            raise InvalidSecrets(msg)
         digest = sha256(words[1].encode()).digest()
         if digest in found:
             msg = f"line {number}: this token stands on another line, too: everybody needs one of their own"
-            raise InvalidTokens(msg)
+            raise InvalidSecrets(msg)
         found[digest] = Principal(words[0], words[2:])
     return tuple(found.items())
 
@@ -81,7 +75,7 @@ class TokenFile:
             Returns a time that never goes back, in seconds.
 
     Raises:
-        InvalidTokens: If it cannot be read, holds no token, or if others may read, change or replace it.
+        InvalidSecrets: If it cannot be read, holds no token, or if others may read, change or replace it.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -92,7 +86,7 @@ class TokenFile:
         self._told: str | None = None
         if not self._tokens:
             msg = f"{path}: there is no token: write a name and a token on each line"
-            raise InvalidTokens(msg)
+            raise InvalidSecrets(msg)
 
     def verify(self, token: str) -> Principal | None:
         """
@@ -120,7 +114,7 @@ class TokenFile:
         self._tried = self._clock()
         try:
             self._tokens = self._read()
-        except InvalidTokens as error:
+        except InvalidSecrets as error:
             if (fault := str(error)) != self._told:
                 self._told = fault
                 say(f"{fault}; {VALID_S:g} s after it was read last, nobody is let in until this is mended")
@@ -128,10 +122,4 @@ class TokenFile:
             self._was_read, self._told = self._tried, None
 
     def _read(self) -> tuple[tuple[bytes, Principal], ...]:
-        try:
-            return read_tokens(read_secret_file(self._path, "tokens"))
-        except InvalidSecretFile as error:
-            raise InvalidTokens(str(error)) from None
-        except InvalidTokens as error:
-            msg = f"{self._path}: {error}"
-            raise InvalidTokens(msg) from None
+        return read_secrets(self._path, read_secret_file(self._path, "tokens"), read_tokens)

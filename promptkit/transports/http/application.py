@@ -7,32 +7,29 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 import asyncio
 from collections.abc import Callable
 from threading import Lock
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, Response, read_head
-from promptkit.protocol.http.statuses import response_to
+from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head, response_to
+from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.key_ring import KeyRing
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.bodies import Room, read_body
-from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
+from promptkit.transports.http.channel import HttpChannel, OpenRequests, Reply, StreamEvent
 from promptkit.transports.http.inbox import Inbox
-from promptkit.transports.http.sweep import Sweep
+from promptkit.transports.http.settings import Settings
+from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
-    from promptkit.server.telemetry import Telemetry
-    from promptkit.transports.authorization.authorizer import Authorizer
+    from promptkit.server.observers import Observer
 
-__all__ = ["BODY_BYTES", "Application"]
-
-#: The longest body, in bytes, unless another limit is given. The official servers have the same.
-BODY_BYTES: Final = 4 * 1024 * 1024
+__all__ = ["Application"]
 
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
@@ -44,95 +41,56 @@ _PRIVATE: Final = (b"cache-control", b"no-store")
 _HEALTH: Final = frozenset(("/healthz", "/readyz"))
 
 
-class _LoopSide:
-    """What belongs to one event loop."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, room: int, sweep: Callable[[asyncio.AbstractEventLoop], Sweep]
-    ) -> None:
-        self.loop = loop
-        self.room = Room(room)
-        self.outbox = Outbox(loop)
-        self.sweep = sweep(loop)
-
-
 class Application:
     """
     Serves a catalog over HTTP, as an ASGI application.
 
-    It needs no lifespan, and works in any number of event loops.
+    It needs no lifespan, and works in any number of event loops. It starts no thread until its first request,
+    so that processes can be forked before that.
 
     Args:
-        make_server:
-            Makes what answers requests. It is called with the first one, so that processes can be forked
-            before that.
+        catalog:
+            What is served.
 
-        endpoint:
-            Reads messages.
-
-        guard:
-            Says who may send them.
-
-        body_limit:
-            The longest body, in bytes.
-
-        held_limit:
-            How many bytes the bodies of requests that are not answered yet may take together.
+        settings:
+            How.
 
         on_start:
             Called with the application once its threads are started.
-
-        sweep:
-            Makes what looks after the requests of an event loop.
-
-        owns_process:
-            Whether the process does nothing but serve this.
-
-        authorizer:
-            Finds who sends a request; None if nobody asks.
-
-        ring:
-            The keys that replicas share, by which their catalogs are compared; None if they share none.
-
-        telemetry:
-            Is told of requests that are refused here, and never reach the server, and of the end.
 
     Attributes:
         draining:
             Whether the process is about to end: then it is no longer ready. Connections end as their server
             has it.
+
+        body_within:
+            How long a body may take to arrive, in seconds.
+
+        comment_every:
+            How often something is said on a stream, in seconds.
+
+    Raises:
+        ValueError: If an origin is not one, or a key is too short.
     """
 
-    def __init__(  # noqa: PLR0913 (an application has that many properties)
-        self,
-        make_server: Callable[[], SharedServer],
-        endpoint: Endpoint,
-        guard: Guard,
-        *,
-        body_limit: int = BODY_BYTES,
-        held_limit: int = Limits().held,
-        on_start: "Callable[[Application], object]" = bool,
-        sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
-        owns_process: bool = False,
-        authorizer: "Authorizer | None" = None,
-        ring: KeyRing | None = None,
-        telemetry: "Telemetry | None" = None,
+    def __init__(
+        self, catalog: Catalog, settings: Settings, on_start: "Callable[[Application], object]" = bool
     ) -> None:
         self.draining = False
-        self._make_server = make_server
-        self._server: SharedServer | None = None
-        self._endpoint = endpoint
-        self._guard = guard
-        self._body_limit = body_limit
-        self._held_limit = held_limit
-        self._sweep = sweep
+        self.body_within, self.comment_every = 10.0, 15.0
+        self._catalog = catalog
+        self._settings = settings
         self._on_start = on_start
-        self._owns_process = owns_process
-        self._authorizer = authorizer
-        self._ring = ring
-        self._telemetry = telemetry
-        self._inbox = Inbox(endpoint)
-        self._side: _LoopSide | None = None
+        self._authorizer = authorizer = settings.authorizer
+        self._telemetry = settings.telemetry
+        self._identity = ServerInfo(settings.name, VERSION)
+        self._ring = KeyRing(settings.keys, settings.name, settings.own_key)
+        documents = MappingProxyType({}) if authorizer is None else authorizer.scheme.documents
+        self._guard = Guard(settings.hosts, settings.origins, documents)
+        self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
+        self._inbox = Inbox(self._endpoint)
+        self._server: SharedServer | None = None
+        self._open: OpenRequests | None = None
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
@@ -150,15 +108,28 @@ class Application:
                 return self._server
             server = self._make_server()
             self._offer(server)
-            # With metadata, clients know where to get a token that allows more.
-            if self._authorizer is not None and self._authorizer.scheme.documents:
-                from promptkit.transports.authorization.step_up import StepUp
-
-                self._inbox.step_up = StepUp(self._authorizer.scheme, server)
-            server.handle_from(self._inbox.next_events, bool, owns_process=self._owns_process)
+            if (authorizer := self._authorizer) is not None:
+                self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
+            owns_process = self._settings.owns_process
+            server.handle_from(self._inbox.next_events, bool, owns_process=owns_process)
             self._server = server
         self._on_start(self)
         return server
+
+    def _make_server(self) -> SharedServer:
+        settings = self._settings
+        return SharedServer(
+            self._catalog,
+            _nowhere,
+            identity=self._identity,
+            page_size=settings.page_size,
+            tools=settings.tools,
+            changes=settings.changes,
+            limits=settings.limits,
+            signer=RequestStateSigner(self._ring),
+            observer=_observer(settings),
+            scopes=settings.scopes,
+        )
 
     def _offer(self, server: SharedServer) -> None:
         self._endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
@@ -184,35 +155,35 @@ class Application:
             await self._serve_other(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        found: Response | Principal | None
+        found: HttpResponse | Principal | None
         found = await self._health(head) if head.path in _HEALTH else self._guard.check(head)
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
-        if isinstance(found, Response):
-            await self._send_own(head, _before_body(head, found), send)
+        if isinstance(found, HttpResponse):
+            await self._refuse(head, _before_body(head, found), send)
             return
-        side = self._loop_side()
-        posted = Posted(head, receive, side.outbox)
-        posted.client = scope.get("client")
+        siblings = self._open_requests()
+        channel = HttpChannel(head, receive, siblings)
+        channel.client = scope.get("client")
         if found is not None:
-            posted.principal = found
-        side.sweep.begin(posted)
+            channel.principal = found
+        siblings.begin(channel)
         try:
-            said: Said | None = await read_body(posted, side.sweep, side.room, self._body_limit)
-            if isinstance(said, bytes):
-                said = await self._post(posted, said)
-            if isinstance(said, bytes):
-                said = response_to(said, modern=posted.modern)
-                await self._send(head, said if posted.principal is None else _private(said), send)
-            elif isinstance(said, Response):
-                await self._send_own(head, said if posted.principal is None else _private(said), send)
-            elif said is not None:
-                await self._stream(posted, said, send)
+            reply: Reply | None = await channel.read_body(self._settings.body_limit)
+            if isinstance(reply, bytes):
+                channel.body = reply
+                self._inbox.put(channel)
+                reply = await channel.next()
+            if isinstance(reply, bytes):
+                await self._send(head, _private(response_to(reply, modern=channel.modern), found), send)
+            elif isinstance(reply, HttpResponse):
+                await self._refuse(head, _private(reply, found), send)
+            elif reply is not None:
+                await self._stream(channel, reply, send)
         finally:
-            side.sweep.end(posted)
-            side.room.give_back(posted)
-            if not posted.is_over:
-                self._drop(posted)
+            siblings.end(channel)
+            if not channel.is_over:
+                self._drop(channel)
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -228,19 +199,13 @@ class Application:
         await asyncio.to_thread(self.close, 0.0)
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _post(self, posted: Posted, body: bytes) -> "asyncio.Future[Said | None]":
-        """Have the server answer a message. Return what waits for the first that is said to it."""
-        posted.body = body
-        self._inbox.put(posted)
-        return posted.next()
-
-    async def _send_own(self, head: Head, response: Response, send: Send) -> None:
+    async def _refuse(self, head: Head, response: HttpResponse, send: Send) -> None:
         """Send a response that is no reply of the server."""
         if self._telemetry is not None and response.status >= 400 and head.path not in _HEALTH:
             self._telemetry.refused(response.status)
         await self._send(head, response, send)
 
-    async def _send(self, head: Head, response: Response, send: Send) -> None:
+    async def _send(self, head: Head, response: HttpResponse, send: Send) -> None:
         headers = [*response.headers]
         if response.status != 204:  # which has no body, not even an empty one
             headers.append((b"content-length", b"%d" % len(response.body)))
@@ -249,70 +214,85 @@ class Application:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
-    async def _stream(self, posted: Posted, said: Said | None, send: Send) -> None:
+    async def _stream(self, channel: HttpChannel, reply: Reply | None, send: Send) -> None:
         """Send a stream of events, up to the reply."""
-        posted.is_streamed = True
-        posted.streaming = task = asyncio.current_task()
+        channel.is_streamed = True
+        headers = [*_EVENTS, *self._guard.cors(channel.head)]
         try:
-            await self._send_events(posted, said, send)
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            while isinstance(reply, StreamEvent):
+                if not reply.line and await self._has_ended(channel):
+                    reply = b""
+                    break
+                body = _events(reply.line) or b":\n\n"
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                reply = await channel.next()
+            if isinstance(reply, bytes):
+                await send({"type": "http.response.body", "body": _events(reply)})
         except asyncio.CancelledError:
-            # A client that does not read may hold up `send` for ever. It is given up then.
-            if not posted.is_given_up or task is None or task.uncancel():
+            if not channel.was_given_up():  # a client that does not read may hold up `send` for ever
                 raise
 
-    async def _send_events(self, posted: Posted, said: Said | None, send: Send) -> None:
-        headers = [*_EVENTS, *self._guard.cors(posted.head)]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while isinstance(said, Earlier):
-            if not said.line and await self._has_ended(posted):
-                said = b""
-                break
-            body = _events(said.line) or b":\n\n"
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-            said = await posted.next()
-        if isinstance(said, bytes):
-            await send({"type": "http.response.body", "body": _events(said)})
-
-    async def _has_ended(self, posted: Posted) -> bool:
-        """Whether the token is no longer valid, or another one, with which a stream of changes was opened."""
-        if self._authorizer is None or posted.principal is None:
+    async def _has_ended(self, channel: HttpChannel) -> bool:
+        """Whether a stream of changes was opened with a token that is no longer valid, or allows others."""
+        if self._authorizer is None or channel.principal is None:
             return False
-        listens = any(request.method == "subscriptions/listen" for request in posted.requests)
-        return listens and not await self._authorizer.still_admits(posted.head, posted.principal)
+        listens = any(request.method == "subscriptions/listen" for request in channel.requests)
+        return listens and not await self._authorizer.still_admits(channel.head, channel.principal)
 
-    def _drop(self, posted: Posted) -> None:
+    def _drop(self, channel: HttpChannel) -> None:
         """Stop the work for a client that is gone."""
-        posted.gone = True
+        channel.gone = True
         server = self.start()
-        for request in posted.requests:
+        for request in channel.requests:
             server.drop(request)
-        posted.forget()
+        channel.requests = ()
 
-    async def _health(self, head: Head) -> Response:
+    async def _health(self, head: Head) -> HttpResponse:
         """Say that the process lives, or whether it is ready; to who has the keys, also for which catalog."""
         if head.method not in ("GET", "HEAD"):
-            return Response(405, headers=((b"allow", b"GET, HEAD"),))
+            return HttpResponse(405, headers=((b"allow", b"GET, HEAD"),))
         if head.path == "/healthz":
-            return Response(200, b'{"status":"ok"}', (JSON_BODY,))
+            return HttpResponse(200, b'{"status":"ok"}', (JSON_BODY,))
         if self.draining:
-            return Response(503, b'{"status":"ending"}', (JSON_BODY,))
+            return HttpResponse(503, b'{"status":"ending"}', (JSON_BODY,))
         server = self.start()
         if not server.reads:
-            return Response(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
+            return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         ready = {"status": "ready"}
-        if self._ring is not None:
+        if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
             # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
-        return Response(200, encode(ready), (JSON_BODY,))
+        return HttpResponse(200, encode(ready), (JSON_BODY,))
 
-    def _loop_side(self) -> _LoopSide:
+    def _open_requests(self) -> OpenRequests:
+        """Those of this event loop."""
         loop = asyncio.get_running_loop()
-        side = self._side
-        if side is None or side.loop is not loop:
+        found = self._open
+        if found is None or found.loop is not loop:
             self.start()
-            self._side = side = _LoopSide(loop, self._held_limit, self._sweep)
-        return side
+            found = self._open = OpenRequests(
+                loop,
+                held=self._settings.limits.held,
+                body_within=self.body_within,
+                comment_every=self.comment_every,
+            )
+        return found
+
+
+def _nowhere(_line: bytes) -> None:
+    """Where lines go that belong to no request: to nobody."""
+
+
+def _observer(settings: Settings) -> "Observer | None":
+    """What is notified of each request. Each process opens the audit by itself."""
+    if settings.audit is None:
+        return settings.telemetry
+    from promptkit.server.audit import Audit  # few keep one
+    from promptkit.server.observers import joined
+
+    return joined((Audit(settings.audit), settings.telemetry))
 
 
 def _path(scope: Scope) -> str:
@@ -325,16 +305,18 @@ def _path(scope: Scope) -> str:
     return rest if rest.strip("/") else ENDPOINT
 
 
-def _before_body(head: Head, response: Response) -> Response:
+def _before_body(head: Head, response: HttpResponse) -> HttpResponse:
     """A response in place of 100 (Continue): some servers take what follows for the body that never comes."""
     if b"expect" not in head.fields:
         return response
-    return Response(response.status, response.body, (*response.headers, CLOSE))
+    return HttpResponse(response.status, response.body, (*response.headers, CLOSE))
 
 
-def _private(response: Response) -> Response:
-    """A response to somebody who was asked for a token."""
-    return Response(response.status, response.body, (*response.headers, _PRIVATE))
+def _private(response: HttpResponse, principal: "Principal | None") -> HttpResponse:
+    """A response for nobody else, if somebody was asked for a token."""
+    if principal is None:
+        return response
+    return HttpResponse(response.status, response.body, (*response.headers, _PRIVATE))
 
 
 def _events(lines: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Channels: from the threads that answer messages to the event loop that sends the replies."""
+"""Channels: posted messages, whose bodies event loops read, and whose replies the server's threads send."""
 
 import asyncio
 from collections import deque
@@ -7,67 +7,43 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.protocol.events import Request, Send
+from promptkit.protocol.events import MemoryBudget, Request, Send
 from promptkit.protocol.http.guard import accepts
-from promptkit.protocol.http.messages import Head, Response
-from promptkit.protocol.jsonrpc import RequestId
+from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
+from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequests
 from promptkit.transports.http.asgi_types import Receive
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
 
-__all__ = ["Earlier", "Outbox", "Posted", "Said"]
+__all__ = ["HttpChannel", "OpenRequests", "Reply", "StreamEvent"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
+#: How much is read of a body that is too long, and dropped. If the server hung up at once, most clients
+#: would see a broken connection instead of the reply.
+_READ_ON_BYTES: Final = 16 * 1024 * 1024
 
-class Earlier(Struct, gc=False):
-    """
-    A line that comes before the reply; ``b""`` if it only shows that the stream is alive.
-    """
+#: How often open requests are looked at, in seconds, so that none needs a timer.
+_LOOK_EVERY_S: Final = 0.1
+
+#: How long a reply may take until it is watched whether the client still waits for it, in seconds.
+_WATCH_AFTER_S: Final = 0.05
+
+
+class StreamEvent(Struct, gc=False):
+    """A line that comes before the reply; ``b""`` if it only shows that the stream is alive."""
 
     line: bytes
 
 
-#: What is said to a client. Bytes are the reply, ``b""`` if there is none.
-Said: TypeAlias = bytes | Earlier | Response
+#: What is sent to a client. Bytes are the reply of the server, ``b""`` if there is none.
+Reply: TypeAlias = bytes | StreamEvent | HttpResponse
 
 
-class Outbox:
-    """
-    What other threads say to the clients of one event loop.
-
-    Args:
-        loop:
-            The event loop.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._said: deque[tuple[Posted, Said]] = deque()
-        self._is_due = False
-
-    def put(self, posted: "Posted", said: Said) -> None:
-        """Have the event loop take it. It may be called from several threads."""
-        self._said.append((posted, said))
-        if not self._is_due:  # else the loop has not begun to take what is there
-            self._is_due = True
-            try:
-                self.loop.call_soon_threadsafe(self._take)
-            except RuntimeError:  # the loop is closed, and its clients are gone
-                self._said.clear()
-
-    def _take(self) -> None:
-        self._is_due = False
-        said = self._said
-        while said:
-            posted, one = said.popleft()
-            posted.take(one)
-
-
-class Posted:
+class HttpChannel:
     """
     One posted message, and the channel to which replies to it go.
 
@@ -78,8 +54,8 @@ class Posted:
         receive:
             Returns what else comes from the client.
 
-        outbox:
-            That of the event loop on which it waits.
+        siblings:
+            The open requests of the event loop on which the client waits.
 
     Attributes:
         client:
@@ -92,7 +68,8 @@ class Posted:
             Who sends it; None if nobody asked.
 
         requests:
-            The requests in it, as long as the server has them.
+            The requests in it, until they are answered or dropped: they hold this channel, and Python's
+            garbage collector does not look into requests.
 
         modern:
             Whether these name their revision.
@@ -103,23 +80,20 @@ class Posted:
         is_over:
             Whether nothing more will be said to it.
 
+        is_read:
+            Whether the body is read, or nothing more of it.
+
         is_streamed:
             Whether its reply is a stream of events.
 
-        reader:
-            The task that reads the body.
+        task:
+            The task that reads the body, and sends the reply.
 
         watch:
             The task that waits for the client to go away.
 
         held:
             How many bytes its body takes.
-
-        streaming:
-            The task that sends the stream.
-
-        is_given_up:
-            Whether that task was cancelled, as the client does not read.
 
         since:
             When the client began to wait for what it waits for now, by the clock of the event loop.
@@ -131,19 +105,19 @@ class Posted:
     principal: "Principal | None" = None
     requests: Sequence[Request] = ()
     held = 0
-    modern = gone = is_over = is_streamed = is_given_up = False
-    streaming: asyncio.Task[object] | None = None
-    reader: asyncio.Task[object] | None = None
+    modern = gone = is_over = is_read = is_streamed = False
+    task: asyncio.Task[object] | None = None
     watch: asyncio.Task[None] | None = None
     since = 0.0
-    _queue: deque[Said] | None = None
+    _queue: deque[Reply] | None = None
     _bytes = 0
-    _waiter: "asyncio.Future[Said | None] | None" = None
+    _is_given_up = False
+    _waiter: "asyncio.Future[Reply | None] | None" = None
 
-    def __init__(self, head: Head, receive: Receive, outbox: Outbox) -> None:
+    def __init__(self, head: Head, receive: Receive, siblings: "OpenRequests") -> None:
         self.head = head
         self.receive = receive
-        self._outbox = outbox
+        self._siblings = siblings
 
     # What follows is called by the threads of the server.
 
@@ -160,43 +134,90 @@ class Posted:
 
     def add(self, reply: bytes) -> bytes:
         """Send the reply, and nothing after it."""
-        self.is_over = True
-        self.forget()
-        self._outbox.put(self, reply)
+        self.requests = ()
+        self.respond(reply)
         return b""
 
     def sender(self, _send: Send) -> Send:
         """Return what sends a line before the reply, if the client takes a stream."""
         _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
-        return self._send_earlier if takes_stream else _drop
+        return self._send_event if takes_stream else _drop
 
-    def forget(self) -> None:
-        """Let go of the requests, once they are answered or dropped."""
-        # They hold this channel, and Python's garbage collector does not look into requests.
-        self.requests = ()
-
-    def respond(self, response: Response) -> None:
-        """Send a response that needs no server."""
+    def respond(self, reply: bytes | HttpResponse) -> None:
+        """Send the last that is said to the client."""
         self.is_over = True
-        self._outbox.put(self, response)
+        self._siblings.put(self, reply)
 
-    def _send_earlier(self, line: bytes) -> None:
-        self._outbox.put(self, Earlier(line))
+    def _send_event(self, line: bytes) -> None:
+        self._siblings.put(self, StreamEvent(line))
 
     # What follows is called on the event loop.
 
-    def take(self, said: Said) -> None:
-        """Take what another thread has said. A client that does not read is given up."""
-        if self._wake(said):
+    async def read_body(self, limit: int) -> bytes | HttpResponse | None:
+        """Return the body, or the response that refuses it; None if the client is gone."""
+        pieces: list[bytes] = []
+        size, more, fits = 0, True, True
+        try:
+            while more and size <= limit + _READ_ON_BYTES:
+                event = await self.receive()
+                if event["type"] != "http.request":
+                    return None
+                piece: bytes = event.get("body", b"")
+                more = event.get("more_body", False)
+                size += len(piece)
+                fits = fits and size <= limit and self._siblings.budget.reserve(len(piece), self.held)
+                if fits:
+                    self.held += len(piece)
+                    pieces.append(piece)
+                else:
+                    pieces.clear()
+                    self.release()
+        except asyncio.CancelledError:
+            if not self.was_given_up():
+                raise
+            msg = "the body of the request did not arrive in time"
+            return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
+        finally:
+            self.is_read = True
+        if size > limit:
+            msg = f"the body of a request has at most {limit:,} bytes"
+            return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
+        if not fits:
+            msg = "the bodies of other requests take all the memory there is for them: try again later"
+            return refuse(429, TooManyRequests(msg), headers=(RETRY,))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def release(self) -> None:
+        """Give back the bytes that the body takes."""
+        self._siblings.budget.release(self.held)
+        self.held = 0
+
+    def next(self) -> "asyncio.Future[Reply | None]":
+        """Return what waits for what is said next; that is None if the client is gone."""
+        waiter = self._waiter = self._siblings.loop.create_future()
+        if self.gone:
+            self._wake(None)
+        elif self._queue:
+            reply = self._queue.popleft()
+            if isinstance(reply, StreamEvent):
+                self._bytes -= len(reply.line)
+            self._wake(reply)
+        return waiter
+
+    def take(self, reply: Reply) -> None:
+        """Take what is to be sent. A client that does not read is given up."""
+        if self._wake(reply):
             return
         if self._queue is None:
             self._queue = deque()
-        if isinstance(said, Earlier):
-            self._bytes += len(said.line)
+        if isinstance(reply, StreamEvent):
+            self._bytes += len(reply.line)
             if len(self._queue) >= _MAX_LINES or self._bytes > _MAX_BYTES:
-                self._give_up()
+                if not self.gone and self.is_streamed:
+                    self.give_up()
+                self.leave()
                 return
-        self._queue.append(said)
+        self._queue.append(reply)
 
     def leave(self) -> None:
         """Note that the client is gone. `next` returns None from now on."""
@@ -204,31 +225,120 @@ class Posted:
         self._queue = None
         self._wake(None)
 
-    def _wake(self, said: Said | None) -> bool:
+    def give_up(self) -> None:
+        """Cancel the task: it would wait for the client for ever."""
+        if self.task is not None and not self._is_given_up:
+            self._is_given_up = True
+            self.task.cancel()
+
+    def was_given_up(self) -> bool:
+        """Whether the task was cancelled by `give_up`, and by nobody else. It may go on then."""
+        return self._is_given_up and self.task is not None and self.task.uncancel() == 0
+
+    def _wake(self, reply: Reply | None) -> bool:
         """Give it to who waits for it, and keep nothing of it; return whether anybody waits."""
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():
             return False
-        waiter.set_result(said)
+        waiter.set_result(reply)
         return True
 
-    def _give_up(self) -> None:
-        if not self.gone and self.streaming is not None:
-            self.is_given_up = True
-            self.streaming.cancel()
-        self.leave()
 
-    def next(self) -> "asyncio.Future[Said | None]":
-        """Return what waits for what is said next; that is None if the client is gone."""
-        waiter = self._waiter = self._outbox.loop.create_future()
-        if self.gone:
-            self._wake(None)
-        elif self._queue:
-            said = self._queue.popleft()
-            if isinstance(said, Earlier):
-                self._bytes -= len(said.line)
-            self._wake(said)
-        return waiter
+class OpenRequests:
+    """
+    The requests of one event loop that are not answered yet.
+
+    Args:
+        loop:
+            The event loop.
+
+        held:
+            How many bytes their bodies may take together, whole or not.
+
+        body_within:
+            How long a body may take to arrive, in seconds.
+
+        comment_every:
+            How often something is said on a stream, in seconds, so that nothing on the way takes it for dead.
+
+    Attributes:
+        loop:
+            The event loop.
+
+        budget:
+            The bytes that bodies take.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, held: int, body_within: float, comment_every: float
+    ) -> None:
+        self.loop = loop
+        self.budget = MemoryBudget(held)
+        self._body_within = body_within
+        self._comment_every = comment_every
+        self._open: dict[HttpChannel, None] = {}
+        self._is_looking = False
+        self._replies: deque[tuple[HttpChannel, Reply]] = deque()
+        self._is_due = False
+
+    def put(self, channel: HttpChannel, reply: Reply) -> None:
+        """Have the event loop pass on what is said to a client. It may be called from several threads."""
+        self._replies.append((channel, reply))
+        if not self._is_due:  # else the loop has not begun to take what is there
+            self._is_due = True
+            try:
+                self.loop.call_soon_threadsafe(self._pass_on)
+            except RuntimeError:  # the loop is closed, and its clients are gone
+                self._replies.clear()
+
+    def _pass_on(self) -> None:
+        self._is_due = False
+        while self._replies:
+            channel, reply = self._replies.popleft()
+            channel.take(reply)
+
+    def begin(self, channel: HttpChannel) -> None:
+        """Look after a request, whose body is not read yet, in the task that answers it."""
+        channel.task = asyncio.current_task(self.loop)
+        channel.since = self.loop.time()
+        self._open[channel] = None
+        if not self._is_looking:
+            self._is_looking = True
+            self.loop.call_later(_LOOK_EVERY_S, self._look)
+
+    def end(self, channel: HttpChannel) -> None:
+        """Look after a request no longer."""
+        del self._open[channel]
+        channel.release()
+        channel.task = None
+        if channel.watch is not None:
+            channel.watch.cancel()
+            channel.watch = None  # how it ends leads back to the request
+
+    def _look(self) -> None:
+        """Give up bodies that take too long, see whether clients go away, and keep streams alive."""
+        now = self.loop.time()
+        for channel in self._open:
+            seconds = now - channel.since
+            if not channel.is_read:
+                if seconds > self._body_within:
+                    channel.give_up()
+                continue
+            if channel.watch is None and seconds > _WATCH_AFTER_S:
+                channel.watch = self.loop.create_task(_watch(channel))
+            if channel.is_streamed and seconds > self._comment_every:
+                channel.since = now
+                channel.take(StreamEvent(b""))
+        self._is_looking = bool(self._open)
+        if self._is_looking:
+            self.loop.call_later(_LOOK_EVERY_S, self._look)
+
+
+async def _watch(channel: HttpChannel) -> None:
+    """Wait until a client goes away."""
+    while (await channel.receive())["type"] != "http.disconnect":
+        pass
+    channel.leave()
 
 
 def _drop(_line: bytes) -> None:

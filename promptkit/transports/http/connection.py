@@ -6,54 +6,22 @@ from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from promptkit.transports.http.asgi_types import ASGIApplication, Scope
-from promptkit.transports.http.connections import Connections, refusal
-from promptkit.transports.http.cycles import CONTINUE, Cycle
-from promptkit.transports.http.heads import Head, scope_of
-from promptkit.transports.http.sockets import can_see_reset, end_writing, has_input, is_reset
-from promptkit.transports.http.upgrades import parser_after
+from promptkit.transports.http.asgi_types import ASGIApplication
+from promptkit.transports.http.connections import Connections, Phase, refusal
+from promptkit.transports.http.cycles import CONTINUE, Cycle, scope_of, target
+from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
 
-__all__ = ["Connection"]
+__all__ = ["HttpConnection"]
 
-#: After its last reply, how long a client may send nothing, and how long it may go on to send, in seconds: to
-#: close while it sends would take the reply from it.
-_READ_ON_S: Final = 2.0
-_READ_ON_AT_MOST_S: Final = 30.0
-
-#: How much of a body may wait for the application to read it, and how much that is written for the client.
-_MOST_UNREAD: Final = 64 * 1024
-
-#: How much the requests behind another one may have together, and how many they may be: a single read may
-#: hold thousands. More is read and not kept: else nobody would see that the client has left.
-_MOST_BEHIND: Final = 64 * 1024
-_MOST_WAITING: Final = 64
+#: The fields that say where a body ends.
+_FRAMING: Final = (b"content-length", b"transfer-encoding")
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """
     One connection of a client. Its requests are answered one after the other, as calls of an application.
 
     All deadlines are kept by one sweep a second over all connections, not by a timer for each request.
-
-    Args:
-        application:
-            What answers the requests.
-
-        connections:
-            What all connections of the process share.
-
-        loop:
-            The event loop.
-
-    Attributes:
-        loop:
-            The event loop.
-
-        transport:
-            Where bytes are written.
-
-        drained:
-            Set once the client has read enough of what it was sent; None if nothing has to wait for that.
     """
 
     transport: Any  # asyncio.Transport has other bases than uvloop's
@@ -62,25 +30,31 @@ class Connection(asyncio.Protocol):
         self, application: ASGIApplication, connections: Connections, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.drained: asyncio.Event | None = None
+        self.drained: asyncio.Event | None = (
+            None  # set once the client has read enough; None if nothing waits
+        )
         self._application = application
         self._connections = connections
         self._limits = connections.limits
-        self._head = Head()
-        self.on_url, self.on_header = self._head.add_to_target, self._head.add_field  # for the parser
-        self._parser = HttpRequestParser(self)
-        # What follows a request that is said to be the last is ignored, and its reply is sent all the same.
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._parser = self._new_parser()
+        self._phase = Phase.FIRST
+        self._since = connections.now  # when what is waited for began to be
+        self._target, self._fields = b"", list[tuple[bytes, bytes]]()
+        self._awaits_continue = False
         self._latest: Cycle | None = None  # of which the parser has read a part at least
         self._running: Cycle | None = None
         self._waiting: deque[Cycle] = deque()
         self._behind = 0  # how many bytes those have together
         self._is_reading = True
-        # Since when what is waited for has been waited for: the first byte, the rest of a head, another head.
-        self._since = connections.now
-        self._in_head = self._is_refused = self._upgrades = self._is_at_end = False
+        self._upgrades = self._is_repetition = self._is_at_end = False
         # How many bytes came since the last that led to anything.
         self._unused, self._is_used = 0, False
+
+    def _new_parser(self) -> HttpRequestParser:
+        parser = HttpRequestParser(self)
+        # What follows a request that is said to be the last is ignored, and its reply is sent all the same.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return parser
 
     @property
     def date(self) -> bytes:
@@ -94,16 +68,18 @@ class Connection(asyncio.Protocol):
         return cycle is not None and not (cycle.is_complete or cycle.is_gone)
 
     @property
-    def has_waiting(self) -> bool:
-        """Whether requests wait for the reply to another one."""
-        return bool(self._waiting)
+    def is_at_last(self) -> bool:
+        """Whether one request is still to be answered, and no other waits behind it."""
+        return self.is_busy and not self._waiting
 
     # What the transport calls.
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request, unless there are too many connections."""
         self.transport = transport
-        transport.set_write_buffer_limits(_MOST_UNREAD, 0)  # a reply is kept until all of it is written
+        transport.set_write_buffer_limits(
+            self._limits.unread_body, 0
+        )  # a reply is kept until all of it is written
         self._scope = scope_of(transport)
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:  # it may not even keep its descriptor
@@ -123,8 +99,8 @@ class Connection(asyncio.Protocol):
         self._connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. Nothing more is read after a refusal."""
-        if self._is_refused:
+        """Parse what came, unless nothing more is wanted."""
+        if self._phase is Phase.NOTHING:
             self._since = min(self._connections.now, self._read_until)
             return
         if self._is_used:
@@ -134,18 +110,17 @@ class Connection(asyncio.Protocol):
             while data:
                 data = self._parse(data)
         except HttpParserError:
-            if not self._is_refused:
-                self._refuse(400)
+            self._refuse(400)
         else:
             if self._unused > self._limits.head and not self._is_used:
-                self._refuse(431 if self._in_head else 400)
+                self._refuse(431 if self._phase is Phase.HEAD else 400)
 
     def eof_received(self) -> bool:
         """Go on to answer a client that sends no more, unless it has left; return whether to."""
         self._drop_half()
         running = self._running
         last = self._waiting[-1] if self._waiting else running
-        if last is None or not last.is_whole or not can_see_reset():
+        if last is None or not last.is_whole or not CAN_SEE_RESET:
             return False
         if running is not None:
             if running.is_begun or running.scope["http_version"] == "1.0":
@@ -173,25 +148,43 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin to measure a head."""
-        self._head.begin()
-        self._in_head = True
+        self._target, self._fields = b"", []
+        self._awaits_continue = False
+        self._phase = Phase.HEAD
         self._since = self._connections.now
+
+    def on_url(self, piece: bytes) -> None:
+        """Keep a part of the target."""
+        self._target += piece
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a field. Trailers come after the scope was made, and are in none."""
+        name = name.lower()
+        if name == b"expect":
+            self._awaits_continue = value.lower() == b"100-continue"
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise HttpParserError  # the body would be passed on as it was encoded
+        self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Serve the request, unless its head is too large, or too many wait already."""
-        self._in_head, self._is_used = False, True
-        limits, head = self._limits, self._head
-        if self._parser.get_http_version() not in ("1.0", "1.1"):
+        self._phase, self._is_used = Phase.BODY, True
+        if self._is_repetition:
+            self._is_repetition = False
+            return
+        limits, parser = self._limits, self._parser
+        version = parser.get_http_version()
+        if version not in ("1.0", "1.1"):
             self._refuse(505)
             raise HttpParserError
-        if len(head.fields) > limits.fields or (self._unused > limits.head and head.size > limits.head):
+        if len(self._fields) > limits.fields or (self._unused > limits.head and self._size() > limits.head):
             self._refuse(431)
             raise HttpParserError
-        if self._waiting and (len(self._waiting) >= _MOST_WAITING or self._behind > _MOST_BEHIND):
+        if self._waiting and (len(self._waiting) >= limits.waiting or self._behind > limits.behind):
             self._refuse(503)
             raise HttpParserError
-        self._upgrades = self._parser.should_upgrade()
-        cycle = self._latest = self._cycle()
+        self._upgrades = parser.should_upgrade()
+        cycle = self._latest = self._cycle(version)
         if self._running is None and self.drained is None:
             self._start(cycle)
         else:
@@ -206,17 +199,20 @@ class Connection(asyncio.Protocol):
             cycle.feed(body)
             if cycle is not self._running:
                 self._behind += len(body)
-                if self._behind > _MOST_BEHIND:
+                if self._behind > self._limits.behind:
                     self._refuse(503)
                     raise HttpParserError
-            elif len(cycle.body) > _MOST_UNREAD and self._is_reading:
+            elif len(cycle.body) > self._limits.unread_body and self._is_reading:
                 self._is_reading = False
                 self.transport.pause_reading()
 
     def on_message_complete(self) -> None:
         """Note the end of the body."""
         self._is_used = True
-        if self._latest is not None and not self._upgrades:
+        if self._upgrades:  # the parser takes the body for the other protocol
+            return
+        self._phase = Phase.NEXT
+        if self._latest is not None:
             self._latest.end_body()
 
     # What cycles call.
@@ -239,7 +235,7 @@ class Connection(asyncio.Protocol):
             self._start_next()
             return
         self.resume_reading()
-        if not self._in_head:
+        if self._phase is not Phase.HEAD:
             self._since = self._connections.now
 
     # What `Connections` calls.
@@ -251,15 +247,15 @@ class Connection(asyncio.Protocol):
             return
         if self._connections.backlogs.check(self.transport, now) or self.transport.is_closing():
             return
-        waited, limits = now - self._since, self._limits
-        if self._is_refused and not self.is_busy:
-            if waited > _READ_ON_S:
-                self.transport.close()
-        elif self._in_head:
-            if waited > limits.head_s and self._is_reading:
+        if now - self._since <= self._connections.patience[self._phase]:
+            return
+        if self._phase is Phase.HEAD:
+            if self._is_reading:
                 self._refuse(408)
-        elif not self.is_busy and waited > (limits.head_s if self._latest is None else limits.keep_alive):
+        elif self._phase is not Phase.NOTHING:
             self.end_if_idle()
+        elif not self.is_busy:
+            self.transport.close()
 
     def end_after_reply(self) -> None:
         """Have the reply that has not begun yet say that it is the last one."""
@@ -272,19 +268,68 @@ class Connection(asyncio.Protocol):
         if not self.is_busy and not self.transport.is_closing() and not has_input(self.transport):
             self.transport.close()
 
-    def _cycle(self) -> Cycle:
+    def _parse(self, data: bytes) -> bytes:
+        """Parse what came, up to the end of a head that asks for another protocol; return the rest."""
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:  # as Java's client asks for HTTP/2
+            rest = data[upgrade.args[0] :]
+        else:
+            return b""
+        # HTTP/1.1 goes on, with a parser that has seen of this head only where the body ends.
+        self._upgrades, self._is_repetition = False, True
+        self._parser = self._new_parser()
+        fields = [] if self._latest is None else self._latest.scope["headers"]
+        framing = b"".join(b"%b: %b\r\n" % field for field in fields if field[0] in _FRAMING)
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % framing)
+        self._unused, self._is_used = len(rest), False
+        return rest
+
+    def _size(self) -> int:
+        """How many bytes a head has, about."""
+        return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
+
+    def _cycle(self, version: str) -> Cycle:
         """The cycle of a request whose head has arrived."""
-        parser, head = self._parser, self._head
-        version = parser.get_http_version()
-        scope: Scope = {
-            **self._scope,
-            "http_version": version,
-            "method": parser.get_method().decode("ascii"),
-            **head.scope(),
-        }
+        method = self._parser.get_method().decode("ascii")
+        rest = {"http_version": version, "method": method, "headers": self._fields}
+        self._fields = []
         is_current = version == "1.1"
-        lives = is_current and not self._connections.draining and parser.should_keep_alive()
-        return Cycle(self, scope, keep_alive=lives, awaits_continue=head.awaits_continue and is_current)
+        lives = is_current and not self._connections.draining and self._parser.should_keep_alive()
+        scope = {**self._scope, **target(self._target), **rest}
+        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current)
+
+    def _start(self, cycle: Cycle) -> None:
+        self._running = cycle
+        self._task = self.loop.create_task(cycle.run(self._application))
+
+    def _start_next(self) -> None:
+        """Begin what waits, unless that reply would be kept, too."""
+        if self._waiting and self._running is None and self.drained is None:
+            cycle = self._waiting.popleft()
+            self._behind -= cycle.size
+            self._start(cycle)
+
+    def _refuse(self, status: int) -> None:
+        """Read nothing more, and say why, once, unless an earlier request is still to be answered."""
+        if self._phase is Phase.NOTHING:
+            return
+        self._read_on()
+        self._drop_half()
+        cycle = self._latest
+        if cycle is not None and self.is_busy:
+            if self._waiting or cycle.is_begun or cycle.is_whole:
+                cycle.keep_alive = False
+                return
+            cycle.leave()  # the request that is refused is half there
+        self.transport.write(refusal(status, self.date))
+        self.transport.write_eof()
+
+    def _drop_half(self) -> None:
+        """Forget a request behind another one that is half there."""
+        if self._waiting and not self._waiting[-1].is_whole:
+            self._behind -= self._waiting.pop().size
+            self._latest = self._waiting[-1] if self._waiting else self._running
 
     def _end(self, cycle: Cycle) -> None:
         """Close after the last reply; as long as the client sends what nobody needs, the sending side."""
@@ -295,55 +340,10 @@ class Connection(asyncio.Protocol):
             return
         self._read_on()
         self.resume_reading()
-        end_writing(self.transport)
+        self.transport.write_eof()
 
     def _read_on(self) -> None:
         """From now on, take nothing of what comes."""
-        self._is_refused = True
+        self._phase = Phase.NOTHING
         self._since = self._connections.now
-        self._read_until = self._since + _READ_ON_AT_MOST_S
-
-    def _drop_half(self) -> None:
-        """Forget a request behind another one that is half there."""
-        if self._waiting and not self._waiting[-1].is_whole:
-            self._behind -= self._waiting.pop().size
-            self._latest = self._waiting[-1] if self._waiting else self._running
-
-    def _start_next(self) -> None:
-        """Begin what waits, unless that reply would be kept, too."""
-        if self._waiting and self._running is None and self.drained is None:
-            cycle = self._waiting.popleft()
-            self._behind -= cycle.size
-            self._start(cycle)
-
-    def _start(self, cycle: Cycle) -> None:
-        self._running = cycle
-        self._task = self.loop.create_task(cycle.run(self._application))
-
-    def _parse(self, data: bytes) -> bytes:
-        """Parse what came, up to the end of a head that asks for another protocol; return the rest."""
-        try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:  # as Java's client asks for HTTP/2
-            rest = data[upgrade.args[0] :]
-        else:
-            return b""
-        # The parser takes the rest for the other protocol. One that has not seen the wish goes on.
-        self._upgrades = False
-        if self._latest is not None:
-            self._parser = parser_after(self._latest.scope["headers"], self)
-        self._unused, self._is_used = len(rest), False
-        return rest
-
-    def _refuse(self, status: int) -> None:
-        """Read nothing more, and say why unless an earlier request is still to be answered."""
-        self._read_on()
-        self._drop_half()
-        cycle = self._latest
-        if cycle is not None and self.is_busy:
-            if self._waiting or cycle.is_begun or cycle.is_whole:
-                cycle.keep_alive = False
-                return
-            cycle.leave()  # the request that is refused is half there
-        self.transport.write(refusal(status, self.date))
-        end_writing(self.transport)
+        self._read_until = self._since + self._limits.read_on_at_most_s

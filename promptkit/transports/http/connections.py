@@ -1,26 +1,44 @@
-"""What all connections of one process share: their limits, the time, and that they have to end."""
+"""What all connections of one process share: limits, the time, and what waits for clients."""
 
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from email.utils import formatdate
+from enum import Enum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from math import inf
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from promptkit.protocol.limits import Limits
-from promptkit.transports.http.backlogs import Backlogs
 
-if TYPE_CHECKING:
-    from promptkit.transports.http.connection import Connection
+__all__ = ["Backlogs", "ConnectionLimits", "Connections", "Phase", "refusal"]
 
-__all__ = ["ConnectionLimits", "Connections", "refusal", "within_descriptors"]
+#: How many bytes a client has to read in a second, of what does not fit into its window.
+_LEAST_RATE: Final = 4096
 
-#: How many files prompts may have open besides the connections.
-_OTHER_DESCRIPTORS: Final = 512
+#: How long a client is looked at, in seconds, before its rate tells how fast it is.
+_LOOK_S: Final = 2.0
+
+#: After so many bytes have waited, free memory is given back to the system.
+_TRIM_AFTER: Final = 16 * 1024 * 1024
+
+
+class Phase(Enum):
+    """
+    What a client is to send next.
+
+    A request takes a connection from `FIRST` or `NEXT` to `HEAD`, `BODY` and `NEXT`. `NOTHING` may follow any
+    of them, and is the last: after a refusal, the last reply, or the end of what the client sends.
+    """
+
+    FIRST = "the first request"
+    HEAD = "the rest of a head"
+    BODY = "the rest of a body"
+    NEXT = "another request"
+    NOTHING = "nothing: what comes is dropped"
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
@@ -49,6 +67,23 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
         unread:
             How many bytes may wait for all clients together.
+
+        unread_body:
+            How many bytes of a body may wait for the application to read them, and how many that it writes.
+
+        behind:
+            How many bytes the requests behind another one may have together. More is read and not kept: else
+            nobody would see that the client has left.
+
+        waiting:
+            How many requests there may be behind another one. A single read may hold thousands.
+
+        read_on_s:
+            How long a client may send nothing after its last reply, in seconds. To close while it sends would
+            take the reply from it.
+
+        read_on_at_most_s:
+            How long it may go on to send then, in seconds.
     """
 
     head: int = 32 * 1024
@@ -58,6 +93,123 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     stall_s: float = 10.0
     connections: int = 10_000
     unread: int = Limits().held
+    unread_body: int = 64 * 1024
+    behind: int = 64 * 1024
+    waiting: int = 64
+    read_on_s: float = 2.0
+    read_on_at_most_s: float = 30.0
+
+
+class _Backlog:
+    """What waits for one client: how much that was at first, and how much of it at the last look."""
+
+    def __init__(self, size: int, now: float) -> None:
+        self.size = self.left = size
+        self._since = now
+
+    def rate(self, left: int, now: float, after: float) -> float:
+        """How many bytes a second the client has read since the last look; without end if that was lately."""
+        seconds = now - self._since
+        return (self.left - left) / seconds if seconds > after else inf
+
+    def look(self, left: int, now: float) -> None:
+        """From now on, *left* bytes wait."""
+        self.left, self._since = left, now
+
+
+class Backlogs:
+    """
+    What waits for clients that read more slowly than is written, by their transports.
+
+    Args:
+        limit:
+            How many bytes may wait for all of them together. For a single one, more may.
+
+        seconds:
+            Over how long the rate is taken at which a client has to read.
+    """
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._of: dict[Any, _Backlog] = {}
+        self._size = 0  # how many bytes are kept: a reply is until all of it is read
+        self._is_bloated = False
+
+    def hold(self, transport: Any, now: float) -> None:
+        """Note that bytes begin to wait. If too many do, the slowest of the other clients are given up."""
+        self._note(transport, now)
+        self.shed(now, besides=transport)
+
+    def release(self, transport: Any) -> None:
+        """Note that nothing waits any more, or the client is gone."""
+        backlog = self._of.pop(transport, None)
+        if backlog is not None:
+            self._size -= backlog.size
+
+    def check(self, transport: Any, now: float) -> bool:
+        """
+        Give a client up that reads too slowly; return whether anything waits for it.
+
+        Event loops do not tell of little that waits: it is found here.
+        """
+        backlog, left = self._of.get(transport), transport.get_write_buffer_size()
+        if not left:
+            self.release(transport)
+        elif backlog is None or left > backlog.left:
+            self._note(transport, now)
+        elif (rate := backlog.rate(left, now, self._seconds)) < _LEAST_RATE:
+            transport.abort()
+        elif rate < inf:
+            backlog.look(left, now)
+        return bool(left)
+
+    def shed(self, now: float, besides: Any = None) -> None:
+        """
+        If too much waits, give up the slowest clients.
+
+        Of equally slow ones, and of those that were not looked at for long enough, these are the first.
+        """
+        if self._size <= self._limit:
+            return
+        others = (other for other in self._of if other is not besides)
+        for slowest in sorted(others, key=lambda other: self._rate(other, now)):
+            if self._size <= self._limit or len(self._of) == 1:
+                return
+            self.release(slowest)
+            slowest.abort()
+
+    def trim(self) -> None:
+        """Once nothing waits any more, give free memory back to the system: glibc keeps most of it."""
+        if not self._is_bloated or self._of:
+            return
+        self._is_bloated = False
+        with suppress(OSError):  # no file may be opened any more
+            if sys.platform == "linux":
+                from ctypes import CDLL  # only after a load
+
+                getattr(CDLL(None), "malloc_trim", int)(0)
+
+    def _note(self, transport: Any, now: float) -> None:
+        self.release(transport)
+        backlog = self._of[transport] = _Backlog(transport.get_write_buffer_size(), now)
+        self._size += backlog.size
+        self._is_bloated = self._is_bloated or self._size > _TRIM_AFTER
+
+    def _rate(self, transport: Any, now: float) -> float:
+        return self._of[transport].rate(transport.get_write_buffer_size(), now, _LOOK_S)
+
+
+class _Connection(Protocol):
+    """One connection, as far as it is looked after here."""
+
+    transport: Any
+
+    @property
+    def is_at_last(self) -> bool: ...
+    def check(self, now: float) -> None: ...
+    def end_if_idle(self) -> None: ...
+    def end_after_reply(self) -> None: ...
 
 
 class Connections:
@@ -83,6 +235,9 @@ class Connections:
 
         backlogs:
             What waits for clients.
+
+        patience:
+            How long a client may take in each phase, in seconds. For a body, the application decides.
     """
 
     def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
@@ -91,17 +246,24 @@ class Connections:
         self.date = _date_line()
         self.draining = False
         self.backlogs = Backlogs(limits.unread, limits.stall_s)
+        self.patience = {
+            Phase.FIRST: limits.head_s,
+            Phase.HEAD: limits.head_s,
+            Phase.BODY: inf,
+            Phase.NEXT: limits.keep_alive,
+            Phase.NOTHING: limits.read_on_s,
+        }
         self._ended = ended
-        self._open: set[Connection] = set()
+        self._open: set[_Connection] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: "Connection") -> None:
+    def add(self, connection: _Connection) -> None:
         """Look after a connection."""
         self._open.add(connection)
 
-    def remove(self, connection: "Connection") -> None:
+    def remove(self, connection: _Connection) -> None:
         """Forget a connection, which has ended."""
         self._open.discard(connection)
         self._ended()
@@ -119,7 +281,7 @@ class Connections:
     @property
     def are_at_last(self) -> bool:
         """Whether each of them has one request that is still to be answered, and no other waits behind it."""
-        return all(connection.is_busy and not connection.has_waiting for connection in self._open)
+        return all(connection.is_at_last for connection in self._open)
 
     def end_idle(self) -> None:
         """End those without a request."""
@@ -136,31 +298,6 @@ class Connections:
         """End all that are left at once."""
         for connection in list(self._open):
             connection.transport.abort()
-
-
-def within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
-    """
-    Return the limits for this process. It allows itself more open files, or else fewer connections.
-
-    Args:
-        limits:
-            What connections may be.
-    """
-    if sys.platform == "win32":
-        return limits
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + _OTHER_DESCRIPTORS
-    if soft == resource.RLIM_INFINITY:
-        return limits
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft < most:
-        with suppress(OSError, ValueError):  # the system may have another bound
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
-    return replace(limits, connections=min(limits.connections, allowed))
 
 
 def refusal(status: int, date: bytes) -> bytes:

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+from httptools import HttpParserInvalidURLError, parse_url
 
 from promptkit.errors.standard_error import say
 from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
-if TYPE_CHECKING:
-    from promptkit.transports.http.connection import Connection
-
-__all__ = ["CONTINUE", "JOINED_BYTES", "Cycle"]
+__all__ = ["CONTINUE", "JOINED_BYTES", "Cycle", "scope_of", "target"]
 
 #: Up to so many bytes are sent together with the head before them; to copy more takes longer than a call.
 JOINED_BYTES: Final = 64 * 1024
@@ -31,6 +31,19 @@ _LENGTH: Final = b"\ncontent-length: "
 _EMPTY: Final = (204, 304)
 
 _FAILED: Final = b"Internal Server Error"
+
+
+class _Connection(Protocol):
+    """A connection, as far as the cycles on it use it."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: Any
+    drained: asyncio.Event | None
+
+    @property
+    def date(self) -> bytes: ...
+    def resume_reading(self) -> None: ...
+    def end_cycle(self, cycle: "Cycle") -> None: ...
 
 
 class Cycle:
@@ -75,7 +88,7 @@ class Cycle:
     _waiter: "asyncio.Future[None] | None" = None
 
     def __init__(
-        self, connection: "Connection", scope: Scope, *, keep_alive: bool, awaits_continue: bool
+        self, connection: _Connection, scope: Scope, *, keep_alive: bool, awaits_continue: bool
     ) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
@@ -113,14 +126,12 @@ class Cycle:
             self.body += piece
         else:
             self.body = bytearray(self.body + piece)
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def end_body(self) -> None:
         """Note that the body is whole."""
         self.is_whole = True
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def leave(self) -> None:
         """Note that the client is gone."""
@@ -139,14 +150,14 @@ class Cycle:
             self._awaits_continue = False
             self._connection.transport.write(CONTINUE)
         if not self.body and (self._is_read or not self.is_whole):
-            await self._news()
+            await self._wait()
         if self.is_gone or self.is_complete:
             return {"type": "http.disconnect"}
         self._is_read = self.is_whole
         body, self.body = bytes(self.body), b""
         return {"type": "http.request", "body": body, "more_body": not self.is_whole}
 
-    async def _news(self) -> None:
+    async def _wait(self) -> None:
         """Wait until something comes from the client, or nothing more is needed from it."""
         if not (self.is_gone or self.is_complete):
             self._connection.resume_reading()
@@ -226,3 +237,40 @@ def _status_line(status: int) -> bytes:
 
 def _chunk(body: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+
+
+def scope_of(transport: Any) -> Scope:
+    """Return what ASGI says of each request of a connection."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+        "client": _address(transport.get_extra_info("peername")),
+        "server": _address(transport.get_extra_info("sockname")),
+    }
+
+
+@lru_cache(maxsize=16)
+def target(url: bytes) -> Scope:
+    """
+    Return the path of a request, decoded and as it was sent, and its query, as ASGI has them.
+
+    Raises:
+        HttpParserInvalidURLError: If the target is no path. One that names a host, as proxies are sent it,
+            would have to take the place of the field ``host``.
+
+    See Also:
+        https://www.rfc-editor.org/rfc/rfc9112#section-3.2.2
+    """
+    if not url.startswith(b"/"):
+        raise HttpParserInvalidURLError
+    parts = parse_url(url)
+    path = unquote(parts.path.decode("ascii"))
+    return {"path": path, "raw_path": parts.path, "query_string": parts.query or b""}
+
+
+def _address(found: Any) -> tuple[str, int] | None:
+    """An address as ASGI has it; None for that of a Unix socket."""
+    return (str(found[0]), int(found[1])) if isinstance(found, tuple) and found else None

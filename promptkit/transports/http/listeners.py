@@ -6,12 +6,13 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from struct import pack
 from typing import Final
 
-__all__ = ["CannotListen", "Listener", "adopt", "listen_tcp", "listen_unix", "systemd_descriptors"]
+__all__ = ["CannotListen", "Listener", "listen_inherited", "listen_tcp", "listen_unix", "systemd_descriptors"]
 
 #: How many connections wait in the kernel for a worker. The kernel may allow fewer.
 _BACKLOG: Final = 2048
@@ -31,6 +32,13 @@ _DROP_NEW_CONNECTIONS: Final = (
     (0x06, 0, 0, 0),
     (0x06, 0, 0, 0xFFFFFFFF),
 )
+
+
+_REMEDIES: Final[dict[int | None, str]] = {
+    errno.EADDRINUSE: "another server listens there: end it, or name another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "ports below 1024 need a privilege: name a higher one",
+}
 
 
 class CannotListen(Exception):
@@ -78,19 +86,12 @@ class Listener:
         """Return the socket of a worker, who are counted from 0."""
         return self._sockets[worker % len(self._sockets)]
 
-    def keep(self, worker: int) -> None:
-        """In a worker, close the sockets of the others: each is to end with the worker whose it is."""
-        for one in self._sockets:
-            if one is not self.of(worker):
-                one.close()
-
     def stop_connecting(self) -> None:
         """
         Let nobody connect from now on; who has connected waits in the queue and can be accepted.
 
-        Otherwise whoever connects between the last `accept` and the end of the socket would be reset. Who
-        tries to connect tries again a second later, and then finds the next server. Only Linux can do so
-        for TCP.
+        Otherwise who connects between the last `accept` and the end of the socket would be reset. Who tries
+        to connect tries again a second later, and then finds the next server. Only Linux can do so for TCP.
         """
         self._unlink()
         if self._is_inherited or sys.platform != "linux":
@@ -174,7 +175,7 @@ def listen_unix(path: str) -> Listener:
         raise CannotListen(msg) from None
 
 
-def adopt(descriptor: int) -> Listener:
+def listen_inherited(descriptor: int) -> Listener:
     """
     Listen on an inherited socket.
 
@@ -186,17 +187,17 @@ def adopt(descriptor: int) -> Listener:
         CannotListen: If it is no socket that listens.
     """
     try:
-        adopted = socket.socket(fileno=descriptor)
-        listens = adopted.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        inherited = socket.socket(fileno=descriptor)
+        listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
         msg = f"descriptor {descriptor} is no socket: {_reason(error)}"
         raise CannotListen(msg) from None
     if not listens:
-        adopted.detach()  # it is somebody else's
+        inherited.detach()  # it is somebody else's
         msg = f"descriptor {descriptor} is a socket that does not listen"
         raise CannotListen(msg)
-    adopted.set_inheritable(False)
-    return Listener([adopted], is_inherited=True)
+    inherited.set_inheritable(False)
+    return Listener([inherited], is_inherited=True)
 
 
 def systemd_descriptors() -> list[int]:
@@ -226,36 +227,17 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 
 
 def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: int) -> list[socket.socket]:
-    """Bind one socket, or several that share a port."""
-    first = _bound(family, address, shared=False)
+    """Listen with one socket, or several that share a port."""
+    sockets = [socket.create_server(address, family=family, backlog=_BACKLOG)]
     if workers > 1 and hasattr(socket, "SO_REUSEPORT"):
         # Sockets that share a port would also share it with another server: the first one was to find out.
-        address = (address[0], first.getsockname()[1])
-        first.close()
-        sockets = [_bound(family, address, shared=True) for _ in range(workers)]
-    else:
-        sockets = [first]
-    for one in sockets:
-        one.listen(_BACKLOG)
+        address = (address[0], sockets[0].getsockname()[1])
+        sockets.pop().close()
+        shared = partial(socket.create_server, address, family=family, backlog=_BACKLOG, reuse_port=True)
+        sockets = [shared() for _ in range(workers)]
+    for one in sockets:  # each connection takes this over: replies and events are sent at once
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sockets
-
-
-def _bound(family: socket.AddressFamily, address: tuple[str, int], *, shared: bool) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        if sys.platform != "win32":  # there it would let others take the port
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if shared:
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        # Each connection takes this over: replies and events are sent at once.
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.bind(address)
-    except OSError:
-        made.close()
-        raise
-    return made
 
 
 def _is_stale(path: str) -> bool:
@@ -293,13 +275,7 @@ def _is_ip(one: socket.socket) -> bool:
 
 def _why_not(host: str, port: int, error: OSError) -> str:
     what = f"cannot listen at {host}, port {port}"
-    if error.errno == errno.EADDRINUSE:
-        return f"{what}: another server listens there: end it, or name another port"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{what}: this machine has no such address"
-    if error.errno == errno.EACCES:
-        return f"{what}: ports below 1024 need a privilege: name a higher one"
-    return f"{what}: {_reason(error)}"
+    return f"{what}: {_REMEDIES.get(error.errno, _reason(error))}"
 
 
 def _reason(error: Exception) -> str:

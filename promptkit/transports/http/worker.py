@@ -7,20 +7,19 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import Final, Protocol
 
-from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.backlogs import keep_little_unsent
-from promptkit.transports.http.balance import Share
-from promptkit.transports.http.connection import Connection
-from promptkit.transports.http.connections import ConnectionLimits, Connections, within_descriptors
-from promptkit.transports.http.sockets import listens
+from promptkit.transports.http.balance import Balance
+from promptkit.transports.http.connection import HttpConnection
+from promptkit.transports.http.connections import ConnectionLimits, Connections
+from promptkit.transports.http.sockets import keep_little_unsent, within_descriptors
 from promptkit.transports.stdio import exit_after
 
-__all__ = ["Application", "Served", "Worker", "die_of"]
+__all__ = ["Served", "Worker", "die_of"]
 
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
@@ -66,16 +65,6 @@ class Served(Protocol):
         """End streams with their results, answer what is open within *grace* seconds, and end all threads."""
 
 
-class Application(Served, Protocol):
-    """What serves a catalog."""
-
-    def start(self) -> object:
-        """Start its threads. Called once, in the process that serves."""
-
-    def replace(self, catalog: Catalog) -> None:
-        """Serve another catalog from now on. Called on another thread, after a reload."""
-
-
 class Worker:
     """
     Serves one application in this process.
@@ -99,8 +88,11 @@ class Worker:
         lifeline:
             A descriptor that can be read as soon as the parent process has ended.
 
-        share:
-            This worker's part in the balance among several.
+        balance:
+            What several workers share.
+
+        number:
+            Which of them this is.
 
     Attributes:
         is_deaf:
@@ -119,20 +111,23 @@ class Worker:
         grace: float,
         stop_connecting: Callable[[], object] = bool,
         lifeline: int | None = None,
-        share: Share | None = None,
+        balance: Balance | None = None,
+        number: int = 0,
     ) -> None:
         self._application = application
         self._sockets = sockets
         self._grace = grace
         self._stop_connecting = stop_connecting
         self._lifeline = lifeline
-        self._share = share
+        self._balance = balance
+        self._number = number
         self._accepted = 0  # connections that are open, or being opened
-        self._connections = Connections(within_descriptors(limits), self._closed)
+        self._connections = Connections(within_descriptors(limits), partial(self._count, -1))
         self._opening: set[asyncio.Task[object]] = set()
         self._is_ending = self.is_deaf = False
         self.signal: int | None = None
         self._refused_since: float | None = None
+        self._count(0)
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
@@ -182,14 +177,12 @@ class Worker:
         for listening in self._sockets:
             listening.settimeout(0)
             self._read_from(listening, self._accept, listening)
-        if self._share is not None:
-            self._read_from(self._share.channel, self._take)
+        if self._balance is not None:
+            self._read_from(self._balance.channel(self._number), self._take)
         if self._lifeline is not None:
-            self._loop.add_reader(self._lifeline, self._orphaned)
+            self._loop.add_reader(self._lifeline, self.end)
         while not self._is_ending:
             self._connections.sweep(self._loop.time())
-            if not all(map(listens, self._sockets)):
-                self._end_deaf("a socket at which it listens was closed")
             await _wait(self._ended.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
@@ -206,7 +199,11 @@ class Worker:
             except OSError as error:
                 self._try_later(error, listening, self._accept, listening)
                 return
-            if self._is_ending or self._share is None or not self._share.hand_over(accepted):
+            if (
+                self._is_ending
+                or self._balance is None
+                or not self._balance.hand_over(self._number, accepted)
+            ):
                 self._open(accepted)
 
     def _try_later(
@@ -222,9 +219,11 @@ class Worker:
         elif self._accepted >= self._connections.limits.connections:  # clients have taken all there is
             self._refused_since = now
         elif now - self._refused_since > _DEAF_S:
-            self._end_deaf(why)
-        if self._share is not None:
-            self._share.close()
+            say(f"this process ends, as it cannot accept connections any more: {why}")
+            self.is_deaf = True
+            self.end()
+        if self._balance is not None:
+            self._balance.end(self._number)
         self._loop.remove_reader(source)
         self._loop.call_later(_SWEEP_EVERY_S, self._read_from, source, callback, *args)
 
@@ -233,22 +232,15 @@ class Worker:
             self._loop.add_reader(source, callback, *args)
             callback(*args)  # if others have taken all that waited, nothing else would call it
 
-    def _end_deaf(self, why: str) -> None:
-        """End so that another process can take the place of this one."""
-        if not self._is_ending:
-            say(f"this process ends, as it cannot accept connections any more: {why}")
-            self.is_deaf = True
-            self.end()
-
     def _take(self) -> None:
         """Take what other workers hand over."""
-        if self._share is None:
+        if self._balance is None:
             return
         try:
-            for accepted in self._share.take():
+            for accepted in self._balance.take(self._number):
                 self._open(accepted)
         except OSError as error:
-            self._try_later(error, self._share.channel, self._take)
+            self._try_later(error, self._balance.channel(self._number), self._take)
         else:
             self._refused_since = None
 
@@ -266,48 +258,40 @@ class Worker:
         if task.exception() is not None:  # the client has left
             self._count(-1)
 
-    def _closed(self) -> None:
-        self._count(-1)
-
     def _count(self, change: int) -> None:
         self._accepted += change
-        if self._share is not None and not self._is_ending:
-            self._share.note(self._accepted)
+        if self._balance is not None and not self._is_ending:
+            self._balance.note(self._number, self._accepted)
 
-    def _connection(self) -> Connection:
-        return Connection(self._application, self._connections, self._loop)
-
-    def _orphaned(self) -> None:
-        if self._lifeline is not None:
-            self._loop.remove_reader(self._lifeline)
-        self.end()
+    def _connection(self) -> HttpConnection:
+        return HttpConnection(self._application, self._connections, self._loop)
 
     async def _drain(self) -> None:
         """Answer what was sent on any connection that exists or waits in the queue, then end them all."""
         until = self._loop.time() + self._grace
+        if self._lifeline is not None:
+            self._loop.remove_reader(self._lifeline)
         self._application.draining = True
         self._connections.drain()
         self._stop_connecting()
-        if self._share is not None:
-            self._share.close()
+        if self._balance is not None:
+            self._balance.end(self._number)
         await asyncio.sleep(_SETTLE_S)
-        for listening in filter(listens, self._sockets):
+        for listening in self._sockets:
             self._loop.remove_reader(listening)
             self._accept(listening)
-        if self._share is not None:
-            self._loop.remove_reader(self._share.channel)
+        if self._balance is not None:
+            self._loop.remove_reader(self._balance.channel(self._number))
             self._take()
         await asyncio.gather(*self._opening, return_exceptions=True)
-        await self._end_idle(min(until, self._loop.time() + _LINGER_S))
+        # Each connection may send one more request, and what was sent is begun.
+        linger = min(until - self._loop.time(), _LINGER_S)
+        await self._look_until(lambda: self._connections.are_at_last, linger)
+        self._connections.end_idle()
         await self._close_application(until)
         self._connections.end_idle()
         await self._look_until(lambda: not len(self._connections), _FLUSH_S)
         self._connections.abort()
-
-    async def _end_idle(self, until: float) -> None:
-        """Let each connection send one more request, and begin what was sent; then end those idle."""
-        await self._look_until(lambda: self._connections.are_at_last, until - self._loop.time())
-        self._connections.end_idle()
 
     async def _close_application(self, until: float) -> None:
         """Wait until what runs has ended. The application does that on a thread, as it may wait."""

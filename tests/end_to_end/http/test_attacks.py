@@ -35,11 +35,10 @@ def long():
     return "x" * 3_000_000
 '''
 SERVE = """
-import functools, sys
+import sys
 from promptkit.asgi import app
-from promptkit.transports.http.sweep import Sweep
 application = app(sys.path[0] + "/greetings.py")
-application._sweep = functools.partial(Sweep, body_within=6.0)  # nobody waits for 10 s
+application.body_within = 6.0  # nobody waits for 10 s
 """
 LIST = modern(1, "prompts/list")
 LISTEN = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})

@@ -27,7 +27,7 @@ from promptkit import prompt
 @prompt
 def loaded():
     """What is loaded of that which verifies tokens."""
-    ours = ("promptkit.transports.authorization", "promptkit.protocol.http.bearer")
+    ours = ("promptkit.transports.authorization", "promptkit.transports.authorization.bearer")
     names = ("joserfc", "cryptography", *ours)
     return " ".join(["loaded:", *(name for name in names if name in sys.modules)])
 '''
@@ -99,7 +99,7 @@ def test_nothing_of_it_is_loaded_unless_it_is_asked_for(folder):
     with serving(folder) as (port, _):
         assert '"text":"loaded:"' in ask(port)[2]
     with serving(folder, "--token-file", "tokens") as (port, _):
-        mine = "promptkit.transports.authorization promptkit.protocol.http.bearer"
+        mine = "promptkit.transports.authorization promptkit.transports.authorization.bearer"
         assert f'"text":"loaded: {mine}"' in ask(port, ADA)[2]
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from promptkit.protocol.http.sessions import LIFETIME_S, MAX_LENGTH, Session, Sessions
+from promptkit.protocol.http.sessions import LIFETIME_S, MAX_LENGTH, SealedSession, Sessions
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import ClientInfo
@@ -93,7 +93,7 @@ class TestASession:
         in_time = known.open(session_id)
         clock.now += 1
 
-        assert in_time == Session(REVISION, CLIENT, CAPABILITIES, int(NOW + 0.5 + 30 * 86400))
+        assert in_time == SealedSession(REVISION, CLIENT, CAPABILITIES, int(NOW + 0.5 + 30 * 86400))
         assert (known.open(session_id), fresh.open(session_id)) == (None, None)
 
 

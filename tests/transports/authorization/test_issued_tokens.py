@@ -10,11 +10,11 @@ from threading import Event
 import pytest
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 
-from promptkit.protocol.http.bearer import BearerScheme
-from promptkit.protocol.http.messages import Response
+from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.transports.authorization import issuer as issuers
 from promptkit.transports.authorization.authorizer import KNOWN_S, Authorizer
+from promptkit.transports.authorization.bearer import BearerScheme
 from promptkit.transports.authorization.documents import DocumentUnavailable, fetch_document
 from promptkit.transports.authorization.issuer import COOL_DOWN_S, FRESH_S, TRUSTED_S, Issuer
 from promptkit.transports.authorization.jwt_verifier import LEEWAY_S, JwtVerifier
@@ -63,7 +63,7 @@ def check(server, token, query=b"", prefix="Bearer "):
 
 def challenge(response):
     """The status and the challenge of a refusal, of which nothing else is sent."""
-    assert isinstance(response, Response), response
+    assert isinstance(response, HttpResponse), response
     (value,) = [value.decode() for name, value in response.headers if name == b"www-authenticate"]
     return response.status, value
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.protocol.http.bearer import BearerScheme
 from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.transports.authorization.authorizer import Authorizer
-from promptkit.transports.authorization.token_file import VALID_S, InvalidTokens, TokenFile, read_tokens
+from promptkit.transports.authorization.bearer import BearerScheme
+from promptkit.transports.authorization.token_file import VALID_S, TokenFile, read_tokens
+from promptkit.transports.secret_files import InvalidSecrets
 from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10
@@ -34,7 +35,7 @@ def file(tmp_path):
 
 def refusal(text):
     """Why a text is refused."""
-    with pytest.raises(InvalidTokens) as refused:
+    with pytest.raises(InvalidSecrets) as refused:
         read_tokens(text)
     return str(refused.value)
 
@@ -109,7 +110,7 @@ class TestReading:
         Nothing is served that nobody could use.
         """
         file.write_text(text)
-        with pytest.raises(InvalidTokens) as refused:
+        with pytest.raises(InvalidSecrets) as refused:
             TokenFile(str(file))
         assert str(refused.value) == f"{file}: there is no token: write a name and a token on each line"
 
@@ -123,7 +124,7 @@ class TestReading:
         It is refused, as its tokens may be known by now.
         """
         file.chmod(mode)
-        with pytest.raises(InvalidTokens) as refused:
+        with pytest.raises(InvalidSecrets) as refused:
             TokenFile(str(file))
         assert str(refused.value) == f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod 600 {file}"
 
@@ -132,9 +133,9 @@ class TestReading:
         And the line, or the reason of the system.
         """
         file.write_text("ada secret")
-        with pytest.raises(InvalidTokens, match=f"^{file}: line 1: the token has 6 characters"):
+        with pytest.raises(InvalidSecrets, match=f"^{file}: line 1: the token has 6 characters"):
             TokenFile(str(file))
-        with pytest.raises(InvalidTokens, match=f"^{file}x: cannot be read: No such file"):
+        with pytest.raises(InvalidSecrets, match=f"^{file}x: cannot be read: No such file"):
             TokenFile(f"{file}x")
 
 

@@ -7,7 +7,6 @@ Run as a script, its arguments are those of `promptkit`, after some settings as 
 import asyncio
 import json
 import os
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -24,15 +23,6 @@ def resident():
         return 0
 
 
-def close_listening():
-    """Close the descriptors of all sockets that listen, as others' code may do by mistake."""
-    for descriptor in range(3, 60):
-        with suppress(OSError):
-            found = socket.socket(fileno=descriptor)
-            if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                found.detach()
-
-
 def open_all():
     """Open files until no more can be opened."""
     with suppress(OSError):
@@ -41,7 +31,7 @@ def open_all():
 
 
 #: What others' code may do by mistake, by the path that asks for it.
-MISTAKES = {"/deaf": close_listening, "/greedy": open_all, "/crash": lambda: os.kill(os.getpid(), 9)}
+MISTAKES = {"/greedy": open_all, "/crash": lambda: os.kill(os.getpid(), 9)}
 
 
 class StandIn:

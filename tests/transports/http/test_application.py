@@ -12,10 +12,10 @@ from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.key_ring import KeyRing
 from promptkit.server.shared_server import SharedServer
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.http.hosting import Settings, host
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
 from tests.posting import KEY, Caller, answer_to, application, body_of, encoded, post
 from tests.transports.http import recipes
@@ -453,7 +453,7 @@ def hiding(name):
 
 def ready_of(catalog, settings):
     """What a server that is ready says of itself."""
-    app = host(catalog, settings)
+    app = Application(catalog, settings)
     try:
         answer = answer_to(app, b"", method="GET", path="/readyz")
         assert (answer.status, answer.json["status"]) == (200, "ready")
@@ -496,7 +496,7 @@ class TestHealth:
 
         monkeypatch.setattr(Snapshot, "digest", property(digest))
 
-        app = application(recipes.catalog(), ring=KeyRing([KEY], "tests"))
+        app = application(recipes.catalog())
         ready = answer_to(app, b"", method="GET", path="/readyz")
         app.close(0)
         assert ready.json["status"] == "ready"

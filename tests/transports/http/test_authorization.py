@@ -10,8 +10,9 @@ from promptkit.asgi import Principal, VerifierUnavailable, app
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
-from promptkit.transports.authorization.protection import protect
-from promptkit.transports.http.hosting import Settings, host
+from promptkit.transports.authorization.authorizer import protect
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.settings import Settings
 from tests.posting import Caller, answer_to, post
 from tests.wire import initialize, modern
 
@@ -204,7 +205,7 @@ class TestVerifiers:
         """
         catalog = compile(Recipes())
         settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
-        application = host(catalog, settings)
+        application = Application(catalog, settings)
         listing = {"jsonrpc": "2.0", "id": "b", "method": "prompts/list"}
         pages = {"jsonrpc": "2.0", "id": "p", "method": "prompts/list", "params": {"cursor": 5}}
         batch = [listing, {"jsonrpc": "2.0", "id": "ping", "method": "ping"}]
@@ -318,7 +319,7 @@ class TestTwoSenders:
         """
         asks, tokens = pair
         settings = Settings(authorizer=protect(**asks), audit=str(tmp_path / "audit"))
-        application = host(compile(Recipes()), settings)
+        application = Application(compile(Recipes()), settings)
         for token in tokens:
             ask(application, token)
         application.close(1)
@@ -334,7 +335,7 @@ class TestTwoSenders:
         Two that begin alike for hundreds of characters are two.
         """
         settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
-        application = host(compile(Recipes()), settings)
+        application = Application(compile(Recipes()), settings)
         subjects = [f"{'a' * 300}{number}" for number in range(2)]
         for token in subjects:
             ask(application, token)

@@ -17,25 +17,24 @@ class Crowd:
 
     def __init__(self, workers):
         self.balance = Balance(workers)
-        self.shares = [self.balance.of(number) for number in range(workers)]
         self.held = [[] for _ in range(workers)]
 
     def accept(self, number):
         """Have a worker accept a connection, which it may hand over."""
         ours, theirs = socket.socketpair()
         theirs.close()
-        if not self.shares[number].hand_over(ours):
+        if not self.balance.hand_over(number, ours):
             self.held[number].append(ours)
-            self.shares[number].note(len(self.held[number]))
+            self.balance.note(number, len(self.held[number]))
 
     def take(self, number):
         """Have a worker take what was handed over to it."""
-        self.held[number] += self.shares[number].take()
-        self.shares[number].note(len(self.held[number]))
+        self.held[number] += self.balance.take(number)
+        self.balance.note(number, len(self.held[number]))
 
     def counts(self):
         """How many connections each worker has in the end."""
-        for number in range(len(self.shares)):
+        for number in range(len(self.held)):
             self.take(number)
         return [len(held) for held in self.held]
 
@@ -82,12 +81,12 @@ def test_a_worker_that_is_closed_gets_nothing(crowd):
     two = crowd(2)
     for _ in range(3):
         two.accept(0)
-    two.shares[1].close()
+    two.balance.end(1)
     for _ in range(4):
         two.accept(0)
 
     assert [len(held) for held in two.held] == [6, 0]
-    two.held[1] += two.shares[1].take()
+    two.held[1] += two.balance.take(1)
     assert len(two.held[1]) == 1
 
 
@@ -98,7 +97,7 @@ def test_a_successor_takes_what_was_on_its_way(crowd):
     two = crowd(2)
     for _ in range(6):
         two.accept(0)
-    two.shares[1] = two.balance.of(1)
+    two.balance.note(1, 0)
 
     assert two.counts() == [3, 3]
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.protocol.http.messages import CLOSE
-from promptkit.transports.http.connection import Connection
+from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 
@@ -67,7 +67,7 @@ def transport(done):
     return Transport(
         get_extra_info={"socket": SimpleNamespace(fileno=lambda: QUIET[0])}.get,
         write=lambda data: done.append(data.split()[1]),
-        can_write_eof=lambda: False,
+        write_eof=bool,
         is_closing=lambda: b"close" in done,
         close=lambda: done.append(b"close"),
         pause_reading=lambda: done.append(b"pause"),
@@ -303,7 +303,7 @@ class TestHeads:
         wish = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
         done, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport(done))
         bound = sys.getrecursionlimit()
         sys.setrecursionlimit(len(inspect.stack(0)) + 40)
@@ -396,7 +396,7 @@ class TestRequestsThatWait:
             done.append(b"told")
 
         connections = Connections(ConnectionLimits(), bool)
-        connection = Connection(slowly, connections, asyncio.get_running_loop())
+        connection = HttpConnection(slowly, connections, asyncio.get_running_loop())
         connection.connection_made(transport(done))
         connection.data_received(HEAD + b"\r\n")
         await asyncio.sleep(0)
@@ -433,7 +433,7 @@ class TestRequestsThatWait:
         """
         done, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport(done))
         connection.data_received((HEAD + b"\r\n") * 2_000)
         while tasks:
@@ -465,7 +465,7 @@ class TestRequestsThatWait:
         """
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport([]))
         for _ in range(5):
             connection.data_received(LARGE * 3)
@@ -485,7 +485,7 @@ class TestRequestsThatWait:
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
         connections = Connections(ConnectionLimits(), bool)
-        connection = Connection(answer, connections, loop)
+        connection = HttpConnection(answer, connections, loop)
         connection.connection_made(transport([]))
         connection.data_received((HEAD + b"\r\n") * 3)
         found = []
@@ -522,7 +522,9 @@ class TestRequestsThatWait:
 
             loop = asyncio.get_running_loop()
             connections = Connections(ConnectionLimits(), bool)
-            server = await loop.create_server(lambda: Connection(slowly, connections, loop), "127.0.0.1", 0)
+            server = await loop.create_server(
+                lambda: HttpConnection(slowly, connections, loop), "127.0.0.1", 0
+            )
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(HEAD.replace(b"1.1", version) + b"\r\n")
             await begun.wait()
@@ -602,7 +604,7 @@ class TestReaders:
         limits = []
         full = transport([])
         full.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
-        Connection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
+        HttpConnection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
 
         assert limits == [(True, 0)]
 
@@ -616,7 +618,7 @@ class TestReaders:
             full = transport([])
             full.get_write_buffer_size = lambda: 60_000
             full.abort = partial(done.append, number)
-            Connection(answer, connections, SimpleNamespace()).connection_made(full)
+            HttpConnection(answer, connections, SimpleNamespace()).connection_made(full)
         connections.sweep(1.0)
 
         assert len(done) == 3
@@ -627,7 +629,7 @@ class TestReaders:
         """
         done, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
         full = transport(done)
         full.write = lambda _: connection.pause_writing()
         connection.connection_made(full)
@@ -666,7 +668,7 @@ class TestReaders:
         """
         done = []
         connections = Connections(ConnectionLimits(connections=0), bool)
-        connection = Connection(answer, connections, SimpleNamespace())
+        connection = HttpConnection(answer, connections, SimpleNamespace())
         connection.connection_made(transport(done))
 
         assert done == [b"503", b"close"]
@@ -761,7 +763,7 @@ class TestRefusals:
         async def closed():
             done = []
             connections = Connections(ConnectionLimits(), bool)
-            connection = Connection(waiting, connections, asyncio.get_running_loop())
+            connection = HttpConnection(waiting, connections, asyncio.get_running_loop())
             connection.connection_made(transport(done))
             connection.data_received(HEAD + rest)
             await asyncio.sleep(0)
@@ -791,7 +793,7 @@ class TestTheLastReply:
         async def ended():
             loop, gone = asyncio.get_running_loop(), asyncio.Event()
             connections = Connections(ConnectionLimits(), gone.set)
-            server = await loop.create_server(lambda: Connection(last, connections, loop), "127.0.0.1", 0)
+            server = await loop.create_server(lambda: HttpConnection(last, connections, loop), "127.0.0.1", 0)
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write((HEAD + b"\r\n") * 2 + HEAD + b"content-length: 3000000\r\n\r\n" + bytes(2_000_000))
             async with asyncio.timeout(PATIENCE):
@@ -813,7 +815,7 @@ class TestCosts:
         """
         done, tasks, calls = [], [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection = HttpConnection(answer, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport(done))
         before = sys.getprofile()
         for _ in range(2):  # the first fills caches

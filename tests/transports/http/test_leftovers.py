@@ -8,7 +8,7 @@ import time
 import pytest
 
 from promptkit.asgi import app
-from promptkit.transports.http.channel import Posted
+from promptkit.transports.http.channel import HttpChannel
 from tests.wire import modern, request
 
 RECIPES = '''
@@ -65,7 +65,7 @@ async def post(application, message, leave=None):
 
 def left():
     """How many posted messages are still somewhere."""
-    return sum(type(each) is Posted for each in gc.get_objects())
+    return sum(type(each) is HttpChannel for each in gc.get_objects())
 
 
 def soon_left(before):

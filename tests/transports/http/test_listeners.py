@@ -8,7 +8,7 @@ import pytest
 
 from promptkit.transports.http.listeners import (
     CannotListen,
-    adopt,
+    listen_inherited,
     listen_tcp,
     listen_unix,
     systemd_descriptors,
@@ -236,11 +236,11 @@ class TestInherited:
         A file, a socket that does not listen, and nothing at all are refused.
         """
         with (tmp_path / "file").open("w") as file, pytest.raises(CannotListen, match="is no socket"):
-            adopt(file.fileno())
+            listen_inherited(file.fileno())
         with pytest.raises(CannotListen, match="descriptor 999 is no socket"):
-            adopt(999)
+            listen_inherited(999)
         with socket.socket() as silent, pytest.raises(CannotListen, match="does not listen"):
-            adopt(os.dup(silent.fileno()))
+            listen_inherited(os.dup(silent.fileno()))
 
     @pytest.mark.parametrize(
         "said", [{}, {"LISTEN_FDS": "1", "LISTEN_PID": "1"}, {"LISTEN_FDS": "0"}, {"LISTEN_FDS": "x"}]

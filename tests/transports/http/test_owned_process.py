@@ -8,7 +8,8 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
-from promptkit.transports.http.hosting import Settings, host
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.settings import Settings
 from tests.transports.http.test_leftovers import post
 from tests.wire import modern
 
@@ -33,7 +34,7 @@ def test_threads_take_short_turns_beside_authors_code(tmp_path, owns_process):
     """
     (tmp_path / "recipes.py").write_text(RECIPES)
     usual = sys.getswitchinterval()
-    application = host(compile(load(tmp_path)), Settings(owns_process=owns_process))
+    application = Application(compile(load(tmp_path)), Settings(owns_process=owns_process))
     try:
         _, body = asyncio.run(post(application, modern(1, "prompts/get", {"name": "interval"})))
     finally:

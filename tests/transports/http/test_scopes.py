@@ -6,7 +6,6 @@ import json
 import pytest
 
 from promptkit.asgi import Principal, VerifierUnavailable, app
-from promptkit.transports.http.sweep import Sweep
 from tests.posting import answer_to, post
 from tests.scoped_recipes import RECIPES
 from tests.wire import initialize, modern, request
@@ -180,12 +179,13 @@ class TestStepUp:
         Who asked for what, and that it was refused.
         """
         from promptkit.compiler.catalogs import catalog_of
-        from promptkit.transports.authorization.protection import protect
-        from promptkit.transports.http.hosting import Settings, host
+        from promptkit.transports.authorization.authorizer import protect
+        from promptkit.transports.http.application import Application
+        from promptkit.transports.http.settings import Settings
 
         authorizer = protect(verifier=Named(), issuer=ISSUER, resource=RESOURCE)
         settings = Settings(authorizer=authorizer, audit=str(tmp_path / "audit"), hosts=["prompts.example"])
-        application = host(catalog_of(str(recipes(greet=RECIPES))), settings)
+        application = Application(catalog_of(str(recipes(greet=RECIPES))), settings)
         ask(application, "ada", "prompts/get", {"name": "rotate"})
         ask(application, "bob.admin.team", "prompts/get", {"name": "rotate"})
         application.close(1)
@@ -274,7 +274,7 @@ class TestStreams:
         """
         verifier = Named()
         application = made(verifier=verifier)
-        monkeypatch.setattr(application, "_sweep", lambda loop: Sweep(loop, comment_every=0.05))
+        monkeypatch.setattr(application, "comment_every", 0.05)
         listen = modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 
         async def run():

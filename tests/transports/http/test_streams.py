@@ -2,14 +2,12 @@
 
 # ruff: noqa: ASYNC110 (what is waited for happens on other threads)
 import asyncio
-from functools import partial
 
 import pytest
 
 from promptkit import resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.transports.http.sweep import Sweep
 from tests.posting import application, post
 from tests.transports.http import recipes
 from tests.transports.http.test_disconnects import calm, get, hello
@@ -225,7 +223,7 @@ class TestKeepingAlive:
             caller.gone.set()
             await caller.result()
 
-        run(scenario, sweep=partial(Sweep, comment_every=0.05))
+        run(scenario, comment_every=0.05)
 
     def test_a_body_that_stops(self):
         """
@@ -242,7 +240,7 @@ class TestKeepingAlive:
             assert (answer.status, answer.code, answer.header("connection")) == (408, -32600, "close")
             await hello(app)
 
-        run(scenario, sweep=partial(Sweep, body_within=0.05))
+        run(scenario, body_within=0.05)
 
 
 class TestReaders:

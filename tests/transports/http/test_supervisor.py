@@ -102,11 +102,7 @@ def test_a_worker_that_is_killed_is_replaced(serve):
     assert second in workers_of(served, 2)
 
 
-#: What a process does that cannot accept connections any more, and what it says then.
-DEAF = [
-    ("/deaf", "a socket at which it listens was closed"),
-    ("/greedy", "Too many open files"),
-]
+NO_FILES = "Too many open files"
 
 
 def few_files():
@@ -116,40 +112,38 @@ def few_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 
 
-@pytest.mark.parametrize(("path", "why"), DEAF)
-def test_a_worker_that_cannot_listen_any_more_is_replaced(serve, path, why):
+def test_a_worker_that_cannot_accept_connections_any_more_is_replaced(serve):
     """
     It ends and says why, and all who connect meanwhile are answered by the other one, or the next.
     """
     options = ["--http", "0", "--workers", "2", "--grace", "1", "--no-watch"]
     served = serve(*options, limits={"connections": 20}, preexec_fn=few_files)
     workers_of(served, 2)
-    deaf = served.get(path)["pid"]
+    deaf = served.get("/greedy")["pid"]
     with ExitStack() as stack:
         connections = [stack.enter_context(served.connect()) for _ in range(10)]
         for connection in connections:
             connection.request()
-        served.wait_for(f"this process ends, as it cannot accept connections any more: {why}")
+        served.wait_for(f"this process ends, as it cannot accept connections any more: {NO_FILES}")
         served.wait_for(rf"\(process {deaf}\) ended with code 1: another takes its place")
         assert {connection.reply().status for connection in connections} == {200}
 
     assert deaf not in workers_of(served, 2)
 
 
-@pytest.mark.parametrize(("path", "why"), DEAF)
-def test_a_server_that_cannot_listen_any_more_ends(serve, path, why):
+def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
     """
     Without others, it ends with an error, so that whoever has started it can start it again.
     """
     served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=few_files)
     with ExitStack() as stack:
-        served.get(path)
+        served.get("/greedy")
         with suppress(ConnectionRefusedError):
             for _ in range(5):
                 stack.enter_context(served.connect())
 
         assert served.process.wait(PATIENCE) == 1
-    assert served.said().splitlines()[-1].endswith(f"it cannot accept connections any more: {why}")
+    assert served.said().splitlines()[-1].endswith(f"it cannot accept connections any more: {NO_FILES}")
 
 
 def test_a_worker_that_may_open_no_more_files_for_a_while(serve):

@@ -236,7 +236,9 @@ class Files:
             call_later=lambda _, *call: self.due.append(call),
             call_soon_threadsafe=lambda _: None,
         )
-        self.share = SimpleNamespace(channel=None, take=self.take, close=bool)
+        self.balance = SimpleNamespace(
+            channel=lambda _: None, take=lambda _: self.take(), note=lambda *_: None, end=lambda _: None
+        )
 
     def take(self):
         """Nothing waits, if that can be told."""
@@ -253,7 +255,7 @@ class Files:
         """A worker with so many connections, which may have 20."""
         monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
         limits = ConnectionLimits(connections=20)
-        worker = Worker(None, [], limits=limits, grace=1.0, share=self.share)
+        worker = Worker(None, [], limits=limits, grace=1.0, balance=self.balance)
         worker._loop, worker._accepted = self.loop, connections
         worker._ended = SimpleNamespace(set=bool)
         return worker

@@ -1,0 +1,103 @@
+"""How recipes are served over HTTP."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from promptkit.protocol.capabilities import ToolMode
+from promptkit.protocol.limits import PAGE_SIZE, Limits
+
+if TYPE_CHECKING:
+    from promptkit.server.telemetry import Telemetry
+    from promptkit.transports.authorization.authorizer import Authorizer
+
+__all__ = ["BODY_BYTES", "Settings", "public_names"]
+
+#: The longest body, in bytes, unless another limit is given. The official servers have the same.
+BODY_BYTES: Final = 4 * 1024 * 1024
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """
+    How recipes are served over HTTP.
+
+    Args:
+        name:
+            The server's name, which clients show. Tokens of servers with another name are refused.
+
+        hosts:
+            By which names clients may call the server, besides those of this machine; ``*`` for any.
+
+        origins:
+            The origins of pages that may send requests.
+
+        keys:
+            What tokens are sealed with, which all replicas have.
+
+        own_key:
+            What they are sealed with if there are none; by default, a random key.
+
+        changes:
+            Whether another catalog may be served later.
+
+        audit:
+            The file to which one line is written for each request; None if none is.
+
+        telemetry:
+            Tells OpenTelemetry of each request; None if it is told of none.
+
+        page_size:
+            How many items a page of a list holds.
+
+        tools:
+            Whether prompts are offered as tools.
+
+        body_limit:
+            The longest body of a request, in bytes.
+
+        limits:
+            What else a client may ask for.
+
+        owns_process:
+            Whether the process does nothing but serve these recipes.
+
+        authorizer:
+            Finds who sends a request; None if nobody asks.
+
+        scopes:
+            What clients may do if nobody asks who they are.
+    """
+
+    name: str = "promptkit"
+    hosts: Iterable[str] = ()
+    origins: Iterable[str] = ()
+    keys: Iterable[bytes] = ()
+    own_key: bytes | None = None
+    changes: bool = True
+    audit: str | None = None
+    telemetry: "Telemetry | None" = None
+    page_size: int = PAGE_SIZE
+    tools: ToolMode = False
+    body_limit: int = BODY_BYTES
+    limits: Limits = Limits()
+    owns_process: bool = False
+    authorizer: "Authorizer | None" = None
+    scopes: frozenset[str] = frozenset()
+
+
+def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """
+    Return the hosts and the origins that the URL by which clients call a server allows; none without one.
+
+    Raises:
+        ValueError: If it is no such URL.
+    """
+    if url is None:
+        return (), ()
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        msg = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
+        raise ValueError(msg)
+    return (parts.netloc,), (f"{parts.scheme}://{parts.netloc}",)
