@@ -11,8 +11,7 @@ from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_na
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
-from promptkit.errors import diagnostics
-from promptkit.errors.diagnostics import Report
+from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.arg import Arg
 from promptkit.language.validation import describe
 
@@ -78,9 +77,7 @@ def _check_texts(parameter: Parameter, description: str | None, report: Report) 
         msgspec.json.encode((parameter.arg.title, description))
     except UnicodeEncodeError as error:
         message = f"parameter {parameter.name!r}: what clients are told of it cannot be sent: {error}"
-        report.add(
-            diagnostics.Rule.BAD_METADATA, message, "remove the half of a surrogate pair", parameter.name
-        )
+        report.add(Rule.BAD_METADATA, message, "remove the half of a surrogate pair", parameter.name)
 
 
 def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
@@ -88,13 +85,11 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
     named = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
     if kind == "resource":
         fault = f"{named}, and a URI has to name its document whoever reads it"
-        report.add(
-            diagnostics.Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name
-        )
+        report.add(Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name)
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
         fault = f"{named}, which no environment variable is called"
         remedy = "give its name alone, without $ and value, as in env='TEAM'"
-        report.add(diagnostics.Rule.BAD_VARIABLE, fault, remedy, parameter.name)
+        report.add(Rule.BAD_VARIABLE, fault, remedy, parameter.name)
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
@@ -105,7 +100,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     inside = "" if place == name else f": {place} is of type {type_name(part)}"
     fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
     remedy = _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_unreadable(part)
-    report.add(diagnostics.Rule.UNSUPPORTED_TYPE, fault, remedy, name)
+    report.add(Rule.UNSUPPORTED_TYPE, fault, remedy, name)
 
 
 def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
@@ -114,7 +109,7 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
             f"parameter {parameter.name!r} has {_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
         )
-        report.add(diagnostics.Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
+        report.add(Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
     elif _may_have_offset(parameter.default):
         from promptkit.compiler.time_zones import check_default
 
@@ -154,7 +149,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
 
 def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
     message = f"parameter {parameter.name!r} cannot be completed: {fault}"
-    report.add(diagnostics.Rule.BAD_COMPLETION, message, remedy, parameter.name)
+    report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
 
 
 #: For people who write an `Arg` as the annotation or the default, as in other frameworks.

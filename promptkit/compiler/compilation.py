@@ -5,20 +5,15 @@ Each file is compiled by itself; `promptkit.compiler.composition` makes one cata
 One pass finds every error, and equal input gives an equal catalog.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.composition import CompiledFile, Declaration, Definition, compose, is_sound
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.interruptions import call_interruptible
-
-if TYPE_CHECKING:
-    from promptkit.catalog.resources import CompiledResource
 
 __all__ = ["compile", "compile_files"]
 
@@ -41,7 +36,7 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
         resources with one URI template, the one that is defined second is not served.
     """
     catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
-    return _without_suppressed(_with_lints(catalog)) if lint else catalog
+    return _with_lints(catalog) if lint else catalog
 
 
 def compile_files(
@@ -93,16 +88,11 @@ def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT0
     diagnostics = list(loaded.diagnostics)
     declarations = []
     for definition in _in_source_order((*loaded.prompts, *loaded.resources)):
-        compiled: CompiledPrompt | CompiledResource | None
-        if isinstance(definition, Prompt):
-            compiled, found = definition.compile()
-            diagnostics += (*found, *(_lint_prompt(definition, compiled) if lint else ()))
-        else:
-            compiled, found = definition.compile()
-            diagnostics += found
+        compiled, found = definition.compile()
+        diagnostics += found
         declarations.append(Declaration(definition, compiled))
-    if lint and loaded.file is not None:
-        diagnostics += _lint_file(loaded.file)
+    if lint:
+        diagnostics += _lints_of(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
 
 
@@ -115,26 +105,22 @@ def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:
 # Serving does not load the lints.
 
 
-def _lint_prompt(prompt: Prompt[..., object], compiled: CompiledPrompt | None) -> Iterable[Diagnostic]:
+def _lints_of(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterator[Diagnostic]:
+    from promptkit.compiler.lints.files import lint_file
     from promptkit.compiler.lints.prompts import lint_prompt
+    from promptkit.compiler.lints.suppressions import lint_suppressions
 
-    return lint_prompt(prompt, compiled.arguments if compiled else None)
+    for declaration in declarations:
+        if isinstance(declaration.definition, Prompt):
+            compiled = declaration.compiled
+            yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
+    if loaded.file is not None:
+        yield from (*lint_file(loaded.file), *lint_suppressions(loaded.file))
 
 
 def _with_lints(catalog: Catalog) -> Catalog:
     from promptkit.compiler.lints.prompts import with_lints
-
-    return with_lints(catalog)
-
-
-def _lint_file(file: Path) -> Iterable[Diagnostic]:
-    from promptkit.compiler.lints.files import lint_file
-    from promptkit.compiler.lints.suppressions import lint_suppressions
-
-    return (*lint_file(file), *lint_suppressions(file))
-
-
-def _without_suppressed(catalog: Catalog) -> Catalog:
     from promptkit.compiler.lints.suppressions import without_suppressed
 
+    catalog = with_lints(catalog)
     return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))

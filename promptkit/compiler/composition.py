@@ -15,7 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.loading.targets import display_path, recipes_near
 from promptkit.compiler.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Location, printable
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 
 if TYPE_CHECKING:  # most recipes hold no resources
     from promptkit.catalog.resources import CompiledResource
@@ -317,8 +317,6 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
-    from promptkit.errors.rules import Rule  # few recipes have a fault
-
     definition = declaration.definition
     if isinstance(definition, Prompt):
         name = definition.options.name
@@ -337,8 +335,6 @@ def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
 
 
 def _no_prompts(place: Path | None) -> Diagnostic:
-    from promptkit.errors.rules import Rule  # few recipes have a fault
-
     near = recipes_near(place) if place is not None and place.is_dir() else []
     name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
     return Diagnostic(

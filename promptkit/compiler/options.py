@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.prompts import TAGS
-from promptkit.errors import diagnostics
-from promptkit.errors.diagnostics import Report
+from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
@@ -155,16 +154,14 @@ def check_scopes(scopes: object, report: Report) -> None:
     if isinstance(scopes, str):
         fault = f"scopes takes several, not the text {scopes!r}"
         remedy = _several(scopes.split())
-        report.add(diagnostics.Rule.BAD_SCOPE, fault, remedy)
+        report.add(Rule.BAD_SCOPE, fault, remedy)
     elif not isinstance(scopes, list | tuple | set | frozenset):
-        report.add(
-            diagnostics.Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(())
-        )
+        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(()))
     else:
         for scope in scopes:
             if not is_scope(scope):
                 what = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
-                report.add(diagnostics.Rule.BAD_SCOPE, what, _several(str(scope).split()))
+                report.add(Rule.BAD_SCOPE, what, _several(str(scope).split()))
 
 
 def _several(words: Iterable[str]) -> str:
@@ -189,7 +186,7 @@ def _check_name(name: str, function: Callable[..., Any], report: Report) -> None
         slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
     fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
     remedy = remedy.format(slug or "prompt")
-    report.add(diagnostics.Rule.BAD_NAME, fault, remedy)
+    report.add(Rule.BAD_NAME, fault, remedy)
 
 
 def _slug(name: str) -> str:
@@ -209,7 +206,7 @@ def _check_metadata(options: Options, report: Report) -> None:
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
         fault = f"its title, description, tags or meta cannot be sent: {error}"
         remedy = "use text, numbers, booleans, None, and lists and dicts of these"
-        report.add(diagnostics.Rule.BAD_METADATA, fault, remedy)
+        report.add(Rule.BAD_METADATA, fault, remedy)
 
 
 def _check_meta_key(key: object, report: Report) -> None:
@@ -217,11 +214,11 @@ def _check_meta_key(key: object, report: Report) -> None:
     if not found:
         fault = f"meta cannot have {describe(key)} as a key"
         remedy = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
-        report.add(diagnostics.Rule.BAD_METADATA, fault, remedy)
+        report.add(Rule.BAD_METADATA, fault, remedy)
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
         fault = f"the key {found[0]!r} of meta is reserved for the protocol"
         remedy = "put it under a prefix of your own, as in 'com.example/owner'"
-        report.add(diagnostics.Rule.BAD_METADATA, fault, remedy)
+        report.add(Rule.BAD_METADATA, fault, remedy)
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
@@ -230,7 +229,7 @@ def _misspelt(name: str, file: Path) -> str | None:
     beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
     if beside is not None:
         return f"did you mean {beside!r}, which is beside the recipe? or install it: {_install(name)}"
-    modules = ("promptkit", *sys.stdlib_module_names, *packages_distributions())
+    modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
     meant = nearest(name, [module for module in modules if not module.startswith("_")])
     if meant is None or abs(len(meant) - len(name)) > 1:
         return None

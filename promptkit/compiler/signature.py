@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from promptkit.compiler.docstrings import read_descriptions, read_summary
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
-from promptkit.errors import diagnostics
-from promptkit.errors.diagnostics import Report
+from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
@@ -100,7 +99,7 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
             if context is not None:
                 fault = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
                 remedy = "keep one of them; both would be the same"
-                report.add(diagnostics.Rule.SECOND_CONTEXT, fault, remedy, parameter.name)
+                report.add(Rule.SECOND_CONTEXT, fault, remedy, parameter.name)
             context = context or parameter.name
         elif _is_servable(parameter, report):
             # What a decorator has put into the signature is not among the annotations.
@@ -120,14 +119,14 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         fault = f"parameter {str(parameter).split(':')[0]!r} has no fixed name"
         remedy = "name each parameter; clients fill them one by one"
-        report.add(diagnostics.Rule.VARIADIC_PARAMETER, fault, remedy, name)
+        report.add(Rule.VARIADIC_PARAMETER, fault, remedy, name)
     elif parameter.kind is parameter.POSITIONAL_ONLY:
         fault = f"parameter {name!r} is positional-only"
         remedy = "remove the '/' from the signature; clients fill parameters by name"
-        report.add(diagnostics.Rule.POSITIONAL_ONLY, fault, remedy, name)
+        report.add(Rule.POSITIONAL_ONLY, fault, remedy, name)
     elif parameter.annotation is parameter.empty:
         report.add(
-            diagnostics.Rule.MISSING_ANNOTATION,
+            Rule.MISSING_ANNOTATION,
             f"parameter {name!r} has no annotation",
             "move the function out of its class; prompts are functions, not methods"
             if name in ("self", "cls")
@@ -141,16 +140,8 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
 
 #: Names that often stand in annotations.
 _COMMON_NAMES: Final = (
-    "str",
-    "int",
-    "float",
-    "bool",
-    "bytes",
-    "list",
-    "dict",
-    "Annotated",
-    "Literal",
-    "Optional",
+    *("str", "int", "float", "bool", "bytes", "list", "dict"),
+    *("Annotated", "Literal", "Optional"),
 )
 
 
@@ -182,7 +173,7 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
             fault = f"the annotation of parameter {name!r} cannot be resolved: {error}"
             remedy = _unresolved_remedy(error, function)
-            report.add(diagnostics.Rule.UNRESOLVED_ANNOTATION, fault, remedy, name)
+            report.add(Rule.UNRESOLVED_ANNOTATION, fault, remedy, name)
     return hints
 
 
@@ -212,11 +203,11 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
     if any(note is Arg for note in notes):
         fault = f"parameter {name!r} has Arg in its annotation without calling it"
         remedy = "call it: Arg('what to enter')"
-        report.add(diagnostics.Rule.BARE_ARG, fault, remedy, name)
+        report.add(Rule.BARE_ARG, fault, remedy, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:
         fault = f"parameter {name!r} has two Arg(...)"
         remedy = "say it all in one; to describe an alias anew, put a plain string beside it"
-        report.add(diagnostics.Rule.SECOND_ARG, fault, remedy, name)
+        report.add(Rule.SECOND_ARG, fault, remedy, name)
 
 
 def _is_context(annotation: Any) -> bool:

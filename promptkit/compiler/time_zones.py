@@ -45,12 +45,7 @@ def in_zone(parameter: Parameter, report: Report) -> Any:
         return parameter.annotation
     found = _with_note(parameter.annotation, InZone(zone))
     if found == parameter.annotation:
-        _report(
-            parameter,
-            "has a timezone= and takes no datetime that may have an offset",
-            _REMEDY,
-            report,
-        )
+        _report(parameter, "has a timezone= and takes no datetime that may have an offset", _REMEDY, report)
     return found
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from promptkit.errors.rules import IGNORABLE, Rule
+
 if TYPE_CHECKING:
     import ast
-
-    from promptkit.errors.rules import Rule
 
 __all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
 
@@ -27,16 +27,6 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in _SPACES else c.encode("unicode_escape").decode() for c in text
     )
-
-
-def __getattr__(name: str) -> Any:
-    """Import the rules with the first fault: a server of sound prompts starts without them."""
-    if name != "Rule":
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    from promptkit.errors.rules import Rule
-
-    return Rule
 
 
 class Severity(Enum):
@@ -108,7 +98,7 @@ class Diagnostic(Struct, frozen=True):
             Where it is.
     """
 
-    rule: "Rule"
+    rule: Rule
     message: str
     remedy: str
     location: Location
@@ -118,17 +108,13 @@ class Diagnostic(Struct, frozen=True):
         """
         An error if something cannot be served, or would fail whenever it is; else a warning.
         """
-        from promptkit.errors.rules import WARNINGS
-
-        return Severity.WARNING if self.rule in WARNINGS else Severity.ERROR
+        return Severity(self.rule.severity)
 
     @property
     def is_ignorable(self) -> bool:
         """
         Whether it keeps nothing from being served.
         """
-        from promptkit.errors.rules import IGNORABLE
-
         return self.rule in IGNORABLE
 
     def __str__(self) -> str:
@@ -173,7 +159,7 @@ class Report(Struct, frozen=True):
 
     def add(
         self,
-        rule: "Rule",
+        rule: Rule,
         message: str,
         remedy: str,
         place: "Location | ast.expr | ast.stmt | str | None" = None,

@@ -6,6 +6,9 @@ from typing import Final, Self
 __all__ = ["IGNORABLE", "WARNINGS", "Rule"]
 
 
+_WARNING: Final = "warning"
+
+
 @unique
 class Rule(Enum):
     """
@@ -17,29 +20,36 @@ class Rule(Enum):
     Attributes:
         title:
             What is wrong, in a few words of Markdown.
+
+        severity:
+            ``"error"`` or ``"warning"``.
     """
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
     NO_PROMPTS = "PK102", "there is no prompt in the recipes"
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
-    FAILING_IMPORT = "PK104", "an import in a function that would fail"
-    RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
-    BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect"
-    NOT_SERVED = "PK107", "prompts that are not served, as their file or folder is not looked into"
+    FAILING_IMPORT = "PK104", "an import in a function that would fail", _WARNING
+    RELATIVE_PATH = "PK105", "a file that is looked for in the current folder", _WARNING
+    BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
+    NOT_SERVED = "PK107", "prompts that are not served, as their file or folder is not looked into", _WARNING
     BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     BAD_RETURN = "PK204", "a return annotation that no message can hold"
     SAYS_NOTHING = "PK205", "a function that never returns or yields anything"
     UNSENDABLE_VALUE = "PK206", "a value returned or yielded that no message can hold"
-    FORGOTTEN_F = "PK207", "an f-string without its `f`"
-    TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in"
-    OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant"
-    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone"
-    FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
-    UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
+    FORGOTTEN_F = "PK207", "an f-string without its `f`", _WARNING
+    TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in", _WARNING
+    OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant", _WARNING
+    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone", _WARNING
+    FIRST_MESSAGE = "PK211", "a first message that is no text of the user", _WARNING
+    UNSENDABLE_FILE = (
+        "PK212",
+        "an image or recording that cannot be read, or is larger than clients take",
+        _WARNING,
+    )
     BAD_SCOPE = "PK213", "scopes that no caller can have"
-    BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line"
+    BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
@@ -51,63 +61,39 @@ class Rule(Enum):
     BAD_COMPLETION = "PK308", "completions that cannot be offered"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist"
-    FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework"
-    BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
-    CHANGED_DEFAULT = "PK314", "a default that its function changes, for all calls"
+    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist", _WARNING
+    FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework", _WARNING
+    BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse", _WARNING
+    CHANGED_DEFAULT = "PK314", "a default that its function changes, for all calls", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
-    ANSWERED_WITHOUT_SCOPES = "PK404", "a resource that needs scopes, and a template at its URI that does not"
+    ANSWERED_WITHOUT_SCOPES = (
+        "PK404",
+        "a resource that needs scopes, and a template at its URI that does not",
+        _WARNING,
+    )
     RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
-    HIDDEN_PROMPT = "PK501", "a prompt that a client does not show"
-    LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show"
-    SPLIT_TEXT = "PK503", "an argument whose words a client gives to others"
-    UNFILLED_ARGUMENT = "PK504", "an argument that a client does not fill as its author means"
-    TITLE_AS_COMMAND = "PK505", "a title that people cannot type as a command"
+    HIDDEN_PROMPT = "PK501", "a prompt that a client does not show", _WARNING
+    LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show", _WARNING
+    SPLIT_TEXT = "PK503", "an argument whose words a client gives to others", _WARNING
+    UNFILLED_ARGUMENT = "PK504", "an argument that a client does not fill as its author means", _WARNING
+    TITLE_AS_COMMAND = "PK505", "a title that people cannot type as a command", _WARNING
 
     title: str
+    severity: str
 
-    def __new__(cls, code: str, title: str) -> Self:
+    def __new__(cls, code: str, title: str, severity: str = "error") -> Self:
         """Make a member whose value is its code alone."""
         rule = object.__new__(cls)
-        rule._value_, rule.title = code, title
+        rule._value_, rule.title, rule.severity = code, title, severity
         return rule
 
 
 #: The rules that are warnings: everything can still be served, and may be what its author means.
-WARNINGS: Final = frozenset(
-    {
-        Rule.FAILING_IMPORT,
-        Rule.RELATIVE_PATH,
-        Rule.BAD_SUPPRESSION,
-        Rule.NOT_SERVED,
-        Rule.FORGOTTEN_F,
-        Rule.TEMPLATE_SYNTAX,
-        Rule.OBJECT_IN_TEXT,
-        Rule.NAMES_DIFFER_IN_CASE,
-        Rule.FIRST_MESSAGE,
-        Rule.UNSENDABLE_FILE,
-        Rule.BLOCK_IN_LINE,
-        Rule.STRAY_DESCRIPTION,
-        Rule.FOREIGN_NOTE,
-        Rule.BAD_EXAMPLE,
-        Rule.CHANGED_DEFAULT,
-        Rule.ANSWERED_WITHOUT_SCOPES,
-        Rule.HIDDEN_PROMPT,
-        Rule.LOST_CONTENT,
-        Rule.SPLIT_TEXT,
-        Rule.UNFILLED_ARGUMENT,
-        Rule.TITLE_AS_COMMAND,
-    },
-)
+WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
 #: The rules that keep nothing from being served. They may be ignored, as sources do not always show all.
-IGNORABLE: Final = WARNINGS | {
-    Rule.NO_PROMPTS,
-    Rule.UNDEFINED_NAME,
-    Rule.SAYS_NOTHING,
-    Rule.UNSENDABLE_VALUE,
-}
+IGNORABLE: Final = WARNINGS | {Rule.NO_PROMPTS, Rule.UNDEFINED_NAME, Rule.SAYS_NOTHING, Rule.UNSENDABLE_VALUE}

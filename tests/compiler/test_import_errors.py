@@ -272,13 +272,13 @@ class TestPlace:
         """
         A fault in what a recipe imports is shown where it is.
         """
-        recipes(folder="project/lib", faulty="def fail():\n    1 / 0")
+        recipes(folder="project/parts", faulty="def fail():\n    1 / 0")
         monkeypatch.syspath_prepend(tmp_path / "project")
 
-        folder = recipes(folder="project/recipes", broken="from lib.faulty import fail\n\nfail()")
+        folder = recipes(folder="project/recipes", broken="from parts.faulty import fail\n\nfail()")
         (found,) = load(folder).diagnostics
 
-        assert (found.location.file, found.location.line) == (str(tmp_path / "project/lib/faulty.py"), 2)
+        assert (found.location.file, found.location.line) == (str(tmp_path / "project/parts/faulty.py"), 2)
 
 
 def test_an_odd_exception_is_one_diagnostic(broken):

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from promptkit.compiler.lints.conversations import role_of
-from promptkit.compiler.lints.scopes import TEXT_METHODS, Result, Scope, Unawaited, choices_of, items_of
+from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.fragments.markdown import BLOCKS
@@ -190,7 +190,7 @@ def _shown(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
             yield from _shown_member(name, scope)
         case ast.Lambda():
             yield "a function, not what it returns", "call it"
-        case _ if isinstance(value, Result):
+        case _ if isinstance(value, CallResult):
             yield from _shown_result(value.called)
         case _ if isinstance(value, Unawaited):
             yield "a coroutine, not what it returns", "await it, in an `async def` prompt"

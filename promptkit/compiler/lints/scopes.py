@@ -17,7 +17,7 @@ from promptkit.errors.sources import Function, function_at, own_nodes, parameter
 __all__ = [
     "TEXT_METHODS",
     "UNKNOWN",
-    "Result",
+    "CallResult",
     "Scope",
     "Unawaited",
     "choices_of",
@@ -58,7 +58,7 @@ _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
 MOST_WAYS: Final = 32
 
 
-class Result(Struct, frozen=True):
+class CallResult(Struct, frozen=True):
     """Stands for what a function or class makes when it is called."""
 
     called: Any
@@ -225,8 +225,8 @@ class Scope:
     def _of_type(self, annotation: ast.expr | None) -> Any:
         """A value of a parameter's type."""
         match annotation:
-            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
-                return self._of_type(inner)
+            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[annotation, *_])):
+                return self._of_type(annotation)
             case ast.Subscript(value=annotation):
                 pass
         kind = self.value(annotation)
@@ -241,7 +241,7 @@ def _made(called: Any) -> Any:
         return ""
     if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
         return Unawaited()
-    return UNKNOWN if called is None else Result(called)
+    return UNKNOWN if called is None else CallResult(called)
 
 
 def _constant(node: ast.expr | None) -> Any:
@@ -292,7 +292,9 @@ def _ways_of(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
     match statement:
         case ast.If(body=then, orelse=otherwise):
             return ways_through(then) + ways_through(otherwise)
-        case ast.For() | ast.AsyncFor() | ast.While() | ast.With() | ast.AsyncWith():
+        case ast.For() | ast.AsyncFor() | ast.While():  # whose end may be behind a condition
+            return [way[:-1] if _has_ended(way) else way for way in ways_through(statement.body)]
+        case ast.With() | ast.AsyncWith():
             return ways_through(statement.body)
         case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
             bodies = [[*body, *otherwise, *last], *([*handler.body, *last] for handler in handlers)]

@@ -1,4 +1,4 @@
-"""Types of parameters that no client can fill: promptkit's own values, and what cannot be written."""
+"""Types that no client can fill: promptkit's own values, and what cannot be written."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
