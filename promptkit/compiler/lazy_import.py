@@ -137,7 +137,7 @@ class LazyImport:
 
         Args:
             importing:
-                As for `promptkit.compiler.loading.loader.load`.
+                As for `promptkit.compiler.loading.loader.begin`.
 
         Raises:
             LoadError: If there is nothing at the target.

@@ -1378,24 +1378,6 @@ class TestOddEntriesWhileWatching:
         author.wait_for(greet="one", part="see you")
         assert codes == ["PK101"]
 
-    def test_a_child_that_a_recipe_forks_while_it_is_reloaded(self, watched):
-        """
-        The child neither publishes nor watches: it ends where the import ends.
-        """
-        author = watched(greet=greet("one"))
-        forks = """
-import os, sys, warnings
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # newer Pythons warn of a fork beside threads
-    child = os.fork()
-if child: sys.imported.put(child)
-"""
-        author.write("greet.py", forks + greet("two"))
-        author.wait_for(greet="two")
-        child = sys.imported.get(timeout=PATIENCE)
-
-        assert os.waitpid(child, 0) == (child, 0)
-
 
 def test_lints(recipes):
     """

@@ -29,19 +29,9 @@ T = TypeVar("T")
 #: Code that mentions one of these may import modules whose names it does not mention.
 _COMPUTING: Final = frozenset(
     {
-        *(
-            "__import__",
-            "eval",
-            "exec",
-            "glob",
-            "iglob",
-            "import_module",
-            "iter_modules",
-            "iterdir",
-            "listdir",
-        ),
-        *("module_from_spec", "modules", "resolve_name", "rglob", "run_module", "run_path", "scandir"),
-        *("walk_packages",),
+        *("__import__", "eval", "exec", "import_module", "iter_modules", "modules", "module_from_spec"),
+        *("glob", "iglob", "iterdir", "listdir", "rglob", "scandir"),  # what finds files may import them
+        *("resolve_name", "run_module", "run_path", "walk_packages"),
     }
 )
 

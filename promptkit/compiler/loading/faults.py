@@ -10,12 +10,14 @@ import signal
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 from pathlib import Path
+from traceback import FrameSummary, extract_tb, format_exception_only
 from typing import Final
 
 from promptkit.compiler.loading.recipe_files import FoundFiles
 from promptkit.compiler.recipes import LoadedFile
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.sources import Function, span_at, tree_of
+from promptkit.errors.tracebacks import is_authors_file
 
 __all__ = ["fault_of", "not_served"]
 
@@ -114,9 +116,7 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
-    from traceback import format_exception_only
-
-    from promptkit.compiler.remedies import import_remedy
+    from promptkit.compiler.remedies import import_remedy  # it looks through what is installed
 
     text = format_exception_only(error)[-1].strip()
     text = _CUT.sub("", _CUT.sub("", text))
@@ -126,10 +126,6 @@ def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diag
 
 def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:
     """Where in the author's code, from *file* on, the error was raised."""
-    from traceback import FrameSummary, extract_tb
-
-    from promptkit.errors.tracebacks import is_authors_file
-
     if isinstance(error, SyntaxError) and error.filename:
         return _location_of_syntax_error(error, error.filename)
 

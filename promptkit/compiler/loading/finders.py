@@ -201,7 +201,7 @@ class RecipeFinder:
 
     def read_files(self) -> set[str]:
         """Return the paths of the files that all was made from, and of those that were looked for in vain."""
-        files = {file for file, _ in self.project.values()} | self.missing
+        files = {file for file, _ in list(self.project.values())} | self.missing
         for execution in self.executions:
             files.update((execution.file, *map(str, execution.read)))
         return files - {""}
@@ -268,17 +268,13 @@ class RecipeFinder:
     @property
     def has_changed_project(self) -> bool:
         """Whether a module of the project has another file now, or one beside the recipes in its place."""
-        found = self.project.items()
+        found = list(self.project.items())  # a prompt may import another one meanwhile
         return any(stamp != file_stamp(file) or self._is_sibling(name) for name, (file, stamp) in found)
 
     def note_missing(self, name: str) -> None:
         """Note that a module was not found, so that its files are watched for."""
         base = os.path.join(self.root, *name.split("."))
         self.missing |= {base, f"{base}.py", os.path.join(base, "__init__.py")}
-
-    def mark_stale(self, name: str, path: str) -> None:
-        """Note that an old module was put back, which the next load has to import anew."""
-        self.project[name] = path, (0, 0, 0, 0)
 
     def forget_project(self) -> None:
         """Remove the modules of the project, so that they are imported anew."""

@@ -226,8 +226,8 @@ class FolderImport:
 
     def _read(self) -> set[str]:
         """The paths of the files that the recipes were made from, and of those that were looked for."""
-        init = [] if self._fault is None else [self._path("__init__.py")]
-        return read_files().union(init, map(self._path, self.names))
+        anew = [name for name, module in self._modules.items() if module not in self._kept]
+        return read_files().union(map(self._path, anew if self._fault is None else ["__init__.py", *anew]))
 
 
 def declared_in(  # noqa: PLR0913 (what is declared depends on that much)

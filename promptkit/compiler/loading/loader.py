@@ -33,7 +33,7 @@ from promptkit.errors.exceptions import LoadError
 __all__ = ["FolderImport", "ModuleImport", "Recipes", "begin", "load"]
 
 
-def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Recipes:
+def load(target: str | Path) -> Recipes:
     """
     Import the recipes at *target* and return what they declare.
 
@@ -46,14 +46,10 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
             begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
             object is a prompt, a resource, or several.
 
-        importing:
-            Called with each file of a folder before it is imported. If it raises, the file is not
-            imported, and the error is reported as an error of the file.
-
     Raises:
         LoadError: If there is no such folder, file, module or object.
     """
-    return begin(target, importing, keep=True).finish()
+    return begin(target, keep=True).finish()
 
 
 def begin(
@@ -72,7 +68,8 @@ def begin(
             As for `load`.
 
         importing:
-            As for `load`.
+            Called with each file of a folder before it is imported. If it raises, the file is not
+            imported, and the error is reported as an error of the file.
 
         before:
             An earlier import, whose modules are used again, as `FolderImport` does.
@@ -124,7 +121,7 @@ class ModuleImport(Struct, frozen=True):
             What to take of it; ``""`` for all that it declares.
 
         importing:
-            As for `load`.
+            As for `begin`.
     """
 
     target: str

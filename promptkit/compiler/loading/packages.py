@@ -226,7 +226,7 @@ class ImportSnapshot:
                     place_module(name, module)
                 elif name in project:
                     place_module(name, module)
-                    finder.mark_stale(name, project[name])
+                    finder.project[name] = project[name], (0, 0, 0, 0)  # the next load imports it anew
 
 
 def _last_finder(installed: Iterable[RecipeFinder], folder: Path) -> RecipeFinder | None:
