@@ -5,8 +5,8 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -68,10 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
-        with _without_collections(stays=not restore):
+        gc.disable()  # imports leave no garbage, and what is imported stays
+        try:
             options = _import("promptkit.cli.options").parse(argv)
             module = _MODULES.get(options.command, options.command)
             run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
+        finally:
+            if not restore:
+                gc.freeze()
+            gc.enable()
         if options.command != "serve":  # it speaks MCP on standard output
             run = partial(_run_with_output, run, restore=restore)
         return _run_on_target(run, options, argv)
@@ -102,18 +107,6 @@ def _complete_and_exit() -> NoReturn:
     raise SystemExit(Exit.FAULTY)
 
 
-@contextmanager
-def _without_collections(*, stays: bool) -> Iterator[None]:
-    """Look for no garbage, since imports leave none; nor ever in what is imported if it *stays*."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        if stays:
-            gc.freeze()
-        gc.enable()
-
-
 def _import(name: str) -> ModuleType:
     """Import a module; Ctrl-C takes effect afterwards, since half-imported extensions may crash."""
     interrupts: list[int] = []
@@ -133,7 +126,7 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
     from promptkit.errors.exceptions import ConfigurationError, LoadError
 
     try:
-        # A server that is told all starts at once, and a new folder is in no project yet.
+        # A server whose command line names a target needs no more, and a new folder is in no project yet.
         if options.command != "new" and (options.command != "serve" or not options.has_target):
             from promptkit.cli.configured import configure
 

@@ -15,7 +15,7 @@ from promptkit.cli.formats import completion_as_json
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
 
 __all__ = ["run"]
@@ -36,7 +36,8 @@ def run(options: Namespace, output: Output) -> int:
         arguments = _arguments(catalog, options.name)
         arguments.completer(options.argument)
     except (UnknownPrompt, UnknownResource, ArgumentErrors) as error:
-        report_diagnostics(filter(_is_error, catalog.diagnostics))  # it may be what is not served
+        errors = (one for one in catalog.diagnostics if one.severity is Severity.ERROR)
+        report_diagnostics(errors)  # it may be what is not served
         print_error(str(error))
         return Exit.USAGE
     try:
@@ -88,7 +89,3 @@ def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: 
         print_error(f"a value cannot be sent: {error}")
         return Exit.FAULTY
     return Exit.FINE
-
-
-def _is_error(diagnostic: Diagnostic) -> bool:
-    return diagnostic.severity is Severity.ERROR

@@ -7,6 +7,7 @@ from typing import Any, Final
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
+from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.regular_files import replace_regular_file
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
@@ -15,14 +16,7 @@ from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
 
-__all__ = [
-    "as_markdown",
-    "completion_as_json",
-    "document_as_json",
-    "exported_as_json",
-    "prompt_as_json",
-    "write_media",
-]
+__all__ = ["as_json", "as_markdown", "completion_as_json", "exported_as_json", "write_media"]
 
 #: What the files of each type are called. Python's own table lacks some of them.
 _SUFFIXES: Final = {
@@ -67,24 +61,28 @@ def _content(content: Content, file: Path | None) -> str:
     return str(content)
 
 
-def prompt_as_json(prompt: CompiledPrompt, workflow: Workflow, redactor: Redactor) -> Any:
+def as_json(
+    item: CompiledPrompt | CompiledResource, shown: Workflow | EmbeddedResource, redactor: Redactor
+) -> Any:
     """
     Return the result for a client of the newest revision with a handshake, without secrets.
+
+    Args:
+        item:
+            The prompt or the resource.
+
+        shown:
+            What was rendered or read.
+
+        redactor:
+            Hides secrets.
 
     Raises:
         ValueError: If a text holds half of a surrogate pair, which UTF-8 cannot encode.
     """
-    return _decoded(_lowering().result(prompt, workflow), redactor)
-
-
-def document_as_json(document: EmbeddedResource, redactor: Redactor) -> Any:
-    """
-    Return the result of reading a resource, as `prompt_as_json` does.
-
-    Raises:
-        ValueError: As there.
-    """
-    return _decoded(_lowering().contents(document), redactor)
+    if isinstance(item, CompiledPrompt) and isinstance(shown, Workflow):
+        return _decoded(_lowering().result(item, shown), redactor)
+    return _decoded(_lowering().contents(shown), redactor)
 
 
 def exported_as_json(
@@ -119,7 +117,7 @@ def exported_as_json(
 
 def completion_as_json(completion: Completion, redactor: Redactor) -> Any:
     """
-    Return what is offered for an argument, as `prompt_as_json` does.
+    Return what is offered for an argument, as `as_json` does.
 
     Raises:
         ValueError: As there.

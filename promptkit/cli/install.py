@@ -47,8 +47,7 @@ def run(options: Namespace, output: Output) -> int:
     place = _place_in(options, options.client, options.scope)
     if options.scope not in place.scopes:
         options.refuse(f"argument --scope: {place.title} has no configuration of a {options.scope}")
-    is_install = options.command == "install"
-    return (_install if is_install else _uninstall)(options, place, output)
+    return _change(options, place, output)
 
 
 def _place_in(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
@@ -58,30 +57,26 @@ def _place_in(options: Namespace, client: str, scope: Scope = "user") -> Configu
     return ConfigurationFile(client, scope, project)
 
 
-def _install(options: Namespace, place: ConfigurationFile, output: Output) -> int:
-    server = _server(options, place)
+def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int:
+    """Put a server in, or take it out; if a file is left as it is, show what may be written by hand."""
+    server = _server(options, place) if options.command == "install" else None
     try:
-        _carry_out(install(place, server), options, output)
+        change = install(place, server) if server else uninstall(place, _known_name(options), options.url)
+        _carry_out(change, options, output)
     except FileRefused as error:
         print_error(str(error))
-        if not isinstance(error, NotOurs):
+        if server is not None and not isinstance(error, NotOurs):
             text = text_of(place.settings, server.name, server.entry(place.settings))
             print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
         return Exit.FAULTY
     return Exit.FINE
 
 
-def _uninstall(options: Namespace, place: ConfigurationFile, output: Output) -> int:
+def _known_name(options: Namespace) -> str:
     try:
-        name = _server_name(options)
+        return _server_name(options)
     except LoadError as error:  # the prompts may be gone
         raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None
-    try:
-        _carry_out(uninstall(place, name, options.url), options, output)
-    except FileRefused as error:
-        print_error(str(error))
-        return Exit.FAULTY
-    return Exit.FINE
 
 
 def _server(options: Namespace, place: ConfigurationFile) -> InstalledServer:

@@ -1,5 +1,6 @@
 """``promptkit new``: a folder with one prompt, its test and the configuration."""
 
+import errno
 import os
 import shutil
 import sys
@@ -74,13 +75,11 @@ def run(options: Namespace, output: Output) -> int:
     """Write the files, unless one of them is there, and print which commands come next."""
     folder = Path(options.folder)
     files = {folder / name: text for name, text in _FILES.items()}
-    if (in_the_way := next(filter(os.path.lexists, files), None)) is not None:
-        _report(in_the_way)
-        return Exit.FAULTY
     try:
         _write(files)
-    except FileExistsError as error:  # made in the meantime, or a folder's name is a file's
-        _report(Path(error.filename))
+    except FileExistsError as error:  # a file is there, or a folder's name is a file's
+        way_out = "move it, or name another folder"
+        print_error(f"nothing was written: {Path(error.filename)} is in the way: {way_out}")
         return Exit.FAULTY
     except OSError as error:
         print_error(f"nothing was written: {error.filename or folder}: {error.strerror}")
@@ -94,12 +93,10 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.FINE
 
 
-def _report(file: Path) -> None:
-    print_error(f"nothing was written: {file} is in the way: move it, or name another folder")
-
-
 def _write(files: Mapping[Path, str]) -> None:
-    """Write new files; if one cannot be written, none is left."""
+    """Write new files; if one is there or cannot be written, none is left."""
+    if (in_the_way := next(filter(os.path.lexists, files), None)) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(in_the_way))
     written: list[Path] = []
     try:
         for file, text in files.items():

@@ -3,21 +3,22 @@
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
+from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import call_within_limit, render_within_limit, report_failure
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import print_error, report_diagnostics
-from promptkit.cli.formats import as_markdown, document_as_json, exported_as_json, prompt_as_json, write_media
+from promptkit.cli.formats import as_json, as_markdown, exported_as_json, write_media
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
@@ -27,11 +28,13 @@ from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
 from promptkit.exports import ExportError
-from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
+
+_Item: TypeAlias = CompiledPrompt | CompiledResource
+_Shown: TypeAlias = Workflow | EmbeddedResource
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -82,7 +85,7 @@ class _Request:
         if not isinstance(document, EmbeddedResource):
             report_failure(f"resource {name!r}", document, redactor)
             return Exit.FAULTY
-        return self._print(document, [document], partial(document_as_json, document), resource.name, redactor)
+        return self._print(resource, document, redactor)
 
     def _show_prompt(self, catalog: Catalog, prompt: CompiledPrompt) -> int:
         try:
@@ -96,8 +99,7 @@ class _Request:
         if not isinstance(said, Workflow):
             report_failure(f"prompt {prompt.name!r}", said, redactor)
             return Exit.FAULTY
-        contents = [message.content for message in said]
-        return self._print(said, contents, partial(prompt_as_json, prompt, said), prompt.name, redactor)
+        return self._print(prompt, said, redactor)
 
     def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
@@ -114,18 +116,11 @@ class _Request:
             return given
         return ask(catalog, prompt, given, self._folder)
 
-    def _print(
-        self,
-        shown: Workflow | EmbeddedResource,
-        contents: Sequence[Content],
-        as_json: Callable[[Redactor], Any],
-        name: str,
-        redactor: Redactor,
-    ) -> int:
+    def _print(self, item: _Item, shown: _Shown, redactor: Redactor) -> int:
         """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
         try:
-            files = self._write_media(contents, name)
-            self._print_form(shown, files, as_json, redactor)
+            files = self._write_media(item.name, shown)
+            self._print_form(item, shown, files, redactor)
         except OSError as error:
             print_error(f"cannot write to {error.filename or self._options.out!r}: {error.strerror}")
             return Exit.USAGE
@@ -134,29 +129,24 @@ class _Request:
             return Exit.FAULTY
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             kind = "prompt" if isinstance(shown, Workflow) else "resource"
-            print_error(redactor.redacted(f"{kind} {name!r} has text that cannot be sent: {error}"))
+            print_error(redactor.redacted(f"{kind} {item.name!r} has text that cannot be sent: {error}"))
             return Exit.FAULTY
         return Exit.FINE
 
-    def _print_form(
-        self,
-        shown: Workflow | EmbeddedResource,
-        files: Mapping[int, Path],
-        as_json: Callable[[Redactor], Any],
-        redactor: Redactor,
-    ) -> None:
+    def _print_form(self, item: _Item, shown: _Shown, files: Mapping[int, Path], redactor: Redactor) -> None:
         if self._form in VENDORS:
             lossy = self._options.lossy
             self._output.print_json(exported_as_json(self._form, shown, redactor, lossy=lossy))
         elif self._form == "json":
-            self._output.print_json(as_json(redactor))
+            self._output.print_json(as_json(item, shown, redactor))
         else:
             text = as_markdown(shown, files) if self._form == "markdown" else str(shown)
             self._output.print_content(redactor.redacted(text))
 
-    def _write_media(self, contents: Sequence[Content], name: str) -> Mapping[int, Path]:
+    def _write_media(self, name: str, shown: _Shown) -> Mapping[int, Path]:
         if self._options.out is None:
             return {}
+        contents = [message.content for message in shown] if isinstance(shown, Workflow) else [shown]
         # The name of a resource may be any text.
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "resource"
         files = write_media(contents, Path(self._options.out), stem)

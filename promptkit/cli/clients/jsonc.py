@@ -9,10 +9,10 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from promptkit.cli.clients.texts import DocumentError, nested, newline_of
+from promptkit.cli.clients.texts import DocumentError, newline_of
 
 __all__ = ["put", "read", "take"]
 
@@ -84,13 +84,13 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
             What it is set to.
     """
     if not text.strip():
-        return f"{json.dumps(nested(path, value), indent=2, ensure_ascii=False)}\n"
+        return f"{json.dumps(_nested(path, value), indent=2, ensure_ascii=False)}\n"
     at = start = next(_tokens(text, 0)).start()
     end, unit = 0, _unit(text, _object_at(text, at))
     for depth, name in enumerate(path):
         holder = _object_at(text, at)
         if name not in [member.name for member in holder.members]:
-            return _applied(text, _insertion(text, holder, name, nested(path[depth + 1 :], value), unit))
+            return _applied(text, _insertion(text, holder, name, _nested(path[depth + 1 :], value), unit))
         _, start, at, end, _ = holder.member(name)
     return _applied(text, [(at, end, _dumped(value, text, _indent_at(text, start), unit))])
 
@@ -111,6 +111,13 @@ def take(text: str, path: tuple[str, ...]) -> str:
     for key in above:
         holder = _object_at(text, holder.member(key).value)
     return _applied(text, _removal(text, holder, holder.member(name)))
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    """A value in objects, one for each name of a path."""
+    for name in reversed(path):
+        value = {name: value}
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -1,10 +1,9 @@
 """What is alike in texts of every format: why one cannot be changed, and how its lines are put together."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["DocumentError", "as_json", "cannot_be_changed", "joined", "nested", "newline_of"]
+__all__ = ["DocumentError", "as_json", "cannot_be_changed", "joined", "newline_of"]
 
 
 class DocumentError(Exception):
@@ -32,13 +31,6 @@ class DocumentError(Exception):
 def cannot_be_changed() -> DocumentError:
     """Return the error for a text that says all that is needed, but in an unusual way."""
     return DocumentError("it is written in a way that cannot be changed without touching something else")
-
-
-def nested(path: Sequence[str], value: Any) -> Any:
-    """Return *value* in tables, one for each key of *path*."""
-    for key in reversed(path):
-        value = {key: value}
-    return value
 
 
 def newline_of(text: str) -> str:

@@ -9,14 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any, Final
 
-from promptkit.cli.clients.texts import (
-    DocumentError,
-    as_json,
-    cannot_be_changed,
-    joined,
-    nested,
-    newline_of,
-)
+from promptkit.cli.clients.texts import DocumentError, as_json, cannot_be_changed, joined, newline_of
 
 __all__ = ["put", "read", "take"]
 
@@ -60,70 +53,59 @@ def read(text: str) -> dict[str, Any]:
 
 def put(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str:
     """
-    Return a text with a mapping in place of what its lines say, or behind the others if it is new.
+    Return a text with an entry in place of what its lines say, or behind the others if it is new.
 
     Args:
         text:
             What `read` takes.
 
         path:
-            The keys that lead to the mapping. Others on the way are made.
+            The key of the mapping that holds the entries, and that of the entry.
 
         value:
-            What it holds.
+            What the entry holds.
 
     Raises:
-        DocumentError: If it holds what only YAML has.
+        DocumentError: If that is something that only YAML has.
     """
-    lines = text.splitlines(keepends=True)
-    start, end = 0, len(lines)
-    for depth, key in enumerate(path):
-        at = _find(lines, key, start, end)
-        if at is None:
-            return _inserted(text, start, end, nested(path[depth:], value))
-        start, end = at + 1, _end(lines, at)
-    first = start - 1
-    shown = "".join(_dumped({path[-1]: value}, _indent(lines[first]), newline_of(text)))
-    return joined("".join(lines[:first]), shown, "".join(lines[end:]))
+    (above, name), lines, newline = path, text.splitlines(keepends=True), newline_of(text)
+    holder = _find(lines, above, 0, len(lines))
+    if holder is None:
+        return joined(text, "".join(_dumped({above: {name: value}}, 0, newline)), "")
+    end = _end(lines, holder)
+    inside = [at for at in range(holder + 1, end) if _says_something(lines[at])]
+    indent = _indent(lines[inside[0]]) if inside else _indent(lines[holder]) + 2
+    if not inside:
+        lines[holder] = re.sub(r":[ \t]*\{\}", ":", lines[holder], count=1)
+    at = _find(lines, name, holder + 1, end)
+    first, last = (end, end) if at is None else (at, _end(lines, at))
+    shown = "".join(_dumped({name: value}, indent, newline))
+    return joined("".join(lines[:first]), shown, "".join(lines[last:]))
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
     """
-    Return a text without a mapping.
+    Return a text without an entry.
 
     Args:
         text:
             What `read` takes.
 
         path:
-            The keys that lead to the mapping, which exists.
+            The key of the mapping that holds the entries, and that of the entry, which exists.
 
     Raises:
-        DocumentError: If a key on the way has no line of its own.
+        DocumentError: If one of these has no line of its own.
     """
-    lines = text.splitlines(keepends=True)
-    start, end, holder, at = 0, len(lines), 0, 0
-    for key in path:
-        found = _find(lines, key, start, end)
-        if found is None:
-            raise cannot_be_changed()
-        holder, at = at, found
-        start, end = at + 1, _end(lines, at)
-    del lines[at:end]
+    (above, name), lines = path, text.splitlines(keepends=True)
+    holder = _find(lines, above, 0, len(lines))
+    at = None if holder is None else _find(lines, name, holder + 1, _end(lines, holder))
+    if holder is None or at is None:
+        raise cannot_be_changed()
+    del lines[at : _end(lines, at)]
     if _end(lines, holder) == holder + 1:  # it holds nothing now
         lines[holder] = lines[holder].replace(":", ": {}", 1)
     return "".join(lines)
-
-
-def _inserted(text: str, start: int, end: int, value: Mapping[str, Any]) -> str:
-    """The text with a value behind what is between two lines; the one before them holds it."""
-    lines = text.splitlines(keepends=True)
-    inside = [line for line in lines[start:end] if _says_something(line)]
-    indent = _indent(inside[0]) if inside else _indent(lines[start - 1]) + 2 if start else 0
-    if start and not inside:
-        lines[start - 1] = re.sub(r":[ \t]*\{\}", ":", lines[start - 1], count=1)
-    shown = "".join(_dumped(value, indent, newline_of(text)))
-    return joined("".join(lines[:end]), shown, "".join(lines[end:]))
 
 
 def _find(lines: Sequence[str], key: str, start: int, end: int) -> int | None:

@@ -222,44 +222,18 @@ def _with_meta(prompt: Item) -> Item:
     return {**prompt, "meta": own or None}
 
 
-class _ListedArgument(Struct, frozen=True):
-    """An argument: its schema, what that refers to, and its type and words as its author writes them."""
-
-    required: bool
-    schema: Item
-    root: Item
-    type: str
-    words: str | None
-
-    @property
-    def schema_text(self) -> str:
-        """The schema of its type, with the definitions that it refers to, if it does."""
-        found = {key: value for key, value in self.schema.items() if key not in WORDS}
-        text = _as_text(found)
-        if '"$ref"' not in text:
-            return text
-        return _as_text({**found, "$defs": self.root["$defs"]})
+def _arguments(prompt: Item) -> dict[str, Item]:
+    """The arguments by name, each with the definitions that its schema may refer to."""
+    return {one["name"]: {**one, "$defs": prompt["$defs"]} for one in prompt.get("arguments", ())}
 
 
-def _arguments(prompt: Item) -> dict[str, _ListedArgument]:
-    root, types, words = prompt["schema"], prompt["types"], prompt["words"]
-    properties = root["properties"]
-    return {
-        name: _ListedArgument(one["required"], properties[name], root, types[name], words[name])
-        for one in prompt.get("arguments", ())
-        for name in [one["name"]]
-    }
-
-
-def _argument(
-    owner: str, name: str, old: _ListedArgument | None, new: _ListedArgument | None
-) -> Iterator[Difference]:
+def _argument(owner: str, name: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
     if old is None or new is None:
         yield _come_or_gone(owner, name, new)
         return
-    if old.required and not new.required:
+    if old["required"] and not new["required"]:
         yield Difference(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"argument {name!r} is optional now")
-    if new.required and not old.required:
+    if new["required"] and not old["required"]:
         yield Difference(Kind.ARGUMENT_NOW_REQUIRED, owner, f"argument {name!r} is required now")
     yield from _type(owner, name, old, new)
     table = {
@@ -267,38 +241,39 @@ def _argument(
         "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of argument {name!r}"),
         "default": (Kind.ARGUMENT_DEFAULT, f"the default of argument {name!r}"),
     }
-    yield from _words(owner, _said(old), _said(new), table)
+    # A type adds to the description, and is compared for itself.
+    before, after = ({**one["schema"], "description": one["words"]} for one in (old, new))
+    yield from _words(owner, before, after, table)
 
 
-def _said(argument: _ListedArgument) -> Item:
-    """What is said of an argument. Its type adds to that, and is compared for itself."""
-    return {**argument.schema, "description": argument.words}
-
-
-def _come_or_gone(owner: str, name: str, new: _ListedArgument | None) -> Difference:
+def _come_or_gone(owner: str, name: str, new: Item | None) -> Difference:
     if new is None:
         return Difference(Kind.ARGUMENT_REMOVED, owner, f"argument {name!r} is gone")
-    if new.required:
+    if new["required"]:
         return Difference(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"argument {name!r} is new, and required")
     return Difference(Kind.ARGUMENT_ADDED, owner, f"argument {name!r} is new, and optional")
 
 
-def _type(owner: str, name: str, old: _ListedArgument, new: _ListedArgument) -> Iterator[Difference]:
+def _type(owner: str, name: str, old: Item, new: Item) -> Iterator[Difference]:
     """Whether an argument takes more than before, or not all that it took."""
-    kind, message = Kind.ARGUMENT_NARROWED, f"argument {name!r} no longer takes all that it took"
-    if takes_all(old.schema, new.schema, old.root, new.root):
-        kind, message = Kind.ARGUMENT_WIDENED, f"argument {name!r} takes more than before"
-        if takes_all(new.schema, old.schema, new.root, old.root):
-            if _ordered(old.schema_text) == _ordered(new.schema_text):
+    before, after = _schema_text(old), _schema_text(new)
+    kind, message = Kind.ARGUMENT_NARROWED, "no longer takes all that it took"
+    if takes_all(old["schema"], new["schema"], old, new):
+        kind, message = Kind.ARGUMENT_WIDENED, "takes more than before"
+        if takes_all(new["schema"], old["schema"], new, old):
+            if _ordered(before) == _ordered(after):
                 return
-            kind, message = (
-                Kind.ARGUMENT_TYPE,
-                f"argument {name!r} takes what it took, and is of another type",
-            )
-    if old.type != new.type:
-        yield Difference(kind, owner, message, old.type, new.type)
-    else:
-        yield Difference(kind, owner, message, old.schema_text, new.schema_text)
+            kind, message = Kind.ARGUMENT_TYPE, "takes what it took, and is of another type"
+    if old["type"] != new["type"]:
+        before, after = old["type"], new["type"]
+    yield Difference(kind, owner, f"argument {name!r} {message}", before, after)
+
+
+def _schema_text(argument: Item) -> str:
+    """The schema of its type, with the definitions that it refers to, if it does."""
+    found = {key: value for key, value in argument["schema"].items() if key not in WORDS}
+    text = _as_text(found)
+    return _as_text({**found, "$defs": argument["$defs"]}) if '"$ref"' in text else text
 
 
 def _ordered(schema: str) -> list[str]:

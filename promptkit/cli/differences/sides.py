@@ -151,10 +151,14 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
     """All lists, with more of the arguments of prompts than clients receive."""
     lists = lists_of(catalog)
     for item in lists["prompts"]:
-        arguments = catalog[item["name"]].arguments.ordered
-        item["schema"] = msgspec.to_builtins(schema_of(arguments, places=True))
-        item["types"] = {one.name: shown_type(one.annotation) for one in arguments}
-        item["words"] = {one.name: one.arg.description for one in arguments}
+        arguments = catalog[item["name"]].arguments
+        schema = msgspec.to_builtins(schema_of(arguments.ordered, places=True))
+        item["$defs"] = schema.get("$defs", {})
+        for one in item.get("arguments", ()):
+            argument = arguments.by_name[one["name"]]
+            one["schema"] = schema["properties"][argument.name]
+            one["type"] = shown_type(argument.annotation)
+            one["words"] = argument.arg.description
     return lists
 
 

@@ -20,19 +20,12 @@ WORDS: Final = frozenset({"title", "description", "examples", "default", "$comme
 
 #: Bounds that a new schema may leave out or loosen: how they are compared, and what holds without them.
 _AT_LEAST: Final = {
-    "minimum": -inf,
-    "exclusiveMinimum": -inf,
-    "minLength": 0,
-    "minItems": 0,
-    "minProperties": 0,
+    **dict.fromkeys(("minimum", "exclusiveMinimum"), -inf),
+    **dict.fromkeys(("minLength", "minItems", "minProperties"), 0),
 }
-_AT_MOST: Final = {
-    "maximum": inf,
-    "exclusiveMaximum": inf,
-    "maxLength": inf,
-    "maxItems": inf,
-    "maxProperties": inf,
-}
+_AT_MOST: Final = dict.fromkeys(
+    ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), inf
+)
 
 #: Keywords that are compared by rules of their own.
 _OWN_RULES: Final = frozenset(
