@@ -66,7 +66,7 @@ class _OneMessage(Session):
         return self._excess(body, len(body)) is not None
 
 
-#: What messages are read with, by the revision that a head names; None in the modern era, as messages name it.
+#: What messages are read with, by the revision that a head names; None in the modern era: messages name it.
 _ByVersion: TypeAlias = dict[bytes | None, _OneMessage]
 
 

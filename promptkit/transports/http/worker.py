@@ -28,7 +28,7 @@ _SWEEP_EVERY_S: Final = 1.0
 _DEAF_S: Final = 5.0
 
 #: How long connections that are being made take to get into the queue, in seconds.
-_SETTLE_S: Final = 0.05
+_QUEUE_S: Final = 0.05
 
 #: How long clients with an open connection have for one more request once the end has begun, in seconds, and
 #: requests that wait behind others to be begun. Closing at once would lose them, or those on their way.
@@ -145,7 +145,7 @@ class Worker:
         if self._lifeline is not None:  # Ctrl-C reaches all processes of a terminal, but the parent decides
             for name in _OF_TERMINALS:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
-        if sys.platform != "win32":  # whoever forked this process has blocked them until now
+        if sys.platform != "win32":  # the parent has blocked them until now
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [getattr(signal, name) for name in _ENDING_SIGNALS])
         ready()
         # The loop is never closed: it would wait for threads that authors' code has left.
@@ -168,7 +168,7 @@ class Worker:
             self._loop.call_soon_threadsafe(self._ended.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._is_ending and self._lifeline is None:  # whoever sends another does not want to wait
+        if self._is_ending and self._lifeline is None:  # who sends another does not want to wait
             die_of(number)
         self.signal = self.signal or number
         self.end()
@@ -276,7 +276,7 @@ class Worker:
         self._stop_connecting()
         if self._balance is not None:
             self._balance.end(self._number)
-        await asyncio.sleep(_SETTLE_S)
+        await asyncio.sleep(_QUEUE_S)
         for listening in self._sockets:
             self._loop.remove_reader(listening)
             self._accept(listening)
