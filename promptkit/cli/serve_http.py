@@ -246,9 +246,7 @@ class _Work:
         self._listening = listening
         self._reloader = reloader
         self._make = make
-        self._balance = None
-        if sys.platform != "win32" and (options.workers or 1) > 1:  # it cannot fork
-            self._balance = Balance(options.workers)
+        self._balance = Balance(options.workers or 1)
 
     def run(self, number: int, lifeline: int | None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
