@@ -12,16 +12,14 @@ from promptkit.version import VERSION as __version__  # noqa: N811 (what the eco
 if TYPE_CHECKING:
     from promptkit.compiler.prompts import Prompt, prompt
     from promptkit.compiler.resources import Resource, resource
-    from promptkit.conversion.registry import register_type
+    from promptkit.conversion.scalars import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.arg import Arg
-    from promptkit.language.audio import Audio
     from promptkit.language.content import Content, Text
     from promptkit.language.context import Context
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
-    from promptkit.language.icons import Icon
-    from promptkit.language.image import Image
+    from promptkit.language.media import Audio, Icon, Image
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.tool import Tool
     from promptkit.language.turns import assistant, user
@@ -59,16 +57,14 @@ __all__ = [
 _MODULES: Final = {
     "compiler.prompts": ("Prompt", "prompt"),
     "compiler.resources": ("Resource", "resource"),
-    "conversion.registry": ("register_type",),
+    "conversion.scalars": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.arg": ("Arg",),
-    "language.audio": ("Audio",),
     "language.content": ("Content", "Text"),
     "language.context": ("Context",),
     "language.documents": ("EmbeddedResource", "ResourceLink"),
     "language.files": ("read_below",),
-    "language.icons": ("Icon",),
-    "language.image": ("Image",),
+    "language.media": ("Audio", "Icon", "Image"),
     "language.messages": ("Message", "Workflow"),
     "language.tool": ("Tool",),
     "language.turns": ("assistant", "user"),

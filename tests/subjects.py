@@ -7,10 +7,9 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.principals import Principal
-from promptkit.protocol.request_state import RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from tests.posting import KEY, body_of, head, repeat
 

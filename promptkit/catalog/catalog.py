@@ -16,7 +16,7 @@ from promptkit.language.messages import Workflow
 if TYPE_CHECKING:  # most recipes hold no resources, and few requests complete a value
     from promptkit.catalog.completion import Completer, Completion
     from promptkit.catalog.resources import CompiledResource
-    from promptkit.catalog.uri_expressions import Value
+    from promptkit.catalog.uri_templates import Value
     from promptkit.language.documents import EmbeddedResource
 
 __all__ = ["Catalog"]
@@ -170,7 +170,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """
         if (found := self.find_resource(uri)) is not None:
             return found
-        from promptkit.catalog.uri_positions import MAX_URI_LENGTH  # only for templates
+        from promptkit.catalog.uri_templates import MAX_URI_LENGTH  # only for templates
 
         if len(uri) > MAX_URI_LENGTH:
             raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
@@ -189,13 +189,9 @@ class Catalog(Mapping[str, CompiledPrompt]):
         found = self._by_uri.get(uri)
         if found is not None and not found.is_template:
             return found, {}
-        from promptkit.catalog.uri_positions import MAX_URI_LENGTH, ScannedURI  # only for templates
-
-        if len(uri) <= MAX_URI_LENGTH:
-            scanned = ScannedURI(uri)
-            for resource in self.resources:
-                if resource.is_template and (variables := resource.find(scanned)) is not None:
-                    return resource, variables
+        for resource in self.resources:
+            if resource.is_template and (variables := resource.match(uri)) is not None:
+                return resource, variables
         return None
 
     def template(self, uri_template: str) -> "CompiledResource":

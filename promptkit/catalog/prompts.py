@@ -12,7 +12,7 @@ from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
     from promptkit.language.context import Context
-    from promptkit.language.icons import Icon
+    from promptkit.language.media import Icon
     from promptkit.language.tool import Tool
 
 __all__ = ["TAGS", "CompiledPrompt"]

@@ -1,31 +1,45 @@
 """
 Redaction: hides the values of secret arguments in text that is shown or stored.
 
-A value is hidden as it was sent and as it was read, whole and in parts, also quoted, escaped or shortened.
+A value is hidden as it was sent and as it was read, and as Python, JSON, URLs and base64 write it.
 """
 
+import json
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
+from itertools import accumulate
 from threading import Lock
-from typing import Any, Final, Self
+from typing import Any, Final, Self, is_typeddict
+from urllib.parse import quote, quote_plus
 
 import attrs
 
-from promptkit.catalog.arguments import Arguments
-from promptkit.catalog.spellings import SHORT, STRETCH, Spellings
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.conversion.kinds import plain
+from promptkit.conversion.unstructuring import json_of
 from promptkit.errors import standard_error
+from promptkit.language.arg import NO_DEFAULT
 
-__all__ = ["HIDDEN", "SHORT", "STRETCH", "RecentSecrets", "Redactor", "hide"]
+__all__ = ["HIDDEN", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 
 #: Replaces a secret.
 HIDDEN: Final = "<secret>"
 
-#: Bounds on the secrets that are hidden in what is printed: the latest requests, the characters of values
-#: of one request, and the characters of all spellings together.
+#: How many characters of a secret in a row are never shown, wherever they stand in it.
+STRETCH: Final = 8
+
+#: What is shorter than this is hidden only where it stands as a word: else every "1" would be. In print it
+#: is not hidden at all.
+_SHORT: Final = 4
+
+#: Bounds on the secrets that are hidden in what is printed: the latest requests, the characters of one value,
+#: and the characters of all texts together.
 _MAX_REQUESTS: Final = 256
-_MAX_REQUEST_CHARACTERS: Final = 16 * 1024
+_MAX_VALUE_CHARACTERS: Final = 16 * 1024
 _MAX_CHARACTERS: Final = 128 * 1024
 
 #: Values that are too common in other text to be hidden everywhere.
@@ -41,20 +55,12 @@ class Redactor:
     Hides certain texts.
 
     Args:
-        whole:
-            Texts that are hidden where they occur whole.
-
-        parts:
-            Texts of which any `STRETCH` characters in a row are hidden, too.
-
-        spares_words:
-            Whether texts shorter than `STRETCH` are left within longer words and numbers, such as
-            "prod" in "production".
+        texts:
+            Texts of which any `STRETCH` characters in a row are hidden, and shorter ones whole. A word or a
+            number that is shorter is left within longer ones, as "prod" is in "production".
     """
 
-    whole: tuple[str, ...] = attrs.field(default=(), repr=False)
-    parts: tuple[str, ...] = attrs.field(default=(), repr=False)
-    spares_words: bool = attrs.field(default=False, repr=False)
+    texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Mapping[str, Any] | None) -> Self:
@@ -68,11 +74,13 @@ class Redactor:
             given:
                 The values by name, as a client sends them. Defaults are hidden, too.
         """
-        texts = Spellings()
+        given, read = given or {}, {}
         for argument in arguments.ordered:
-            if argument.arg.secret:
-                texts.add_argument(argument, (given or {}).get(argument.name))
-        return cls.hiding(texts.whole, texts.parts)
+            if argument.name in given and argument.arg.secret:
+                with suppress(Exception):  # an author's own type may refuse it in any way
+                    read[argument.name] = argument.reader.read(given[argument.name])
+        sent = _secrets(arguments, given, sys.maxsize, read=False)
+        return cls(sent | _secrets(arguments, read, sys.maxsize, read=True))
 
     @classmethod
     def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
@@ -91,19 +99,8 @@ class Redactor:
             read:
                 Whether *values* have been read already, or are as a client sent them.
         """
-        texts = Spellings(_MAX_REQUEST_CHARACTERS)
-        for argument in arguments.ordered:
-            if argument.arg.secret:
-                texts.add_default(argument)
-                add = texts.add_read if read else texts.add_sent
-                add(argument, values.get(argument.name))
-        found = ({text for text in each if _is_rare(text)} for each in (texts.whole, texts.parts))
-        return cls.hiding(*found, spares_words=True)
-
-    @classmethod
-    def hiding(cls, whole: set[str], parts: set[str], *, spares_words: bool = False) -> Self:
-        """A redactor for *whole*, and for *parts* whole and in parts."""
-        return cls(_longest_first(whole | parts), _longest_first(parts), spares_words)
+        found = _secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read)
+        return cls(frozenset(text for text in found - _COMMON if len(text.strip()) >= _SHORT))
 
     def redacted(self, text: str) -> str:
         """*text* with `HIDDEN` in place of every secret."""
@@ -123,38 +120,83 @@ class Redactor:
     @cached_property
     def windows(self) -> frozenset[str]:
         """All `STRETCH` characters in a row that are hidden."""
-        return frozenset(window for part in self.parts for window in _windows(part) if window.strip())
+        return frozenset(window for text in self.texts for window in _windows(text) if window.strip())
 
     @cached_property
-    def long(self) -> tuple[str, ...]:
-        """Long texts that are hidden only where they occur whole."""
-        parts = set(self.parts)
-        return tuple(text for text in self.whole if len(text) >= STRETCH and text not in parts)
-
-    @cached_property
-    def short(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        """Texts that are too short to have parts, each with the pattern that finds it."""
-        return tuple((text, self._pattern(text)) for text in self.whole if len(text) < STRETCH)
-
-    def _pattern(self, text: str) -> re.Pattern[str]:
-        beside = r"\w" if len(text) < SHORT else ""
-        if self.spares_words and text.isalpha():
-            beside = r"[^\W\d_]"
-        elif self.spares_words and text.isdecimal():
-            beside = r"\d"
-        pattern = re.escape(text)
-        return re.compile(f"(?<!{beside}){pattern}(?!{beside})" if beside else pattern)
+    def patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        """The texts that are too short to have parts, longest first, each with the pattern that finds it."""
+        short = [text for text in self.texts if len(text) < STRETCH and text.strip()]
+        return tuple((text, _pattern(text)) for text in sorted(short, key=len, reverse=True))
 
 
-class CombinedRedactor:
-    """Hides the secrets of several requests."""
+def _secrets(arguments: Arguments, values: Mapping[str, Any], most: int, *, read: bool) -> frozenset[str]:
+    """The texts that may stand for the secrets among *values*, and for their defaults."""
+    found: set[str] = set()
+    for argument in arguments.ordered:
+        if argument.arg.secret:
+            default = None if argument.default is NO_DEFAULT else argument.default
+            found |= _texts(argument, default, most, read=True)
+            found |= _texts(argument, argument.default_text, most, read=False)
+            found |= _texts(argument, values.get(argument.name), most, read=read)
+    return frozenset(found)
 
-    def __init__(self, redactors: tuple[Redactor, ...]) -> None:
-        self.redactors = redactors
 
-    def redacted(self, text: str) -> str:
-        """*text* with `HIDDEN` in place of every secret."""
-        return _redacted(text, self.redactors)
+def _texts(argument: Argument, value: Any, most: int, *, read: bool) -> set[str]:
+    """The texts that may stand for a value, or for a part of it. Names of fields are no secrets."""
+    if argument.reader.is_json and not read and isinstance(value, str) and len(value) <= most:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    found: set[str] = set()
+    for part in _parts(value, keys=read and not is_typeddict(plain(argument.annotation))):
+        for text in _shown(part):
+            found |= _forms(text[: max(most, 0)])
+            most -= len(text) + 1
+        if most <= 0:
+            break
+    return found
+
+
+def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
+    """Yield all that is in a value, and has no parts itself."""
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()] if keys else list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _parts(item, keys=keys)
+    elif value is not None:
+        yield value
+
+
+def _shown(part: Any) -> list[str]:
+    """What `str` shows of a value, what stands within its `repr`, and the texts in its JSON."""
+    if isinstance(part, str):
+        return [part]
+    try:
+        shown = [str(part), repr(part).partition("(")[2][:-1]]
+        if isinstance(part, bytes):
+            shown = [part.decode(errors="replace"), repr(part)[2:-1]]
+        return shown + [text for text in _parts(json_of(part), keys=False) if isinstance(text, str)]
+    except Exception:  # noqa: BLE001 (an author's class may be unable to show itself, or to be written)
+        return []
+
+
+def _forms(text: str) -> set[str]:
+    """A text as it is, and as Python, JSON, URLs and base64 write it."""
+    data = text.encode(errors="replace")
+    escaped = {json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False)}
+    encoded = {encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
+    return (
+        {text, repr(text)[1:-1], ascii(text)[1:-1], quote(data, safe=""), quote_plus(data)}
+        | escaped
+        | encoded
+    )
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    beside = (
+        r"\w" if len(text) < _SHORT else r"[^\W\d_]" if text.isalpha() else r"\d" if text.isdecimal() else ""
+    )
+    return re.compile(f"(?<!{beside}){re.escape(text)}(?!{beside})" if beside else re.escape(text))
 
 
 class RecentSecrets:
@@ -165,23 +207,20 @@ class RecentSecrets:
     """
 
     def __init__(self) -> None:
-        self._sizes: OrderedDict[Redactor, int] = OrderedDict()
-        self._size = 0
+        self.redactors: tuple[Redactor, ...] = ()
         self._lock = Lock()
 
-    def add(self, redactor: Redactor) -> CombinedRedactor | None:
-        """Add the secrets of a request. Returns a redactor for all, or None if there are no new ones."""
-        if not redactor.whole:
-            return None
+    def add(self, redactor: Redactor) -> None:
+        """Add the secrets of a request, as the newest."""
         with self._lock:
-            if redactor in self._sizes:
-                self._sizes.move_to_end(redactor)
-                return None
-            self._sizes[redactor] = size = sum(map(len, redactor.whole))
-            self._size += size
-            while len(self._sizes) > _MAX_REQUESTS or self._size > _MAX_CHARACTERS > size:
-                self._size -= self._sizes.popitem(last=False)[1]
-            return CombinedRedactor(tuple(self._sizes))
+            known = [*(one for one in self.redactors if one != redactor), redactor][-_MAX_REQUESTS:]
+            sizes = accumulate(sum(map(len, one.texts)) for one in reversed(known))
+            kept = sum(size <= _MAX_CHARACTERS for size in sizes)
+            self.redactors = tuple(known[-max(kept, 1) :])
+
+    def redacted(self, text: str) -> str:
+        """*text* with `HIDDEN` in place of every secret."""
+        return _redacted(text, self.redactors)
 
 
 _RECENT: Final = RecentSecrets()
@@ -201,42 +240,27 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
         read:
             Whether *values* have been read already, or are as a client sent them.
     """
-    if (redactor := _RECENT.add(Redactor.of_values(arguments, values or {}, read=read))) is not None:
-        standard_error.redact_with(redactor.redacted)
-
-
-def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
-    # A shorter text may be part of a longer one, which has to be replaced first.
-    return tuple(sorted((text for text in texts if text.strip()), key=lambda text: (-len(text), text)))
-
-
-def _is_rare(text: str) -> bool:
-    return len(text.strip()) >= SHORT and text not in _COMMON
+    redactor = Redactor.of_values(arguments, values or {}, read=read)
+    if redactor.texts:
+        _RECENT.add(redactor)
+        standard_error.redact_with(_RECENT.redacted)
 
 
 def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
-    for redactor in redactors:
-        for secret in redactor.long:
-            text = text.replace(secret, HIDDEN)
     found = set(_windows(text))
-    text = _without(text, set().union(*(found & redactor.windows for redactor in redactors)))
-    for redactor in redactors:
-        for secret, pattern in redactor.short:
-            if secret in text:  # split, so that HIDDEN itself is kept
-                text = HIDDEN.join(pattern.sub(HIDDEN, piece) for piece in text.split(HIDDEN))
-    return text
-
-
-def _without(text: str, hidden: set[str]) -> str:
-    if not hidden:
-        return text
+    hidden = set[str]().union(*(found & redactor.windows for redactor in redactors))
     kept, end = [], 0
-    for start, window in enumerate(_windows(text)):
+    for start, window in enumerate(_windows(text)) if hidden else ():
         if window in hidden:
             if start >= end:
                 kept += [text[end:start], HIDDEN]
             end = start + STRETCH
-    return "".join((*kept, text[end:]))
+    text = "".join((*kept, text[end:]))
+    for redactor in redactors:
+        for secret, pattern in redactor.patterns:
+            if secret in text:  # split, so that HIDDEN itself is kept
+                text = HIDDEN.join(pattern.sub(HIDDEN, piece) for piece in text.split(HIDDEN))
+    return text
 
 
 def _windows(text: str) -> Iterator[str]:

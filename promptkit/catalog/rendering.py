@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPrompt, ResultError
 from promptkit.language.messages import Message, Workflow, messages_of, workflow_of
-from promptkit.language.validation import Unsendable
+from promptkit.language.unsendable import Unsendable
 
 __all__ = ["Renderer", "is_asynchronous", "run_async"]
 

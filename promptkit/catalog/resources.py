@@ -8,9 +8,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.catalog.uri_expressions import Value
-from promptkit.catalog.uri_positions import ScannedURI
-from promptkit.catalog.uri_templates import URITemplate
+from promptkit.catalog.uri_templates import URITemplate, Value
 from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
@@ -22,6 +20,9 @@ __all__ = ["CompiledResource", "content_of"]
 
 #: Characters of a URI that are not escaped, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
 _URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
+
+#: Characters that no URI has that is typed or copied.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 #: A path without any of these stays inside of its folder.
 _MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
@@ -94,11 +95,7 @@ class CompiledResource(Struct, frozen=True):
 
         Spaces and letters of all scripts may be unescaped, control characters may not.
         """
-        return self.find(ScannedURI(uri))
-
-    def find(self, uri: ScannedURI) -> dict[str, Value] | None:
-        """As `match`, for a URI that is matched against several resources."""
-        return None if uri.has_control else self.template.find(uri)
+        return None if _CONTROL.search(uri) else self.template.match(uri)
 
     def bind(self, variables: Mapping[str, Value]) -> dict[str, Any]:
         """

@@ -1,19 +1,38 @@
-"""The prompts of a catalog as tools: which models may call, and how the arguments of a call are read."""
+"""The prompts of a catalog as tools: one for each prompt, or two that find and get prompts."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from msgspec import field, structs
+from msgspec import field, json, structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.search import FIND, GET, everything_expected, search_tools
-from promptkit.conversion.exact import exact_read, is_ambiguous, json_read
+from promptkit.catalog.rendering import Renderer
+from promptkit.conversion.fast_path import json_read
+from promptkit.conversion.kinds import is_constrained, is_list, is_literal, is_union, plain
 from promptkit.conversion.parsing import Read
+from promptkit.conversion.readers import reader_of
+from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownPrompt, UnknownTool, nearest
+from promptkit.language.arg import NO_DEFAULT, Arg
+from promptkit.language.tool import Tool
 
-__all__ = ["Tools", "callable_prompts"]
+if TYPE_CHECKING:
+    from promptkit.conversion.scalars import Reader
+
+__all__ = [
+    "FIND",
+    "GET",
+    "MAX_FOUND",
+    "Tools",
+    "callable_prompts",
+    "everything_expected",
+    "find",
+    "search_tools",
+]
 
 
 class Tools:
@@ -89,10 +108,27 @@ def _as_tool(prompt: CompiledPrompt) -> CompiledPrompt:
 
 
 def _exact(argument: Argument) -> Argument:
-    if not is_ambiguous(argument.annotation):
+    if not _is_ambiguous(argument.annotation):
         return argument
-    read = exact_read(argument.annotation, argument.reader.read)
+    convert, read_text = json_read(argument.annotation), argument.reader.read
+
+    def read(value: Any) -> Any:
+        try:
+            return convert(value)
+        except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
+            return read_text(value)
+
     return structs.replace(argument, reader=structs.replace(argument.reader, read=read))
+
+
+def _is_ambiguous(annotation: Any) -> bool:
+    """Whether a reader takes some JSON for another value than the schema: for ``int | str``, "5" is text."""
+    annotation = plain(annotation)
+    if is_constrained(annotation):
+        return _is_ambiguous(annotation.__origin__)
+    if is_list(annotation):
+        return _is_ambiguous(get_args(annotation)[0])
+    return is_union(annotation) or (is_literal(annotation) and None in get_args(annotation))
 
 
 class _ToolArguments(Arguments, frozen=True):
@@ -110,3 +146,129 @@ class _ToolArguments(Arguments, frozen=True):
         except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
             return False
         return True
+
+
+FIND: Final = "find_prompts"
+GET: Final = "get_prompt"
+
+#: How many prompts are shown of all that are found, each with the schema of its arguments.
+MAX_FOUND: Final = 10
+
+#: How many words of a query are looked for. What a client sends may hold any number of them.
+_MAX_WORDS: Final = 16
+
+_FIND_SAYS: Final = (
+    "Find prompts: instructions that people have written for a task. Returns names, descriptions and "
+    f"the JSON Schema of the arguments, best matches first. {GET} returns one of them."
+)
+_GET_SAYS: Final = (
+    f"Return a prompt that {FIND} has found, filled in with its arguments: instructions to follow."
+)
+
+_QUERY: Final = "Words of the task, as in 'review security'. Without words, all prompts match."
+_NAME: Final = f"The prompt's name, as {FIND} returns it"
+_ARGUMENTS: Final = "Its arguments by name, as its schema has them"
+
+
+def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
+    """
+    Return the two tools by name.
+
+    Args:
+        prompts:
+            Returns the prompts that may be called. It is called once somebody lists or calls the tools.
+    """
+
+    def find_prompts(query: str) -> str:
+        return _shown(find(prompts(), query))
+
+    query = _argument("query", str, _QUERY)
+    name = _argument("name", str, _NAME)
+    arguments = _argument("arguments", dict[str, Any], _ARGUMENTS, {}, secret=True)  # some of them may be
+    return {
+        FIND: _tool(FIND, _FIND_SAYS, find_prompts, query),
+        GET: _tool(GET, _GET_SAYS, dict, name, arguments),
+    }
+
+
+def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
+    """
+    Return the prompts that match any word of *query*, best first.
+
+    Those with most of the words come first. Each word is looked for in the name, the title, the tags and the
+    description, and ranked as completion ranks what is typed.
+    """
+    words = list(dict.fromkeys(query.casefold().split()))[:_MAX_WORDS]
+    if not words:
+        return list(prompts)
+    graded = [(_grade(prompt, words), prompt) for prompt in prompts]
+    matching = [found for found in graded if found[0][0] < len(words)]
+    return [prompt for _, prompt in sorted(matching, key=itemgetter(0))]
+
+
+def _grade(prompt: CompiledPrompt, words: list[str]) -> tuple[int, int]:
+    """How many of *words* a prompt lacks, and how well it matches the others. Less is better."""
+    texts = [text for text in (prompt.name, prompt.title, *prompt.tags) if text]
+    grades = [_grade_word(word, texts, prompt.description or "") for word in words]
+    found = [grade for grade in grades if grade is not None]
+    return len(words) - len(found), sum(found)
+
+
+def _grade_word(word: str, texts: list[str], description: str) -> int | None:
+    """How well a word matches. In a description, which is long, it has to stand as it is."""
+    grades = [found[0] for text in texts if (found := grade(text, word)) is not None]
+    if (found := grade(description, word)) is not None and word in description.casefold():
+        grades.append(found[0] + 1)
+    return min(grades, default=None)
+
+
+def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
+    """
+    Return what may be expected of a tool that calls any of *prompts*.
+    """
+    said = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
+    return Tool(
+        read_only=all(tool.read_only for tool in said),
+        idempotent=all(tool.idempotent for tool in said),
+        open_world=any(tool.open_world for tool in said),
+        destructive=any(tool.destructive for tool in said),
+    )
+
+
+def _argument(
+    name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
+) -> Argument:
+    reader = cast("Reader", reader_of(annotation))  # it is a type that has one
+    return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
+
+
+def _tool(name: str, description: str, function: Callable[..., Any], *arguments: Argument) -> CompiledPrompt:
+    return CompiledPrompt(
+        name=name,
+        title=None,
+        description=description,
+        icons=(),
+        meta={},
+        arguments=Arguments(name, arguments, "tool"),
+        context=None,
+        renderer=Renderer(function, name, Location(__file__, 1)),
+    )
+
+
+def _shown(found: list[CompiledPrompt]) -> str:
+    """The best of what was found, as JSON."""
+    shown = [
+        {key: value for key, value in _entry(prompt).items() if value is not None}
+        for prompt in found[:MAX_FOUND]
+    ]
+    return json.encode({"prompts": shown, "found": len(found)}).decode()
+
+
+def _entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
+    schema = {key: value for key, value in prompt.schema.items() if key != "$schema"}
+    return {
+        "name": prompt.name,
+        "title": prompt.title,
+        "description": prompt.description,
+        "arguments": schema,
+    }

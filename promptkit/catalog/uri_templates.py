@@ -1,22 +1,36 @@
 """
 URI templates: reads the variables in a URI, as the reverse of expanding its template.
 
-A template is a sequence of literals and expressions. From the last to the first, all positions
-where each can begin are computed at once, so even a hostile URI is matched quickly. Then the text of each
-expression is split by the rules of its operator.
+A template becomes one regular expression with a group for each of its expressions, such as ``{?a,b*}``. Then
+the text of each is split by the rules of its operator. How long a URI may be depends on the template, so that
+a hostile one is matched quickly, too.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from math import factorial
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 import attrs
+from msgspec import Struct
 
-from promptkit.catalog.uri_expressions import OPERATORS, Expression, Value, Variable
-from promptkit.catalog.uri_positions import ScannedURI
 from promptkit.conversion.unstructuring import text_of
 
-__all__ = ["URITemplate", "Value", "expanded", "is_template"]
+__all__ = ["MAX_URI_LENGTH", "URITemplate", "Value", "expanded", "is_template"]
+
+#: The value of a variable.
+Value: TypeAlias = str | list[str] | dict[str, str]
+
+#: Characters. Browsers and servers accept far shorter URIs only.
+MAX_URI_LENGTH: Final = 65_536
+
+#: How many steps matching may take, about. It decides how long a URI may be for templates that go back.
+_MAX_STEPS: Final = 1 << 22
+
+_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 #: One variable of an expression, and a whole template (RFC 6570, section 2). They are checked here
 #: because `uritemplate` accepts any text.
@@ -25,6 +39,148 @@ _TEMPLATE: Final = (
     r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
     rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+"
 )
+
+
+class Operator(Struct, frozen=True):
+    """The syntax of one kind of expression when it is expanded."""
+
+    #: The first character, unless the expansion is empty.
+    leader: str
+    #: The character between variables.
+    separator: str
+    #: Characters that the expansion cannot have. RFC 6570 allows only the separator, unreserved characters
+    #: and escapes; clients leave more characters unescaped.
+    stops: str
+    #: Whether each value follows its variable's name.
+    named: bool = False
+
+
+#: RFC 6570, appendix A.
+OPERATORS: Final = {
+    "": Operator("", ",", "/?#"),
+    "+": Operator("", ",", ""),
+    "#": Operator("#", ",", ""),
+    ".": Operator(".", ".", "/?#"),
+    "/": Operator("/", "/", "?#"),
+    ";": Operator(";", ";", "/?#", named=True),
+    "?": Operator("?", "&", "#", named=True),
+    "&": Operator("&", "&", "#", named=True),
+}
+
+
+class Variable(Struct, frozen=True):
+    """One variable of an expression, with its modifier."""
+
+    name: str
+    explode: bool
+    prefix: int | None
+
+    def value(self, pieces: list[str]) -> Value:
+        """The value in the *pieces* of an expansion without names."""
+        if not self.explode:
+            return _value([item for piece in pieces for item in piece.split(",")])
+        if all("=" in piece for piece in pieces):
+            return _mapping(piece.split("=", 1) for piece in pieces)
+        return [_decoded(piece) for piece in pieces]
+
+
+class Expression(Struct, frozen=True):
+    """One expression, such as ``{?a,b*}``."""
+
+    operator: Operator
+    variables: tuple[Variable, ...]
+
+    @property
+    def exploded(self) -> list[Variable]:
+        """The variables that may have several values."""
+        return [variable for variable in self.variables if variable.explode]
+
+    @property
+    def stops(self) -> str:
+        """Characters that its text cannot have."""
+        # A single path segment has no "/".
+        single = len(self.variables) == 1 and not self.exploded
+        return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
+
+    @property
+    def opening(self) -> str:
+        """What it begins with, as a pattern. A whole name has to follow: another ``?`` may precede it."""
+        leader = re.escape(self.operator.leader)
+        if not self.operator.named or self.exploded:
+            return leader
+        names = "|".join(re.escape(variable.name) for variable in self.variables)
+        return rf"{leader}(?=(?:{names})(?![\w.%]))"
+
+    def pattern(self, following: "Sequence[str | Expression]") -> tuple[str, bool]:
+        """The pattern of its text, as short as it can be, and whether matching may try several ends of it."""
+        body, goes_back = self._body(following)
+        return f"(?:{self.opening}({body}))??" if self.operator.leader else f"({body})", goes_back
+
+    def _body(self, following: "Sequence[str | Expression]") -> tuple[str, bool]:
+        # Where one that follows can begin, and takes all that is left out here, is the only end to try.
+        ends: list[str] = []
+        narrowest, is_certain, goes_back = set(self.stops), True, False
+        rest = list(following)
+        while rest and isinstance(part := rest[0], Expression) and part.operator.leader:
+            is_stop = part.operator.leader in self.stops
+            if is_certain := is_certain and not is_stop and narrowest.issuperset(part.stops):
+                ends.append(part.opening)
+                narrowest = set(part.stops)
+            goes_back = goes_back or not (is_certain or is_stop)
+            del rest[0]
+        if not rest or (isinstance(rest[0], str) and rest[0][0] in self.stops):
+            return self._text(ends, "*?" if goes_back else "*+"), goes_back
+        first = rest.pop(0)
+        literal = first if isinstance(first, str) else ""
+        after = first if not literal else rest[0] if rest else ""
+        if isinstance(after, Expression) and not after.operator.leader:
+            takes_all = (
+                is_certain and narrowest.issuperset(after.stops) and not set(after.stops) & set(literal)
+            )
+            if takes_all:
+                return (self._text([*ends, re.escape(literal)], "*+") if literal else ""), False
+        return self._text(ends, "*?"), goes_back or bool(rest) or not literal
+
+    def _text(self, ends: Iterable[str], times: str) -> str:
+        character = f"[^{self.stops}]" if self.stops else r"[\s\S]"
+        return f"(?:{''.join(f'(?!{end})' for end in ends)}{character}){times}"
+
+    def values(self, text: str) -> Iterator[tuple[Variable, Value]]:
+        """The values of the variables in *text*. Raises ValueError if *text* is not an expansion."""
+        separator = self.operator.separator
+        if self.operator.named:
+            return self._named(pair for pair in text.split(separator) if pair)
+        is_one = len(self.variables) == 1 and not self.exploded
+        return self._unnamed([text] if is_one else text.split(separator))
+
+    def _unnamed(self, pieces: list[str]) -> Iterator[tuple[Variable, Value]]:
+        surplus = max(len(pieces) - len(self.variables), 0)
+        if surplus and len(self.exploded) != 1:
+            raise ValueError(pieces)
+        rest = iter(pieces)
+        for variable in self.variables:
+            if taken := list(islice(rest, 1 + surplus * variable.explode)):
+                yield variable, variable.value(taken)
+
+    def _named(self, pairs: Iterable[str]) -> Iterator[tuple[Variable, Value]]:
+        known = {variable.name: variable for variable in self.variables}
+        given: dict[str, list[str]] = {}
+        others: list[list[str]] = []
+        for pair in pairs:
+            name, _, value = pair.partition("=")
+            if name in known:
+                given.setdefault(name, []).append(value)
+            else:
+                others.append([name, value])
+        if others:
+            (taker,) = self.exploded  # raises ValueError if there are none or several
+            own = [[taker.name, value] for value in given.pop(taker.name, ())]
+            yield taker, _mapping(own + others)
+        for name, values in given.items():
+            if known[name].explode:
+                yield known[name], [_decoded(value) for value in values]
+            else:
+                yield known[name], _value([item for value in values for item in value.split(",")])
 
 
 @attrs.frozen
@@ -57,10 +213,6 @@ class URITemplate:
     """
 
     text: str
-    names: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
-    _parts: tuple[str | Expression, ...] = attrs.field(init=False, eq=False, repr=False)
-    _prefix: str = attrs.field(init=False, eq=False, repr=False)
-    _suffix: str = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if not is_template(self.text):
@@ -68,53 +220,56 @@ class URITemplate:
                 f"{self.text!r} is not a URI template: write the characters of a URI, and variables in braces"
             )
             raise ValueError(msg)
-        parts = tuple(_parsed(self.text))
-        names = [v.name for part in parts if isinstance(part, Expression) for v in part.variables]
-        object.__setattr__(self, "_parts", parts)
-        object.__setattr__(self, "_prefix", parts[0] if isinstance(parts[0], str) else "")
-        object.__setattr__(self, "_suffix", parts[-1] if isinstance(parts[-1], str) else "")
-        object.__setattr__(self, "names", tuple(dict.fromkeys(names)))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its variables, in their order."""
+        return tuple(dict.fromkeys(v.name for part in self._expressions for v in part.variables))
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        The variables that *uri* is an expansion of, or None if it does not match.
+        The variables that *uri* is an expansion of, or None if it does not match, or is too long.
 
         Named pairs may come in any order, and characters may be unescaped where that is unambiguous.
         Unknown names, broken escapes and bytes that are not UTF-8 do not match.
         """
-        return self.find(ScannedURI(uri))
-
-    def find(self, uri: ScannedURI) -> dict[str, Value] | None:
-        """As `match`, for a URI that is matched against several templates."""
-        text = uri.text
-        if not (text.startswith(self._prefix) and text.endswith(self._suffix)) or uri.has_bad_escape:
+        is_sound = len(uri) <= self.longest and not _BAD_ESCAPE.search(uri)
+        found = self._pattern.fullmatch(uri) if is_sound else None
+        if found is None:
             return None
-        texts = self._texts(uri)
-        if texts is None:
-            return None
+        texts = zip(self._expressions, found.groups(), strict=True)
+        present = [
+            (part, text) for part, text in texts if text or (text is not None and part.operator.leader)
+        ]
         try:
-            return _merged(pair for expression, text in texts for pair in expression.values(text))
+            return _merged(pair for part, text in present for pair in part.values(text))
         except ValueError:
             return None
 
-    def _texts(self, uri: ScannedURI) -> list[tuple[Expression, str]] | None:
-        """Each expression that is present in *uri*, with its text; None if *uri* does not match."""
-        places = [1]  # only the end of the URI
-        for part in reversed(self._parts):
-            places.append(_starts(part, uri, places[-1]))
-            if not places[-1]:
-                return None
-        if not uri.holds(places[-1], 0):
-            return None
-        at, texts = 0, []
-        for part, ends in zip(self._parts, reversed(places[:-1]), strict=True):
-            if isinstance(part, str):
-                at += len(part)
-                continue
-            text, at = part.text(uri, at, ends)
-            if text is not None:
-                texts.append((part, text))
-        return texts
+    @property
+    def longest(self) -> int:
+        """How many characters a URI may have. Each expression with several ends to try makes it less."""
+        places = 1 + sum(goes_back for _, goes_back in self._patterns)
+        return min(MAX_URI_LENGTH, int((_MAX_STEPS * factorial(places)) ** (1 / places)))
+
+    @cached_property
+    def _parts(self) -> tuple[str | Expression, ...]:
+        return tuple(_parsed(self.text))
+
+    @property
+    def _expressions(self) -> list[Expression]:
+        return [part for part in self._parts if isinstance(part, Expression)]
+
+    @cached_property
+    def _patterns(self) -> list[tuple[str, bool]]:
+        return [
+            (re.escape(part), False) if isinstance(part, str) else part.pattern(self._parts[at:])
+            for at, part in enumerate(self._parts, start=1)
+        ]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("".join(pattern for pattern, _ in self._patterns))
 
 
 def is_template(text: str) -> bool:
@@ -168,11 +323,6 @@ def _parsed(text: str) -> Iterator[str | Expression]:
         yield text
 
 
-def _starts(part: str | Expression, uri: ScannedURI, ends: int) -> int:
-    """Positions in *uri* where *part* can begin if it ends at one of *ends*."""
-    return uri.literal(part) & (ends << len(part)) if isinstance(part, str) else part.starts(uri, ends)
-
-
 def _merged(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
     """The values by name. Raises ValueError if a variable occurs twice with different values."""
     found: dict[str, Value] = {}
@@ -181,3 +331,19 @@ def _merged(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
         if (whole[: variable.prefix] if isinstance(whole, str) else whole) != value:
             raise ValueError(variable.name)
     return found
+
+
+def _value(items: list[str]) -> Value:
+    return _decoded(items[0]) if len(items) == 1 else [_decoded(item) for item in items]
+
+
+def _mapping(pairs: Iterable[list[str]]) -> dict[str, str]:
+    decoded = [(_decoded(key), _decoded(value)) for key, value in pairs]
+    found = dict(decoded)
+    if len(found) != len(decoded):
+        raise ValueError(decoded)
+    return found
+
+
+def _decoded(text: str) -> str:
+    return unquote_to_bytes(text).decode() if "%" in text or not text.isascii() else text

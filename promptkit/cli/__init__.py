@@ -25,6 +25,9 @@ __all__ = ["Exit", "main"]
 #: How long threads that recipes started may keep the process alive at the end, in seconds.
 _LEFTOVER_THREADS_S: Final = 1.0
 
+#: The modules of commands that have none of their own name.
+_MODULES: Final = {"uninstall": "install"}
+
 
 class Exit:
     """The exit codes of every command."""
@@ -67,7 +70,8 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
         with _without_collections(stays=not restore):
             options = _import("promptkit.cli.options").parse(argv)
-            run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
+            module = _MODULES.get(options.command, options.command)
+            run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
         if options.command != "serve":  # it speaks MCP on standard output
             run = partial(_run_with_output, run, restore=restore)
         return _run_on_target(run, options, argv)

@@ -13,8 +13,8 @@ from promptkit.cli.calls import call_within_limit, report_failure
 from promptkit.cli.diagnostics import print_error, report_diagnostics
 from promptkit.cli.formats import completion_as_json
 from promptkit.cli.loading import load_catalog
+from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.cli.words import is_uri
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
 

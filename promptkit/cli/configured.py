@@ -5,9 +5,8 @@ from argparse import Action, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import Any, Final
 
-from promptkit.cli.options import parse
-from promptkit.cli.parser import options_of
-from promptkit.compiler.loading.configuration import (
+from promptkit.cli.options import options_of, parse
+from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
     Configuration,

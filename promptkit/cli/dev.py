@@ -1,9 +1,18 @@
 """``promptkit dev``: a page on this machine that shows what prompts say, while one writes them."""
 
+import os
 import secrets
+import shutil
+import signal
+import sys
+import webbrowser
 from argparse import Namespace
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from html import escape
 from importlib import import_module
+from pathlib import Path
+from tempfile import mkdtemp
 from threading import Thread
 from typing import Final
 
@@ -13,12 +22,15 @@ from promptkit.cli.diagnostics import print_error
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks
-from promptkit.compiler.lints.catalogs import with_lints
+from promptkit.compiler.lints.prompts import with_lints
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
+from promptkit.errors.standard_error import say
+from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
+from promptkit.transports.http.connections import ConnectionLimits
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp
 
-__all__ = ["run"]
+__all__ = ["redirect_file", "run"]
 
 #: The extra `preview`.
 _EXTRA: Final = ("httptools", "jinja2", "markdown_it", "python_multipart", "starlette")
@@ -27,6 +39,25 @@ _EXTRA: Final = ("httptools", "jinja2", "markdown_it", "python_multipart", "star
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
+
+#: How long requests may take to end after Ctrl-C, in seconds.
+_GRACE_S: Final = 1.0
+
+#: Some browsers have fewer connections.
+_LIMITS: Final = ConnectionLimits(connections=256)
+
+#: Leads a browser to the first address, which tells no other page where it comes from.
+_REDIRECT: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={address}">
+<title>promptkit</title>
+</head>
+<body><a href="{address}">Open the preview</a></body>
+</html>
+"""
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -71,8 +102,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     from promptkit.preview.application import application
     from promptkit.preview.guard import TOKEN
     from promptkit.preview.live import Live
-    from promptkit.preview.opening import has_screen
-    from promptkit.preview.serving import serve
+    from promptkit.transports.http.worker import Worker
 
     checks = configured_checks(options.configuration)
 
@@ -91,28 +121,78 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
 
     def ready() -> None:
         reloader.start(lambda new: live.publish(_checked(checks, new)))
-        if options.opens and has_screen():
+        if options.opens and _has_screen():
             _open(address, ends)
         print(address, file=output)
         output.send()
 
     with ExitStack() as ends:
         ends.callback(live.close)
-        # Before the process ends: a signal may end it as soon as the last request is answered.
-        was_told = serve(pages, listener.of(0), ready=ready, close=ends.close)
-    return Exit.FINE if was_told else Exit.FAULTY
+        worker = Worker(_Pages(pages, ends), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
+        worker.run(ready)
+    if worker.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    return Exit.FAULTY if worker.is_deaf else Exit.FINE
+
+
+class _Pages:
+    """The pages, as a worker serves them."""
+
+    draining = False
+
+    def __init__(self, application: ASGIApplication, ends: ExitStack) -> None:
+        self._application = application
+        self._ends = ends
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
+
+    def close(self, grace: float) -> None:  # noqa: ARG002 (what is rendered does not hold up the end)
+        # A signal may end the process as soon as the last request is answered.
+        self._ends.close()
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open in a window: one in this terminal would hide what is printed."""
+    names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform in ("win32", "darwin") or any(os.environ.get(name) for name in names)
 
 
 def _open(address: str, ends: ExitStack) -> None:
     """Open a file that leads to an address, and have it removed in the end."""
-    from promptkit.preview.opening import open_browser, redirect_file
-
     try:
         url = ends.enter_context(redirect_file(address))
     except OSError as error:
         print_error(f"no browser is opened, as no temporary file can be written: {error}")
         return
-    Thread(target=open_browser, args=(url,), daemon=True).start()
+    Thread(target=_open_browser, args=(url,), daemon=True).start()
+
+
+def _open_browser(url: str) -> None:
+    try:
+        webbrowser.open(url)
+    except (webbrowser.Error, OSError) as error:
+        say(f"no browser can be opened: {error}")
+
+
+@contextmanager
+def redirect_file(address: str) -> Iterator[str]:
+    """
+    Yield the URL of a file that leads to *address*, and that only its owner can read.
+
+    Everybody on a machine may see the arguments of programs, and a browser is given this URL as one.
+
+    Raises:
+        OSError: If there is no place for temporary files.
+    """
+    folder = mkdtemp(prefix="promptkit-")
+    try:
+        path = Path(folder, "open.html")
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(_REDIRECT.format(address=escape(address)), encoding="utf-8")
+        yield path.as_uri()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:

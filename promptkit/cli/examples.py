@@ -1,9 +1,11 @@
-"""Rendering every prompt, and reading every resource, for its author's examples, to see what fails."""
+"""Authors' examples: what comes of rendering every prompt for them, and of reading every resource."""
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments, example_uris
@@ -19,14 +21,61 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.author_calls import HangsError
 
-__all__ = ["NEEDS_EXAMPLES", "failure_reason", "refusal", "render_examples", "shown_arguments"]
+__all__ = ["NEEDS_EXAMPLES", "Example", "Item", "failure_reason", "render_examples", "wire_examples"]
+
+Item: TypeAlias = CompiledPrompt | CompiledResource
 
 #: What returns all that is wrong with a rendering.
 Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
-
 #: Why a prompt or a resource is not tried.
 NEEDS_EXAMPLES: Final = "it needs examples"
+
+
+class Example(Struct, frozen=True):
+    """
+    What a prompt is rendered for, or a resource is read for.
+
+    Args:
+        item:
+            The prompt or the resource.
+
+        given:
+            The arguments of the prompt, or the variables of the resource; none if its defaults are tried.
+
+        label:
+            How errors call that, shortened, without secrets.
+
+        outcome:
+            Renders or reads it. Returns what comes of that, or what is raised.
+    """
+
+    item: Item
+    given: Mapping[str, Any]
+    label: str
+    outcome: Callable[[], Workflow | EmbeddedResource | BaseException]
+
+    @classmethod
+    def of(cls, catalog: Catalog, item: Item, sent: Any) -> "Example":
+        """Return the example for arguments of a prompt, or for the URI of a resource."""
+        if isinstance(item, CompiledPrompt):
+            return cls(item, sent, _shown_arguments(item, sent), partial(render_within_limit, item, sent))
+        given = item.match(sent) or {}
+        label = Redactor.of(item.arguments, given).redacted(sent)
+        return cls(item, given, label, partial(call_within_limit, partial(catalog.read, sent)))
+
+    def redacted(self, text: str) -> str:
+        """Return a text without the secrets that are given."""
+        return Redactor.of(self.item.arguments, self.given).redacted(text)
+
+    def refusal(self, outcome: object) -> str | None:
+        """Return why the defaults, which nobody asked for, are refused; None if they are not."""
+        return str(outcome) if isinstance(outcome, PromptError) and not self.given else None
+
+
+def wire_examples(item: Item) -> Sequence[Any]:
+    """Return what the author's examples come to: arguments of a prompt, or URIs of a resource."""
+    return example_uris(item) if isinstance(item, CompiledResource) else example_arguments(item.arguments)
 
 
 def render_examples(
@@ -52,100 +101,55 @@ def render_examples(
     """
     found: list[Diagnostic] = []
     skipped: dict[str, str] = {}
-    for prompt in catalog.prompts:
-        rounds = example_arguments(prompt.arguments)
-        if not rounds:
-            skipped[prompt.name] = NEEDS_EXAMPLES
-        found += _rendered(prompt, rounds, findings_in, skipped)
-    for resource in catalog.resources:
-        uris = example_uris(resource)
-        if not uris:
-            skipped[resource.uri_template] = NEEDS_EXAMPLES
-        found += _read(catalog, resource, uris, skipped)
+    items: tuple[Item, ...] = (*catalog.prompts, *catalog.resources)
+    for item in items:
+        name = item.name if isinstance(item, CompiledPrompt) else item.uri_template
+        examples = [Example.of(catalog, item, sent) for sent in wire_examples(item)]
+        if not examples:
+            skipped[name] = NEEDS_EXAMPLES
+        found += _faults(name, examples, findings_in, skipped)
     return found, skipped
 
 
-def refusal(given: Mapping[str, object] | None, outcome: object) -> str | None:
-    """
-    Return why what nobody has asked for is refused; None if it is not, or if that is a failure.
-
-    Args:
-        given:
-            What an author's example gives; nothing if the defaults are tried.
-
-        outcome:
-            What came of it.
-    """
-    return str(outcome) if isinstance(outcome, PromptError) and not given else None
-
-
-def _rendered(
-    prompt: CompiledPrompt,
-    rounds: Sequence[Mapping[str, str]],
-    findings_in: Findings,
-    skipped: dict[str, str],
+def _faults(
+    name: str, examples: Iterable[Example], findings_in: Findings, skipped: dict[str, str]
 ) -> Sequence[Diagnostic]:
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
-    for arguments in rounds:
-        outcome = render_within_limit(prompt, arguments)
-        if (reason := refusal(arguments, outcome)) is not None:
-            skipped[prompt.name] = reason
+    for example in examples:
+        outcome = example.outcome()
+        if (reason := example.refusal(outcome)) is not None:
+            skipped[name] = reason
             continue
-        if not isinstance(outcome, Workflow):
-            return [*found, _failed_prompt(prompt, arguments, outcome)]
-        if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).result, prompt, outcome))) is not None:
-            return [*found, _failed_prompt(prompt, arguments, unsent)]
-        found |= dict.fromkeys(findings_in(prompt, outcome))
+        error = outcome if isinstance(outcome, BaseException) else _why_unsent(example.item, outcome)
+        if error is not None:
+            return [*found, _failure(example, error)]
+        if isinstance(example.item, CompiledPrompt) and isinstance(outcome, Workflow):
+            found |= dict.fromkeys(findings_in(example.item, outcome))
     return list(found)
 
 
-def _read(
-    catalog: Catalog, resource: CompiledResource, uris: Sequence[str], skipped: dict[str, str]
-) -> Sequence[Diagnostic]:
-    for uri in uris:
-        outcome = call_within_limit(partial(catalog.read, uri))
-        if (reason := refusal(resource.match(uri), outcome)) is not None:
-            skipped[resource.uri_template] = reason
-            continue
-        if not isinstance(outcome, EmbeddedResource):
-            return [_failed_resource(resource, uri, outcome)]
-        if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).contents, outcome))) is not None:
-            return [_failed_resource(resource, uri, unsent)]
-    return ()
-
-
-def _refusal(lower: Callable[[], bytes]) -> ValueError | None:
+def _why_unsent(item: Item, result: Any) -> ValueError | None:
     """Why a result cannot be sent: half of a surrogate pair, which UTF-8 cannot encode."""
+    lowering = lowering_for(LATEST_HANDSHAKE)
     try:
-        lower()
+        lowering.result(item, result) if isinstance(item, CompiledPrompt) else lowering.contents(result)
     except ValueError as error:
         return error
     return None
 
 
-def _failed_prompt(prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException) -> Diagnostic:
-    reason = Redactor.of(prompt.arguments, arguments).redacted(failure_reason(error))
-    return Diagnostic(
-        Rule.EXAMPLE_FAILS,
-        f"prompt {prompt.name!r}: it fails for {shown_arguments(prompt, arguments)}: {reason}",
-        "correct it, or give examples that it can be rendered for",
-        _place(prompt.location, error),
-    )
+def _failure(example: Example, error: BaseException) -> Diagnostic:
+    item, kind, rule = example.item, "prompt", Rule.EXAMPLE_FAILS
+    remedy = "correct it, or give examples that it can be rendered for"
+    if isinstance(item, CompiledResource):
+        kind, rule = "resource", Rule.RESOURCE_FAILS
+        remedy = "correct it, or give examples that it can be read for" if item.is_template else "correct it"
+    reason = example.redacted(failure_reason(error))
+    message = f"{kind} {item.name!r}: it fails for {example.label}: {reason}"
+    return Diagnostic(rule, message, remedy, _place(item.location, error))
 
 
-def _failed_resource(resource: CompiledResource, uri: str, error: BaseException) -> Diagnostic:
-    redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
-    message = f"resource {resource.name!r}: it fails for {uri}: {failure_reason(error)}"
-    return Diagnostic(
-        Rule.RESOURCE_FAILS,
-        redactor.redacted(message),
-        "correct it, or give examples that it can be read for" if resource.is_template else "correct it",
-        _place(resource.location, error),
-    )
-
-
-def shown_arguments(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:
-    """Return arguments as errors show them, shortened, without secrets."""
+def _shown_arguments(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:
     from reprlib import repr as short_repr
 
     secret = prompt.arguments.secret

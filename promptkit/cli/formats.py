@@ -1,17 +1,17 @@
-"""The forms in which commands show what a client receives: Markdown and JSON, without secrets."""
+"""The forms in which commands show what a client receives: Markdown and JSON, without secrets, and files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
+from promptkit.errors.regular_files import replace_regular_file
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.image import Image
-from promptkit.language.media import Media
+from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
 
@@ -21,7 +21,22 @@ __all__ = [
     "document_as_json",
     "exported_as_json",
     "prompt_as_json",
+    "write_media",
 ]
+
+#: What the files of each type are called. Python's own table lacks some of them.
+_SUFFIXES: Final = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/gif": ".gif",
+    "image/webp": ".webp",
+    "audio/wav": ".wav",
+    "audio/mpeg": ".mp3",
+    "audio/ogg": ".ogg",
+    "audio/flac": ".flac",
+    "audio/mp4": ".m4a",
+    "audio/aac": ".aac",
+}
 
 
 def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
@@ -80,7 +95,7 @@ def exported_as_json(
 
     Args:
         form:
-            One of `promptkit.exports.forms.FORMS`.
+            One of `promptkit.exports.FORMS`.
 
         shown:
             What was rendered, or a document, which becomes a turn of the user.
@@ -96,7 +111,7 @@ def exported_as_json(
     """
     import msgspec
 
-    from promptkit.exports.forms import FORMS
+    from promptkit.exports import FORMS
 
     workflow = shown if isinstance(shown, Workflow) else user(shown)
     return redactor.redacted_json(msgspec.to_builtins(FORMS[form](workflow, lossy=lossy)))
@@ -123,3 +138,50 @@ def _decoded(result: bytes, redactor: Redactor) -> Any:
     import msgspec
 
     return redactor.redacted_json(msgspec.json.decode(result))
+
+
+def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
+    """
+    Write what is bytes to files, in place of those of the last time. Links and pipes that lie there stay.
+
+    Args:
+        contents:
+            The content of each message.
+
+        folder:
+            Where to write. It is made if it does not exist.
+
+        name:
+            What the names of the files begin with.
+
+    Returns:
+        The files, by the position of their content.
+
+    Raises:
+        OSError: If a file cannot be written.
+    """
+    written: dict[int, Path] = {}
+    for position, content in enumerate(contents):
+        data, mime_type = _bytes_of(content)
+        if data is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / f"{name}-{len(written) + 1}{_suffix(mime_type)}"
+            replace_regular_file(file, data)
+            written[position] = file
+    return written
+
+
+def _bytes_of(content: Content) -> tuple[bytes | None, str]:
+    if isinstance(content, Media):
+        return content.data, str(content.mime_type)
+    if isinstance(content, EmbeddedResource):
+        return content.blob, str(content.mime_type)
+    return None, ""
+
+
+def _suffix(mime_type: str) -> str:
+    if mime_type in _SUFFIXES:
+        return _SUFFIXES[mime_type]
+    from mimetypes import guess_extension
+
+    return guess_extension(mime_type, strict=False) or ".bin"

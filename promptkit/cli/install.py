@@ -1,54 +1,196 @@
-"""``promptkit install``: put a server of prompts into the configuration of a client."""
+"""``promptkit install`` and ``uninstall``: a server of prompts in the configuration of a client."""
 
+import os
 from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
-from promptkit.cli.client_options import carry_out, place_in, server_name
-from promptkit.cli.clients.changes import Place, install
-from promptkit.cli.clients.documents import text_of
-from promptkit.cli.clients.errors import FileRefused, NotOurs
-from promptkit.cli.clients.report import print_places
-from promptkit.cli.clients.servers import Server, local_server
-from promptkit.cli.clients.table import CLIENTS
+from promptkit.cli.clients.changes import EntryChange, install, uninstall
+from promptkit.cli.clients.configurations import ConfigurationFile, Scope, read_servers, text_of
+from promptkit.cli.clients.files import FileRefused, NotOurs
+from promptkit.cli.clients.servers import (
+    InstalledServer,
+    as_name,
+    command_in,
+    default_name,
+    is_ours,
+    local_server,
+    url_in,
+)
 from promptkit.cli.configured import configured_target
 from promptkit.cli.diagnostics import print_error, print_text
 from promptkit.cli.output import Output
-from promptkit.compiler.lints.client_profiles import client_of
+from promptkit.compiler.lints.client_profiles import INSTALLABLE, client_of
+from promptkit.errors.exceptions import LoadError
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line
 
 __all__ = ["run"]
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write the entry, or print what would be written; with ``--list``, print which clients have one.
+    Put the entry in, or take it out, or print what would be changed; with ``--list``, print which there are.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If there is nothing at the target, or nothing says which server is meant.
     """
     if options.list:
-        names = CLIENTS if options.client is None else [options.client]
-        print_places([place_in(options, name) for name in names], options.url, output, as_json=options.json)
+        names = INSTALLABLE if options.client is None else [options.client]
+        _print_clients([_place_in(options, name) for name in names], options, output)
         return Exit.FINE
-    place = place_in(options, options.client, options.scope)
+    if options.client is None:
+        options.refuse(f"name a client: {', '.join(INSTALLABLE)}")
+    place = _place_in(options, options.client, options.scope)
+    if options.scope not in place.scopes:
+        options.refuse(f"argument --scope: {place.title} has no configuration of a {options.scope}")
+    is_install = options.command == "install"
+    return (_install if is_install else _uninstall)(options, place, output)
+
+
+def _place_in(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
+    """The configuration of a client, for the project that the current folder belongs to."""
+    file = options.configuration.file
+    project = os.path.dirname(file) if file else os.getcwd()  # noqa: PTH109, PTH120 (text)
+    return ConfigurationFile(client, scope, project)
+
+
+def _install(options: Namespace, place: ConfigurationFile, output: Output) -> int:
     server = _server(options, place)
     try:
-        carry_out(install(place, server), options, output)
+        _carry_out(install(place, server), options, output)
     except FileRefused as error:
         print_error(str(error))
         if not isinstance(error, NotOurs):
-            text = text_of(place.profile, server.name, server.entry(place.profile))
+            text = text_of(place.settings, server.name, server.entry(place.settings))
             print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
         return Exit.FAULTY
     return Exit.FINE
 
 
-def _server(options: Namespace, place: Place) -> Server:
+def _uninstall(options: Namespace, place: ConfigurationFile, output: Output) -> int:
+    try:
+        name = _server_name(options)
+    except LoadError as error:  # the prompts may be gone
+        raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None
+    try:
+        _carry_out(uninstall(place, name, options.url), options, output)
+    except FileRefused as error:
+        print_error(str(error))
+        return Exit.FAULTY
+    return Exit.FINE
+
+
+def _server(options: Namespace, place: ConfigurationFile) -> InstalledServer:
     if options.url is None:
         tools = not client_of(place.client).has_prompts  # else such a client would have nothing of it
-        return local_server(server_name(options), configured_target(options), tools=tools)
-    client = place.profile
-    if client.url is None:
-        options.refuse(
-            f"argument --url: {client.title} starts the servers of its file itself: {client.instead_of_url}"
-        )
-    return Server(server_name(options), url=options.url)
+        return local_server(_server_name(options), configured_target(options), tools=tools)
+    if place.settings.url is None:
+        remedy = place.settings.instead_of_url
+        options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {remedy}")
+    return InstalledServer(_server_name(options), url=options.url)
+
+
+def _server_name(options: Namespace) -> str:
+    """What the client calls the server: what the options say, or as the project, or as the host."""
+    if options.url is not None and options.has_target:
+        options.refuse(f"unexpected argument {options.target!r}: what is served at --url is known there")
+    if options.name is not None:
+        return str(options.name)
+    if options.url is not None:
+        return as_name(urlsplit(options.url).hostname or "")
+    return default_name(configured_target(options))
+
+
+def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
+    """Carry out a change if there is something to do, and print it; with ``--dry-run``, print it alone."""
+    is_done = not options.dry_run
+    backup = change.carry_out() if change.is_needed and is_done else None
+    if options.json:
+        output.print_json(_change_data(change, backup, is_done=is_done))
+        return
+    for line in _change_lines(change, backup, is_done=is_done):
+        print(escape_invisible(line), file=output)
+
+
+def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
+    return {
+        "client": change.place.client,
+        "scope": change.place.scope,
+        "file": str(change.contents.file),
+        "name": change.name,
+        "entry": change.entry,
+        "changed": change.is_needed and is_done,
+        "backup": None if backup is None else str(backup),
+        "diff": change.diff,
+        "commands": change.commands,
+    }
+
+
+def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
+    title, is_added = change.place.title, change.entry is not None
+    if not change.is_needed:
+        yield f"{title} has {'the' if is_added else 'no'} server {change.name!r}: nothing to change"
+    elif is_done:
+        yield f"{title} {'has' if is_added else 'no longer has'} the server {change.name!r}"
+    elif change.commands:
+        yield from map(command_line, change.commands)
+    else:
+        yield from change.diff.splitlines()
+    if is_done or not change.is_needed:
+        yield f"    file: {change.contents.file}"
+    if backup is not None:
+        yield f"    backup: {backup}"
+    if not change.client_found:
+        yield f"    {title} itself was not found on this machine"
+    elif is_done and change.is_needed:
+        yield f"    if {title} is running, start it again"
+
+
+def _print_clients(places: Iterable[ConfigurationFile], options: Namespace, output: Output) -> None:
+    """Print which clients there are, where their configurations lie, and their servers of promptkit's."""
+    data = [_client_data(place, options.url) for place in places]
+    if options.json:
+        output.print_json({"clients": data})
+        return
+    for client in data:
+        print(f"{client['client']}: {'found' if client['found'] else 'not found'}", file=output)
+        for line in _configuration_lines(client):
+            print(escape_invisible(line), file=output)
+
+
+def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
+    """A client; *url* is known to be that of a server of promptkit's."""
+    files = [ConfigurationFile(place.client, scope, place.project) for scope in place.scopes]
+    return {
+        "client": place.client,
+        "title": place.title,
+        "found": place.client_is_found,
+        "configurations": {file.scope: _configuration_data(file, url) for file in files},
+    }
+
+
+def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
+    data: dict[str, Any] = {"file": str(place.path), "exists": place.path.exists(), "servers": {}}
+    try:
+        _, _, table = read_servers(place)
+    except FileRefused as error:
+        return {**data, "error": str(error)}
+    ours = {name: entry for name, entry in table.entries.items() if is_ours(place.settings, entry, url)}
+    return {**data, "servers": ours}
+
+
+def _configuration_lines(client: dict[str, Any]) -> Iterator[str]:
+    settings = INSTALLABLE[client["client"]]
+    for scope, found in client["configurations"].items():
+        if scope == "project" and not found["exists"]:
+            continue
+        yield f"    {scope}: {found['file']}{'' if found['exists'] else ' (does not exist)'}"
+        if "error" in found:
+            yield f"        {found['error']}"
+        for name, entry in found["servers"].items():
+            started = url_in(settings, entry) or command_line(command_in(settings, entry) or ())
+            yield f"        {name}: {started}"

@@ -19,7 +19,7 @@ from promptkit.language.arg import NO_DEFAULT
 if TYPE_CHECKING:
     from rich.text import Text
 
-__all__ = ["run", "shown_type"]
+__all__ = ["lists_of", "run", "shown_type"]
 
 #: What names the items of each list.
 _KEYS: Final = {"prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
@@ -34,7 +34,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     catalog = load_catalog(options.target, options.ignore)
     if options.json:
-        output.print_json(_lists(catalog))
+        output.print_json(lists_of(catalog))
     else:
         _print(catalog, output)
     output.send()
@@ -42,8 +42,12 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.FINE if catalog.healthy else Exit.FAULTY
 
 
-def _lists(catalog: Catalog) -> dict[str, Any]:
-    """All lists on one page each, as a client of the newest revision with a handshake receives them."""
+def lists_of(catalog: Catalog) -> dict[str, Any]:
+    """
+    Return all lists as JSON-compatible data, with the scopes that items need.
+
+    They are as a client of the newest revision with a handshake receives them, each on one page.
+    """
     import msgspec
 
     from promptkit.protocol.lowering import lowering_for

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.cli import Exit
-from promptkit.cli.clients.table import CLIENTS
+from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.diagnostics import print_error
 from promptkit.cli.output import Output
-from promptkit.compiler.lints.client_profiles import client_of
+from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 
@@ -144,5 +144,5 @@ def _installer(python: str) -> str:
 
 def _client() -> str:
     """The first client on this machine that offers prompts."""
-    found = (name for name, client in CLIENTS.items() if client_of(name).has_prompts and client.is_found)
-    return next(found, _USUAL_CLIENT)
+    with_prompts = (name for name in INSTALLABLE if CLIENTS[name].has_prompts)
+    return next((name for name in with_prompts if ConfigurationFile(name).client_is_found), _USUAL_CLIENT)

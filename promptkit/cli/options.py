@@ -1,35 +1,26 @@
 """
-The command line: its commands and options, and what a server is told with them.
+The command line as argparse reads it, with errors that say what to do.
 
-A server reads its options before its first reply. Plain words are read here, by the same table that
-`promptkit.cli.parser` has; it reads all others, and says what is wrong.
+`render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
+``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``; ``KEY=VALUE`` may stand between the other words.
 """
 
+import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from argparse import Action, Namespace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from math import inf
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn
 
-from promptkit.cli.option_types import (
-    address,
-    descriptor,
-    number_or_zero,
-    positive_number,
-    scopes,
-    server_name,
-    target,
-    whole_number,
-)
-from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
+from promptkit.cli.command_options import COMMANDS
+from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
+from promptkit.protocol.limits import OPTIONS, Limits
+from promptkit.version import VERSION
 
-if TYPE_CHECKING:
-    from argparse import Namespace
+__all__ = ["is_argument", "is_uri", "limits_of", "options_of", "parse", "program_parser"]
 
-__all__ = ["COMMANDS", "EPILOG", "HTTP_OPTIONS", "SERVE_OPTIONS", "limit_options", "parse"]
-
-EPILOG: Final = """\
+_EPILOG: Final = """\
 exit codes:
   0    everything is fine
   1    recipes have faults, a prompt failed, a file was left as it is, or diff found what breaks callers
@@ -37,11 +28,11 @@ exit codes:
   130  interrupted
 """
 
-#: The default target is the first of these folders that exists.
-_FOLDERS: Final = ("recipes", "prompts")
+#: RFC 3986, section 3.1. The names of arguments have no colon.
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> "Namespace":
+def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Namespace:
     """
     Parse the command line, and fill in the default target.
 
@@ -58,211 +49,137 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] not in COMMANDS:
-        from promptkit.cli.program import refuse_command
-
-        return refuse_command(arguments)
-    name, *rest = arguments
-    options = SimpleNamespace(command=name, refuse=partial(_refuse, name), ignore=frozenset(), target_note="")
-    options.told = {word.partition("=")[0] for word in rest}
-    values = read_plainly(rest) if name == "serve" and not defaults else None
-    vars(options).update(_read(name, rest, defaults or {}) if values is None else values)
-    if name in ("render", "complete"):
-        from promptkit.cli.words import find_target, find_typed
-
-        (find_target if name == "render" else find_typed)(cast("Namespace", options))
+        _refuse_command(arguments)
+    name, *words = arguments
+    parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
+    parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
+    parser.set_defaults(told={word.partition("=")[0] for word in words}, **(defaults or {}))
+    options = parser.read(words)
+    if name == "render":
+        _find_target(options)
+    elif name == "complete":
+        _find_typed(options)
     if name != "new":
         options.has_target = options.target is not None
         if not options.has_target:
-            options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
-    return cast("Namespace", options)
+            options.target = next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
+    return options
 
 
-def read_plainly(words: Sequence[str]) -> dict[str, Any] | None:
-    """
-    Return the values of the options of `serve`, as argparse would read them.
-
-    It is None for what argparse has to look at: anything but a target, whole names of options, and valid
-    values behind them.
-    """
-    table = {**SERVE_OPTIONS, **HTTP_OPTIONS, **limit_options()}
-    values = {_destination(name, settings): _default(settings) for name, settings in table.items()}
-    values["target"] = None
-    left = iter(words)
-    try:
-        for word in left:
-            if word in table:
-                values[_destination(word, table[word])] = _value(table[word], left)
-            elif values["target"] is None and not word.startswith("-"):
-                values["target"] = target(word)
-            else:
-                return None
-    except Exception:  # noqa: BLE001 (argparse reads it again, and says what is wrong)
-        return None
-    return values
+def options_of(name: str) -> dict[str, Action]:
+    """Return the options of a command, by their names without the dashes in front."""
+    actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no other way)
+    return {
+        option.removeprefix("--"): action
+        for option, action in actions.items()
+        if option.startswith("--") and option != "--help"
+    }
 
 
-def _destination(name: str, settings: Mapping[str, Any]) -> str:
-    return str(settings.get("dest") or name.removeprefix("--").replace("-", "_"))
+def limits_of(options: Namespace) -> Limits:
+    """Return the limits that the command line of `serve` sets."""
+    chosen = vars(options)
+    return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})
 
 
-def _default(settings: Mapping[str, Any]) -> Any:
-    return settings.get("default", {"store_true": False, "store_false": True}.get(settings.get("action", "")))
+def program_parser() -> "_Parser":
+    """Return a parser that knows all commands, and all of their options."""
+    parser = _Parser(
+        prog="promptkit",
+        description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (summary, add_options) in COMMANDS.items():
+        add_options(commands.add_parser(name, help=summary, **_settings_of(name, helps=True)))
+    return parser
 
 
-def _value(settings: Mapping[str, Any], left: Iterator[str]) -> Any:
-    """What an option stands for, with the word behind it if it takes one. Raises ValueError for argparse."""
-    match settings.get("action"):
-        case "store_true":
-            return True
-        case "store_false":
-            return False
-        case "store_const":
-            return settings["const"]
-        case None if not (word := next(left, "-")).startswith("-"):
-            return settings.get("type", str)(word)
-    raise ValueError
+def is_uri(word: str) -> bool:
+    """Whether a word begins with a scheme. A ``=`` behind that is part of the URI."""
+    return _SCHEME.match(word) is not None
 
 
-def _read(name: str, words: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    from promptkit.cli.parser import parser_of  # it imports argparse, which is slow
-
-    command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
-    command.set_defaults(**defaults)
-    return command.read(words)
+def is_argument(word: str) -> bool:
+    """Whether a word is ``KEY=VALUE``."""
+    return "=" in word and not is_uri(word)
 
 
-def _refuse(name: str, message: str) -> NoReturn:
-    from promptkit.cli.parser import parser_of
+class _Parser(argparse.ArgumentParser):
+    """Its errors suggest the option that was probably meant, and escape control characters."""
 
-    parser_of(name).error(message)
+    def read(self, words: Sequence[str]) -> Namespace:
+        # Options may stand between words. Only with several words does argparse need a second pass for that.
+        has_words = len(self._get_positional_actions()) > 1
+        read = self.parse_known_intermixed_args if has_words else self.parse_known_args
+        options, unknown = read(words)
+        if unknown:
+            word = unknown[0].partition("=")[0]
+            if not word.startswith("-"):
+                self.error(f"unexpected argument {unknown[0]!r}")
+            self.error(f"unknown option {word!r}{_suggestion(word, self._option_string_actions)}")
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        from promptkit.fragments.invisible import escape_invisible  # a server that starts needs no error
+
+        super().error(escape_invisible(message))
 
 
-def limit_options() -> dict[str, dict[str, Any]]:
-    """Return the options of `serve` for its limits, as argparse takes them."""
-    defaults, readers = Limits(), {int: whole_number, float: positive_number}
-    found = {}
-    for field, option in OPTIONS.items():
-        default = getattr(defaults, field)
-        found[f"--{option.name}"] = {
-            "type": readers[type(default)],
-            "default": default,
-            "metavar": option.unit,
-            "help": f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
-        }
-    return found
+def _parser_of(name: str, *, helps: bool = False) -> _Parser:
+    """The parser of one command."""
+    parser = _Parser(f"promptkit {name}", **_settings_of(name, helps=helps))
+    _, add_options = COMMANDS[name]
+    add_options(parser)
+    return parser
 
 
-#: The options of `serve` besides its limits, as argparse takes them.
-SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "--strict": {"action": "store_true", "help": "refuse to serve while any recipe has a fault"},
-    "--name": {
-        "type": server_name,
-        "default": "promptkit",
-        "help": "the server's name, which clients show (default: promptkit)",
-    },
-    "--no-watch": {
-        "dest": "watch",
-        "action": "store_false",
-        "help": "do not reload recipes when their files change",
-    },
-    "--no-cache": {
-        "dest": "cache",
-        "action": "store_false",
-        "help": "import all recipes before the first reply, and keep nothing on disk",
-    },
-    "--compiled": {
-        "metavar": "FILE",
-        "help": "start from what build wrote, which is only read; say so if it is stale",
-    },
-    "--page-size": {
-        "type": whole_number,
-        "default": PAGE_SIZE,
-        "metavar": "NUMBER",
-        "help": f"how many prompts or resources one page of a list holds (default: {PAGE_SIZE})",
-    },
-    "--tools": {
-        "dest": "tools",
-        "action": "store_const",
-        "const": True,
-        "default": False,
-        "help": "offer each prompt as a tool, too, for clients without prompts and for models themselves",
-    },
-    "--tools-search": {
-        "dest": "tools",
-        "action": "store_const",
-        "const": "search",
-        "default": False,
-        "help": "offer two tools in place of one for each prompt: they find prompts, and get one",
-    },
-    "--scopes": {
-        "type": scopes,
-        "metavar": "SCOPES",
-        "help": "what the client may do, where no token says it: SCOPE, or several in quotes",
-    },
-    "--grace": {
-        "type": number_or_zero,
-        "metavar": "SECONDS",
-        "help": f"how long to wait for running prompts at shutdown (default: {GRACE_S:g}, over HTTP 10)",
-    },
-    "--audit": {
-        "metavar": "FILE",
-        "help": "write one line of JSON per request to FILE, without the values of arguments",
-    },
-    "--otel": {"action": "store_true", "help": "tell OpenTelemetry of each request (the extra otel)"},
-}
+def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
+    """What argparse is told about the parser of a command; only help is as wide as the terminal."""
+    summary, _ = COMMANDS[name]
+    # For each option argparse asks for the width, which would take as long as everything else.
+    formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
+    description = f"{summary[0].upper()}{summary[1:]}."
+    return {"description": description, "epilog": _EPILOG, "formatter_class": formatter}
 
-#: The options of `serve` over HTTP.
-HTTP_OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "--http": {
-        "type": address,
-        "metavar": "[HOST:]PORT",
-        "help": "serve clients at this address (default host: 127.0.0.1); port 0 takes one that is free",
-    },
-    "--uds": {"metavar": "PATH", "help": "serve clients at this Unix socket"},
-    "--fd": {
-        "type": descriptor,
-        "metavar": "NUMBER",
-        "help": "serve clients at this inherited socket; the word systemd means those that it passes",
-    },
-    "--workers": {"type": whole_number, "metavar": "NUMBER", "help": "how many processes serve (default: 1)"},
-    "--no-auth": {"action": "store_true", "help": "let whoever reaches the server use it, from anywhere"},
-    "--issuer": {
-        "metavar": "URL",
-        "help": "who issues the tokens that each request needs, with --public-url",
-    },
-    "--token-file": {
-        "metavar": "FILE",
-        "help": "the tokens that requests need: NAME TOKEN [SCOPE ...] a line",
-    },
-    "--require-scope": {"action": "append", "metavar": "SCOPE", "help": "of each token; may be repeated"},
-    "--allow-host": {"action": "append", "metavar": "HOST", "help": "a name of the server; may be repeated"},
-    "--allow-origin": {"action": "append", "metavar": "ORIGIN", "help": "of web pages; may be repeated"},
-    "--public-url": {"metavar": "URL", "help": "the URL that clients use, which allows its host and origin"},
-    "--state-keys": {"metavar": "FILE", "help": "the keys that all replicas of this server share"},
-    "--max-body": {
-        "type": whole_number,
-        "metavar": "BYTES",
-        "help": "how large a body may be (default: 4 MiB)",
-    },
-    "--max-connections": {"type": whole_number, "metavar": "NUMBER", "help": "of a worker (default: 10,000)"},
-    "--keep-alive": {
-        "type": positive_number,
-        "metavar": "SECONDS",
-        "help": "how long a connection may be idle (default: 30)",
-    },
-}
 
-#: Each command is a module of this package; here is what it does.
-COMMANDS: Final[dict[str, str]] = {
-    "serve": "answer an MCP client on standard input and output, or many over HTTP",
-    "list": "show the prompts and resources, and their arguments",
-    "render": "render one prompt and show it",
-    "check": "report every fault in the recipes",
-    "complete": "show what a client would be offered for an argument",
-    "dev": "show on a page what prompts say, while they are written",
-    "diff": "show what clients would see differently from a git revision",
-    "build": "write what a server of the recipes starts from, for deployment",
-    "new": "make a folder with one prompt, its test and the configuration",
-    "install": "put a server of prompts into the configuration of a client",
-    "uninstall": "take a server of prompts out of the configuration of a client",
-}
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    """The end of an error: the word that was probably meant, if any is similar."""
+    from promptkit.errors.exceptions import nearest
+
+    meant = nearest(word, known)
+    return f"; did you mean {meant!r}?" if meant else ""
+
+
+def _refuse_command(arguments: Sequence[str]) -> NoReturn:
+    """Print the help of the program, or what is wrong with a line that begins with no command."""
+    parser = program_parser()
+    word = arguments[0] if arguments else ""
+    if word and not word.startswith("-"):
+        hint = _suggestion(word, (*COMMANDS, "help", "--version")) or f": there are {', '.join(COMMANDS)}"
+        parser.error(f"unknown command {word!r}{hint}")
+    _, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.error(f"unknown option {unknown[0]!r}{_suggestion(unknown[0], ('--help', '--version'))}")
+    parser.error(f"name a command: {', '.join(COMMANDS)}")
+
+
+def _find_target(options: Namespace) -> None:
+    """Tell the target from the prompt's name: the name comes last, and is no ``KEY=VALUE``."""
+    if is_argument(options.name):  # argparse took an argument for the name, and the name for the target
+        words = [options.name, *options.arguments]
+        options.target, options.name, options.arguments = None, options.target, words
+    if options.name is None or is_argument(options.name):
+        options.refuse("the following arguments are required: NAME")
+
+
+def _find_typed(options: Namespace) -> None:
+    """Tell what was typed from the arguments that were chosen: it is no ``KEY=VALUE``."""
+    words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
+    typed = [word for word in words if not is_argument(word)]
+    if typed[1:]:
+        options.refuse(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
+    options.typed = typed[0] if typed else None
+    options.arguments = [word for word in words if is_argument(word)]

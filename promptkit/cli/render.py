@@ -17,16 +17,16 @@ from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_ar
 from promptkit.cli.calls import call_within_limit, render_within_limit, report_failure
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import print_error, report_diagnostics
-from promptkit.cli.formats import as_markdown, document_as_json, exported_as_json, prompt_as_json
+from promptkit.cli.formats import as_markdown, document_as_json, exported_as_json, prompt_as_json, write_media
 from promptkit.cli.loading import load_recipes
+from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.cli.words import is_uri
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
-from promptkit.exports.errors import ExportError
+from promptkit.exports import ExportError
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -157,8 +157,6 @@ class _Request:
     def _write_media(self, contents: Sequence[Content], name: str) -> Mapping[int, Path]:
         if self._options.out is None:
             return {}
-        from promptkit.cli.media_files import write_media
-
         # The name of a resource may be any text.
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "resource"
         files = write_media(contents, Path(self._options.out), stem)

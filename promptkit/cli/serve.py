@@ -16,13 +16,13 @@ from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
-from promptkit.cli.options import HTTP_OPTIONS
+from promptkit.cli.options import limits_of
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.limits import GRACE_S, OPTIONS, Limits
+from promptkit.protocol.limits import GRACE_S
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from promptkit.server.observers import Observer
     from promptkit.server.snapshot import Snapshot
 
-__all__ = ["limits_of", "run"]
+__all__ = ["run"]
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
@@ -59,7 +59,7 @@ def run(options: "Namespace") -> int:
         from promptkit.cli import serve_http
 
         return serve_http.run(options)
-    if stray := sorted(HTTP_OPTIONS.keys() & options.told):
+    if stray := sorted(options.http_options & options.told):
         options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
     options.grace = GRACE_S if options.grace is None else options.grace
     try:
@@ -336,9 +336,3 @@ def _observer(options: "Namespace") -> "Observer | None":
 
         observers.append(Telemetry(PIPE))
     return joined(observers)
-
-
-def limits_of(options: "Namespace") -> Limits:
-    """Return the limits that the command line sets."""
-    chosen = vars(options)
-    return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})

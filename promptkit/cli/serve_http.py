@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.authorization import asks_for_tokens, authorizer_of, contradiction
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
@@ -25,6 +25,7 @@ from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
+    from promptkit.transports.authorization.authorizer import Authorizer
     from promptkit.transports.http.application import Application
     from promptkit.transports.http.connections import ConnectionLimits
 
@@ -66,7 +67,7 @@ def application_factory(
 
         ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
     """
-    from promptkit.cli.serve import limits_of
+    from promptkit.cli.options import limits_of
     from promptkit.transports.http.application import Application
     from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
     from promptkit.transports.state_keys import own_key, state_keys
@@ -88,7 +89,7 @@ def application_factory(
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
         owns_process=True,
-        authorizer=authorizer_of(options, listening),
+        authorizer=_authorizer(options, listening),
         scopes=options.scopes or frozenset(),
     )
     if options.audit is not None:
@@ -96,6 +97,26 @@ def application_factory(
 
         Audit(options.audit).close()  # each worker opens it again
     return partial(Application, catalog, settings)
+
+
+def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorizer | None":
+    """What asks for tokens, if anything does. Raises ValueError if a URL, a scope or a token is not one."""
+    if not _asks_for_tokens(options):
+        return None
+    from promptkit.transports.authorization.authorizer import protect  # most servers ask nobody
+
+    resource = options.public_url or _only_url(listening)
+    if options.issuer is not None and resource is None:
+        msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
+        raise ValueError(msg)
+    scopes = options.require_scope or ()
+    return protect(resource=resource, issuer=options.issuer, token_file=options.token_file, scopes=scopes)
+
+
+def _only_url(listening: Sequence[Listener]) -> str | None:
+    if len(listening) != 1 or not listening[0].is_local or not listening[0].url.startswith("http"):
+        return None
+    return f"{listening[0].url}/mcp"
 
 
 def run(options: Namespace) -> int:
@@ -130,7 +151,27 @@ def _unusable(options: Namespace) -> str | None:
         return "--workers needs another system than Windows, which cannot fork"
     if (options.workers or 1) > _MAX_WORKERS:
         return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
-    return contradiction(options)
+    return _contradiction(options)
+
+
+def _asks_for_tokens(options: Namespace) -> bool:
+    """Whether each request needs a token."""
+    return options.issuer is not None or options.token_file is not None
+
+
+def _contradiction(options: Namespace) -> str | None:
+    """What is wrong with options that do not go together, or lack a library; None if nothing is."""
+    if options.issuer is not None and options.token_file is not None:
+        return "--issuer and --token-file do not go together: tokens come from one of them"
+    if _asks_for_tokens(options) and options.no_auth:
+        return "--no-auth does not go together with --issuer or --token-file, which ask for tokens"
+    if options.require_scope and not _asks_for_tokens(options):
+        return "--require-scope is about tokens: name --issuer or --token-file, too"
+    if options.scopes is not None and _asks_for_tokens(options):
+        return "--scopes is for servers without tokens: with --issuer or --token-file, tokens say it"
+    if options.issuer is not None and find_spec("joserfc") is None:
+        return f"--issuer needs joserfc: {install_command('http,auth')}"
+    return None
 
 
 def _listen(options: Namespace) -> list[Listener]:
@@ -142,7 +183,7 @@ def _listen(options: Namespace) -> list[Listener]:
     if options.fd is not None:
         numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
         listening += map(listeners.listen_inherited, numbers)
-    is_open = not options.no_auth and not asks_for_tokens(options)
+    is_open = not options.no_auth and not _asks_for_tokens(options)
     if public := [listener.url for listener in listening if not listener.is_local and is_open]:
         msg = (
             f"{public[0]} can be reached from other machines, and nothing asks who they are: "
@@ -168,11 +209,11 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     except (ModuleNotFoundError, ValueError, OSError) as error:
         say(_why_not_made(options, error))
         return Exit.USAGE
-    if not asks_for_tokens(options):
+    if not _asks_for_tokens(options):
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Work(options, listening, reloader, make).run
+    work = _Serving(options, listening, reloader, make).run
     say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
     code: int = Exit.FINE
     if (options.workers or 1) == 1:
@@ -232,7 +273,7 @@ def _supervise(
         supervisor.run()
 
 
-class _Work:
+class _Serving:
     """What a worker does, in whatever process."""
 
     def __init__(

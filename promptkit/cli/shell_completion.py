@@ -16,10 +16,8 @@ from argcomplete.lexers import split_line
 from msgspec import MsgspecError
 
 from promptkit.cli.configured import configure
-from promptkit.cli.options import parse
-from promptkit.cli.parser import options_of
-from promptkit.cli.program import program_parser
-from promptkit.cli.words import is_argument
+from promptkit.cli.options import is_argument, options_of, parse, program_parser
+from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.shell_words import ShellWords, decoded_words
@@ -66,13 +64,7 @@ class _Words(BaseCompleter):
 
 def _clients(command: str) -> Iterable[str]:
     """The clients that `check` knows, or those that have a configuration to write."""
-    if command in ("install", "uninstall"):
-        from promptkit.cli.clients.table import CLIENTS as WRITTEN
-
-        return WRITTEN
-    from promptkit.compiler.lints.client_profiles import CLIENTS
-
-    return CLIENTS
+    return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
 
 
 def _render_word(prefix: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
 from promptkit.compiler.signature import Parameter, Signature
-from promptkit.conversion.kinds import core_of, fits, is_list, is_literal, type_name
+from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
@@ -98,17 +98,14 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
-    from promptkit.compiler.remedies.unreadable_types import remedy_for_type, unreadable_part
+    from promptkit.compiler.unusable_types import remedy_for_unreadable, unreadable_part
 
     name, annotation = parameter.name, parameter.annotation
     part, place = unreadable_part(annotation, name)
     inside = "" if place == name else f": {place} is of type {type_name(part)}"
-    report.add(
-        diagnostics.Rule.UNSUPPORTED_TYPE,
-        f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}",
-        _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_type(part),
-        name,
-    )
+    fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
+    remedy = _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_unreadable(part)
+    report.add(diagnostics.Rule.UNSUPPORTED_TYPE, fault, remedy, name)
 
 
 def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
@@ -169,7 +166,7 @@ def _default_remedy(parameter: Parameter) -> str:
         return _IN_ANNOTATED
     if parameter.default is None:
         return f"write '{type_name(parameter.annotation)} | None', or give another default"
-    core, kind = core_of(parameter.annotation), type(parameter.default)
+    core, kind = plain(parameter.annotation, core=True), type(parameter.default)
     if is_list(core) and kind in (list, tuple, set, frozenset):
         item = type_name(get_args(core)[0])
         meant = f"tuple[{item}, ...]" if kind is tuple else f"{kind.__name__}[{item}]"

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.loading.configuration import Configuration
+from promptkit.compiler.configuration import Configuration
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.language.messages import Workflow
 
@@ -58,7 +58,7 @@ class Checks(Struct, frozen=True):
                 What was found in sources, which show a better place for the same.
         """
         from promptkit.compiler.lints.clients import lint_workflow
-        from promptkit.compiler.lints.messages import lint_first_message
+        from promptkit.compiler.lints.prompts import lint_first_message
 
         said = {(one.rule, one.message) for one in known}
         found = [*lint_first_message(prompt, workflow)]

@@ -83,7 +83,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)
-        from promptkit.compiler.loading.import_errors import fault_of
+        from promptkit.compiler.loading.faults import fault_of
 
         fault = fault_of(file, file.parent, error)
         return CompiledFile(file, (), (*loaded.diagnostics, fault), is_sound=False)
@@ -122,7 +122,7 @@ def _lint_prompt(prompt: Prompt[..., object], compiled: CompiledPrompt | None) -
 
 
 def _with_lints(catalog: Catalog) -> Catalog:
-    from promptkit.compiler.lints.catalogs import with_lints
+    from promptkit.compiler.lints.prompts import with_lints
 
     return with_lints(catalog)
 

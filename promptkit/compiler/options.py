@@ -15,7 +15,7 @@ from promptkit.errors.diagnostics import Report
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
-    from promptkit.language.icons import Icon
+    from promptkit.language.media import Icon
     from promptkit.language.tool import Tool
 
 __all__ = ["Options", "check_options", "check_scopes", "icons_of", "meta_of", "tags_of"]
@@ -43,7 +43,7 @@ def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
         raise TypeError(msg)
     if not (found := tuple(icons)):
         return ()
-    from promptkit.language.icons import Icon  # few prompts have one
+    from promptkit.language.media import Icon  # few prompts have one
 
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
 
@@ -153,11 +153,9 @@ def check_scopes(scopes: object, report: Report) -> None:
     from promptkit.language.scopes import is_scope  # few prompts need any
 
     if isinstance(scopes, str):
-        report.add(
-            diagnostics.Rule.BAD_SCOPE,
-            f"scopes takes several, not the text {scopes!r}",
-            _several(scopes.split()),
-        )
+        fault = f"scopes takes several, not the text {scopes!r}"
+        remedy = _several(scopes.split())
+        report.add(diagnostics.Rule.BAD_SCOPE, fault, remedy)
     elif not isinstance(scopes, list | tuple | set | frozenset):
         report.add(
             diagnostics.Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(())
@@ -189,11 +187,9 @@ def _check_name(name: str, function: Callable[..., Any], report: Report) -> None
     slug, remedy = _slug(name), "call it {!r}"
     if name == getattr(function, "__name__", None):
         slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
-    report.add(
-        diagnostics.Rule.BAD_NAME,
-        "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
-        remedy.format(slug or "prompt"),
-    )
+    fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+    remedy = remedy.format(slug or "prompt")
+    report.add(diagnostics.Rule.BAD_NAME, fault, remedy)
 
 
 def _slug(name: str) -> str:
@@ -211,27 +207,21 @@ def _check_metadata(options: Options, report: Report) -> None:
     try:
         msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
-        report.add(
-            diagnostics.Rule.BAD_METADATA,
-            f"its title, description, tags or meta cannot be sent: {error}",
-            "use text, numbers, booleans, None, and lists and dicts of these",
-        )
+        fault = f"its title, description, tags or meta cannot be sent: {error}"
+        remedy = "use text, numbers, booleans, None, and lists and dicts of these"
+        report.add(diagnostics.Rule.BAD_METADATA, fault, remedy)
 
 
 def _check_meta_key(key: object, report: Report) -> None:
     found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
     if not found:
-        report.add(
-            diagnostics.Rule.BAD_METADATA,
-            f"meta cannot have {describe(key)} as a key",
-            "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
-        )
+        fault = f"meta cannot have {describe(key)} as a key"
+        remedy = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
+        report.add(diagnostics.Rule.BAD_METADATA, fault, remedy)
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
-        report.add(
-            diagnostics.Rule.BAD_METADATA,
-            f"the key {found[0]!r} of meta is reserved for the protocol",
-            "put it under a prefix of your own, as in 'com.example/owner'",
-        )
+        fault = f"the key {found[0]!r} of meta is reserved for the protocol"
+        remedy = "put it under a prefix of your own, as in 'com.example/owner'"
+        report.add(diagnostics.Rule.BAD_METADATA, fault, remedy)
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:

@@ -32,7 +32,7 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
-    from promptkit.language.icons import Icon
+    from promptkit.language.media import Icon
     from promptkit.language.tool import Tool
 
 __all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]
@@ -167,7 +167,7 @@ class Prompt(Generic[P, R]):
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
         if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
-            from promptkit.compiler.returns import check_return  # most prompts promise text, or nothing
+            from promptkit.compiler.unusable_types import check_return  # most promise text
 
             check_return(self.function, promised, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):

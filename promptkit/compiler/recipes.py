@@ -59,12 +59,9 @@ class Recipes:
 
         read:
             The paths of all files that were read to import the recipes, both modules and media.
-
-        read_before:
-            Those that an earlier import has read, whose modules are used again, and this one has not.
     """
 
-    def __init__(  # noqa: PLR0913 (most are rarely given)
+    def __init__(
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
         resources: "Iterable[Resource[..., Any]]" = (),
@@ -72,13 +69,11 @@ class Recipes:
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
         read: Iterable[str] = (),
-        read_before: Iterable[str] = (),
     ) -> None:
         loose = LoadedFile(None, tuple(prompts), tuple(resources))
         self.by_file = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
         self.root = root
         self.read = frozenset(read)
-        self.read_before = frozenset(read_before)
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:

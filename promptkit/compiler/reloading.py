@@ -8,37 +8,37 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.composition import CompiledFile, Owners, compose, owners_of, with_duplicates
+from promptkit.compiler.composition import (
+    CompiledFile,
+    Owners,
+    compose,
+    merge,
+    owners_of,
+    summary,
+    with_duplicates,
+)
 from promptkit.compiler.loaded_recipes import UNKNOWN, LoadedRecipes
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
+from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files
+from promptkit.compiler.loading.watched_files import WatchedFiles, compare, find_files
+from promptkit.compiler.loading.watcher import DEBOUNCE, changes_in
+from promptkit.errors.regular_files import Stamps
 from promptkit.errors.standard_error import say
 
-if TYPE_CHECKING:
-    from promptkit.compiler.loading.import_snapshot import ImportSnapshot
-
 __all__ = ["Reloader"]
-
-#: Recipes are compiled anew when nothing has changed for so long, but no later than so long after the
-#: first of many changes; in milliseconds.
-_QUIET_MS: Final = 50
-_MAX_DELAY_MS: Final = 1000
-
-#: How often it is checked that the watched folders have not been replaced, in milliseconds.
-_CHECK_EVERY_MS: Final = 250
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
 
-#: How often they are checked where they are watched, in seconds: not all changes are told, such as those
+#: How often they are checked where they are watched, in seconds: not all changes are reported, such as those
 #: that another computer makes. Checks take no more than this part of the time, however slow they are.
 _LOOK_EVERY_S: Final = 5.0
 _MAX_SHARE: Final = 0.005
@@ -167,7 +167,7 @@ class Reloader:
                 if not self._watching and not isinstance(error, FileNotFoundError):
                     say(f"{self._target!r} cannot be watched; it is checked every second instead: {error}")
                     self._poll()
-                self._stop.wait(_CHECK_EVERY_MS / 1000)
+                self._stop.wait(DEBOUNCE.every / 1000)
 
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_EVERY_S):
@@ -176,18 +176,9 @@ class Reloader:
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or other folders hold the files."""
-        from promptkit.compiler.loading.watcher import changes_in  # not before the first reply
-
         watched = self._find_files()
         self._report_skipped(watched)
-        rounds = changes_in(
-            watched.folders_to_watch,
-            self._stop,
-            quiet_ms=_QUIET_MS,
-            max_delay_ms=_MAX_DELAY_MS,
-            every_ms=_CHECK_EVERY_MS,
-        )
-        with closing(rounds):
+        with closing(changes_in(watched.folders_to_watch, self._stop, DEBOUNCE)) as rounds:
             for paths in rounds:
                 if due := self._is_due(paths):
                     self._reload_and_prepare(paths)
@@ -223,11 +214,9 @@ class Reloader:
 
     def _note(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
         """Note the files that a load has read. *stamps* says how they were when they were read."""
-        recipes = loaded.recipes
-        read = recipes.read | recipes.read_before
         sound = all(file.is_sound and not file.age for file in files)
         # Old declarations may depend on files that their file no longer reads.
-        self._read = read if sound else self._read | read
+        self._read = loaded.recipes.read if sound else self._read | loaded.recipes.read
         after = self._find_files()
         # A file that has come meanwhile may be one that an import has looked for in vain.
         known = {path: stamps.get(path, UNKNOWN) for path in after.files}
@@ -238,11 +227,8 @@ class Reloader:
 
     def _reload(self, paths: Iterable[str] = ()) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
-        from promptkit.compiler.last_good import merge  # not for the first load
-        from promptkit.compiler.loading.import_snapshot import ImportSnapshot
-
         before = self._look_at(paths)
-        self._settled = not before.is_being_written(_QUIET_MS / 1000)
+        self._settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
         if not self._settled:
             return  # the next round tries again
         imports = ImportSnapshot()
@@ -259,7 +245,11 @@ class Reloader:
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        self._settled, stamps = compare(before.files, loaded.recipes.read)
+        # What is used again was not read again.
+        same = before.files.items() & self._last.stamps.items() if self._last else ()
+        self._settled, stamps = compare(
+            before.files, loaded.recipes.read.difference(path for path, _ in same)
+        )
         keeps = self._settled and self._serve(merged, catalog, imports)
         if not self._settled:
             imports.restore()  # files changed while they were read, and are read again
@@ -267,20 +257,13 @@ class Reloader:
         if keeps:
             self._keep(loaded)
 
-    def _serve(
-        self,
-        merged: Sequence[CompiledFile],
-        catalog: Catalog,
-        imports: "ImportSnapshot",
-    ) -> bool:
+    def _serve(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot) -> bool:
         """Publish a catalog, and return whether the modules of this load are those that are served now."""
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
             imports.restore()
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
             return False
-        from promptkit.compiler.last_good import summary
-
         old = [file for file in merged if file.age]
         serves = len(old) < len(merged) or bool(
             {file.file for file in self._served} - {file.file for file in merged}
@@ -299,11 +282,10 @@ class Reloader:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
-        last = self._last
-        if last is None:
+        if (last := self._last) is None:
             imports = begin(self._target, importing)
         else:
-            imports = last.begin_next(self._target, self._known_files.files, importing)
+            imports = begin(self._target, importing, last.imports, last.changed(self._known_files.files))
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)

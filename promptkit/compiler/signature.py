@@ -98,12 +98,9 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
     for parameter in inspect.signature(function, **FORWARD).parameters.values():
         if _is_context(hints.get(parameter.name)):
             if context is not None:
-                report.add(
-                    diagnostics.Rule.SECOND_CONTEXT,
-                    f"parameter {parameter.name!r} is a Context, and so is {context!r}",
-                    "keep one of them; both would be the same",
-                    parameter.name,
-                )
+                fault = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
+                remedy = "keep one of them; both would be the same"
+                report.add(diagnostics.Rule.SECOND_CONTEXT, fault, remedy, parameter.name)
             context = context or parameter.name
         elif _is_servable(parameter, report):
             # What a decorator has put into the signature is not among the annotations.
@@ -121,19 +118,13 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
 def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        report.add(
-            diagnostics.Rule.VARIADIC_PARAMETER,
-            f"parameter {str(parameter).split(':')[0]!r} has no fixed name",
-            "name each parameter; clients fill them one by one",
-            name,
-        )
+        fault = f"parameter {str(parameter).split(':')[0]!r} has no fixed name"
+        remedy = "name each parameter; clients fill them one by one"
+        report.add(diagnostics.Rule.VARIADIC_PARAMETER, fault, remedy, name)
     elif parameter.kind is parameter.POSITIONAL_ONLY:
-        report.add(
-            diagnostics.Rule.POSITIONAL_ONLY,
-            f"parameter {name!r} is positional-only",
-            "remove the '/' from the signature; clients fill parameters by name",
-            name,
-        )
+        fault = f"parameter {name!r} is positional-only"
+        remedy = "remove the '/' from the signature; clients fill parameters by name"
+        report.add(diagnostics.Rule.POSITIONAL_ONLY, fault, remedy, name)
     elif parameter.annotation is parameter.empty:
         report.add(
             diagnostics.Rule.MISSING_ANNOTATION,
@@ -164,7 +155,7 @@ _COMMON_NAMES: Final = (
 
 
 def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
-    from promptkit.compiler.remedies.imports import import_of
+    from promptkit.compiler.remedies import import_of
 
     name = error.name if isinstance(error, NameError) else None
     found = import_of(name) if name else None
@@ -189,12 +180,9 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
         try:
             hints[name] = resolved(annotation, function, names)
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
-            report.add(
-                diagnostics.Rule.UNRESOLVED_ANNOTATION,
-                f"the annotation of parameter {name!r} cannot be resolved: {error}",
-                _unresolved_remedy(error, function),
-                name,
-            )
+            fault = f"the annotation of parameter {name!r} cannot be resolved: {error}"
+            remedy = _unresolved_remedy(error, function)
+            report.add(diagnostics.Rule.UNRESOLVED_ANNOTATION, fault, remedy, name)
     return hints
 
 
@@ -222,19 +210,13 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
     """Report an `Arg` that is not called, and two for one parameter."""
     notes = notes_of(annotation)
     if any(note is Arg for note in notes):
-        report.add(
-            diagnostics.Rule.BARE_ARG,
-            f"parameter {name!r} has Arg in its annotation without calling it",
-            "call it: Arg('what to enter')",
-            name,
-        )
+        fault = f"parameter {name!r} has Arg in its annotation without calling it"
+        remedy = "call it: Arg('what to enter')"
+        report.add(diagnostics.Rule.BARE_ARG, fault, remedy, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:
-        report.add(
-            diagnostics.Rule.SECOND_ARG,
-            f"parameter {name!r} has two Arg(...)",
-            "say it all in one; to describe an alias anew, put a plain string beside it",
-            name,
-        )
+        fault = f"parameter {name!r} has two Arg(...)"
+        remedy = "say it all in one; to describe an alias anew, put a plain string beside it"
+        report.add(diagnostics.Rule.SECOND_ARG, fault, remedy, name)
 
 
 def _is_context(annotation: Any) -> bool:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import inspect as mi
 
 from promptkit.compiler.signature import Parameter
+from promptkit.conversion.constraints import HAS_OFFSET, NO_OFFSET, InZone
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import bare, is_literal, is_union, parts_of, plain, type_tree
-from promptkit.conversion.offsets import HAS_OFFSET, NO_OFFSET, InZone
+from promptkit.conversion.kinds import is_literal, is_union, parts_of, plain, type_tree
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.diagnostics import Report, Rule
@@ -154,7 +154,7 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
 
 def _asks(tree: mi.Type, seen: frozenset[type]) -> bool:
     """Tell whether a type requires an offset somewhere, or refuses one."""
-    tree = bare(tree)
+    tree = plain(tree)
     if getattr(tree, "tz", None) is not None:
         return True
     if (kind := getattr(tree, "cls", None)) in seen:

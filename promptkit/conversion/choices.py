@@ -1,15 +1,41 @@
-"""Readers of a fixed set of values: enumerations and ``Literal``."""
+"""Fixed sets of values, enumerations and ``Literal``: their order, and their readers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
+
+from msgspec import inspect as mi
 
 from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import is_literal, plain
 from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import nearest
 
-__all__ = ["enum_reader", "literal_reader", "one_of"]
+__all__ = ["Orders", "enum_reader", "literal_reader", "one_of", "orders_of", "values_of"]
+
+#: The values of each ``Literal`` as its author wrote them.
+Orders: TypeAlias = Mapping[frozenset[Any], tuple[Any, ...]]
+
+
+def orders_of(*annotations: Any) -> Orders:
+    """Return the orders of the choices within types, but for those within their classes."""
+    found: dict[frozenset[Any], tuple[Any, ...]] = {}
+    for annotation in map(plain, annotations):
+        arguments = get_args(annotation)
+        found |= {_typed(arguments): arguments} if is_literal(annotation) else orders_of(*arguments)
+    return found
+
+
+def values_of(tree: mi.LiteralType | mi.EnumType, orders: Orders) -> Iterable[Any]:
+    """Return the values of choices in their author's order."""
+    if isinstance(tree, mi.EnumType):
+        return tree.cls
+    return orders.get(_typed(tree.values), tree.values)
+
+
+def _typed(values: Iterable[Any]) -> frozenset[Any]:
+    return frozenset((type(value), value) for value in values)
 
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:

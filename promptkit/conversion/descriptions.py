@@ -11,10 +11,9 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec import inspect as mi
 
-from promptkit.conversion.choices import one_of
+from promptkit.conversion.choices import Orders, one_of, orders_of, values_of
 from promptkit.conversion.constraints import describe_length
-from promptkit.conversion.kinds import bare, is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.orders import Orders, orders_of, values_of
+from promptkit.conversion.kinds import is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.scalars import scalar_of
 from promptkit.conversion.unstructuring import json_of
 
@@ -42,7 +41,7 @@ def expected_of(annotation: Any) -> str:
 
 def describe(tree: mi.Type, orders: Orders) -> str:
     """Return the same of a type as `msgspec.inspect` sees it."""
-    tree = bare(tree)
+    tree = plain(tree)
     if (scalar := scalar_of(tree)) is not None:
         return scalar.describe(tree)
     words = _DESCRIBERS.get(type(tree))
@@ -107,7 +106,7 @@ def example_text(tree: mi.Type) -> str:
 
 
 def _example(tree: mi.Type, depth: int) -> Any:
-    tree = bare(tree)
+    tree = plain(tree)
     if depth > _MAX_DEPTH:
         return None
     if (scalar := scalar_of(tree)) is not None:

@@ -3,7 +3,7 @@
 import types
 import typing
 from collections import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -11,11 +11,12 @@ import attrs
 import msgspec
 from msgspec import inspect as mi
 
+from promptkit.conversion.errors import ConversionError
+
 __all__ = [
     "SEQUENCES",
     "Member",
-    "bare",
-    "core_of",
+    "checked_hashed",
     "fits",
     "has_parts",
     "hints_of",
@@ -25,6 +26,7 @@ __all__ = [
     "is_list",
     "is_literal",
     "is_mapping",
+    "is_named_tuple",
     "is_own",
     "is_record",
     "is_sequence",
@@ -38,23 +40,68 @@ __all__ = [
     "type_tree",
 ]
 
+#: How many values from outside a set holds, and how many keys that are not text a dict holds; and how many of
+#: these have one hash. Clients can choose numbers that collide, which take quadratic time: this bounds it.
+_MAX_HASHED: Final = 10_000
+_MAX_COLLIDING: Final = 32
+
+
+def checked_hashed(values: list[Any]) -> list[Any]:
+    """Return what is going to be hashed. Raises `ConversionError` if it is too much, or collides."""
+    if len(values) > _MAX_HASHED:
+        raise ConversionError(reason=f"holds more than {_MAX_HASHED:,} values: send fewer of them")
+    alike: dict[str, set[Any]] = {}  # by text, whose own hash nobody can choose
+    for value in values if len(values) > _MAX_COLLIDING else ():
+        found = alike.setdefault(str(hash(value)), set())
+        found.add(value)
+        if len(found) > _MAX_COLLIDING:
+            raise ConversionError(reason="has too many values that collide when they are hashed")
+    return values
+
+
+def _make_set(values: list[Any]) -> set[Any]:
+    return set(checked_hashed(values))
+
+
+def _make_frozenset(values: list[Any]) -> frozenset[Any]:
+    return frozenset(checked_hashed(values))
+
+
 #: What a JSON array becomes, by the type that an author has written.
 SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
-    **{kind: kind for kind in (list, set, frozenset, tuple)},
-    **dict.fromkeys((abc.Collection, abc.Sequence), tuple),
-    abc.MutableSequence: list,
-    **dict.fromkeys((abc.Set, abc.MutableSet), set),
+    **dict.fromkeys((list, abc.MutableSequence), list),
+    **dict.fromkeys((tuple, abc.Collection, abc.Sequence), tuple),
+    **dict.fromkeys((set, abc.Set, abc.MutableSet), _make_set),
+    frozenset: _make_frozenset,
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
+#: What may stand around the type of a member.
+_QUALIFIERS: Final = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Required))
 
-def plain(annotation: Any) -> Any:
-    """Return the type that a `typing.NewType`, or a ``type`` alias, stands for."""
+
+def plain(annotation: Any, *, core: bool = False) -> Any:
+    """
+    Return the type that a `typing.NewType`, a ``type`` alias, or a type with a title, stands for.
+
+    Args:
+        annotation:
+            A type, or one as `msgspec.inspect` sees it.
+
+        core:
+            Whether constraints and None are left out, too.
+    """
     while True:
         if isinstance(annotation, typing.NewType):
             annotation = annotation.__supertype__
+        elif isinstance(annotation, mi.Metadata):
+            annotation = annotation.type
         elif type(annotation).__name__ == "TypeAliasType" and get_origin(annotation) is None:
             annotation = annotation.__value__
+        elif core and is_constrained(annotation):
+            annotation = annotation.__origin__
+        elif core and len(members := members_of(annotation)) == 1:
+            annotation = members[0]
         else:
             return annotation
 
@@ -88,6 +135,11 @@ def is_sequence(annotation: Any) -> bool:
 def is_mapping(annotation: Any) -> bool:
     """Tell whether values of *annotation* are JSON objects of any members."""
     return (get_origin(annotation) or annotation) in _MAPPINGS
+
+
+def is_named_tuple(annotation: Any) -> bool:
+    """Tell whether *annotation* is a named tuple."""
+    return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
 def is_record(annotation: Any) -> bool:
@@ -129,30 +181,47 @@ class Member(msgspec.Struct, frozen=True):
 
 def members_of_record(kind: Any) -> list[Member]:
     """Return the members of a record, or of a struct, that can be sent."""
-    if is_struct(get_origin(kind) or kind):
+    made = get_origin(kind) or kind
+    if is_struct(made):
         return [Member(f.encode_name, f.name, f.type, f.required) for f in msgspec.structs.fields(kind)]
     hints = hints_of(kind)
-    if typing.is_typeddict(kind):
-        return [Member(name, name, hint, name in kind.__required_keys__) for name, hint in hints.items()]
-    if attrs.has(kind):
+    if typing.is_typeddict(made):
+        return [Member(name, name, hint, name in made.__required_keys__) for name, hint in hints.items()]
+    if attrs.has(made):
         return [
             Member(f.name, f.alias or f.name, hints[f.name], f.default is attrs.NOTHING)
-            for f in attrs.fields(kind)
+            for f in attrs.fields(made)
             if f.init
         ]
-    import dataclasses  # whoever declares one has imported it
+    import dataclasses  # who declares one has imported it
 
     missing = dataclasses.MISSING
     return [
         Member(f.name, f.name, hints[f.name], f.default is missing and f.default_factory is missing)
-        for f in dataclasses.fields(kind)
+        for f in dataclasses.fields(made)
         if f.init
     ]
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Return the types of the members of a class, evaluated, by name."""
-    return typing.get_type_hints(kind, include_extras=True)
+    """Return the types of the members of a class, evaluated, by name; with the types given for parameters."""
+    made = get_origin(kind) or kind
+    given = dict(zip(getattr(made, "__parameters__", ()), get_args(kind), strict=False))
+    hints = typing.get_type_hints(made, include_extras=True)
+    return {name: _filled(_member_type(hint), given) for name, hint in hints.items()}
+
+
+def _member_type(hint: Any) -> Any:
+    """Return the type of a member without ``Required``, ``NotRequired`` and the like around it."""
+    return get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint
+
+
+def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
+    """Return a type with those that were given in place of its parameters."""
+    if isinstance(hint, typing.TypeVar):
+        return given.get(hint, Any)
+    parameters = getattr(hint, "__parameters__", ()) if not isinstance(hint, type) else ()
+    return hint[tuple(given.get(parameter, Any) for parameter in parameters)] if parameters else hint
 
 
 def is_constrained(annotation: Any) -> bool:
@@ -171,18 +240,9 @@ def members_of(annotation: Any) -> list[Any]:
     return [member for member in members if member is not types.NoneType]
 
 
-def core_of(annotation: Any) -> Any:
-    """Return a type without aliases, constraints and None."""
-    annotation = plain(annotation)
-    if is_constrained(annotation):
-        return core_of(annotation.__origin__)
-    members = members_of(annotation)
-    return core_of(members[0]) if len(members) == 1 else annotation
-
-
 def is_closed(annotation: Any) -> bool:
     """Tell whether the values of a type can be listed, as those of an enumeration."""
-    annotation = core_of(annotation)
+    annotation = plain(annotation, core=True)
     if members := members_of(annotation):
         return all(map(is_closed, members))
     return annotation is bool or is_enum(annotation) or is_literal(annotation)
@@ -208,12 +268,8 @@ def has_parts(annotation: Any) -> bool:
 
 def type_tree(annotation: Any) -> mi.Type:
     """Return *annotation* as `msgspec.inspect` sees it. Raises TypeError if msgspec does not support it."""
-    return bare(mi.type_info(annotation))
-
-
-def bare(tree: mi.Type) -> mi.Type:
-    """Return a type without its title, description and examples."""
-    return bare(tree.type) if isinstance(tree, mi.Metadata) else tree
+    tree: mi.Type = plain(mi.type_info(annotation))
+    return tree
 
 
 def parts_of(tree: mi.Type) -> list[mi.Type]:

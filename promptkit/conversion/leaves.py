@@ -4,33 +4,24 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from promptkit.conversion.constraints import located, offset_fault, zone_of
 from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.offsets import located, offset_fault, zone_of
-from promptkit.conversion.parsing import convert_key
+from promptkit.conversion.parsing import Read, convert_key
 from promptkit.conversion.scalars import SCALARS
 from promptkit.errors.exceptions import nearest, shortened
 
-if TYPE_CHECKING:  # it takes longer to import than a server to start
-    from cattrs import Converter
-
 __all__ = [
-    "Structure",
-    "has_salted_hash",
     "is_leaf",
     "is_registered",
     "key_converter",
     "leaf",
-    "registered_leaf",
     "step",
 ]
-
-#: A structure hook of cattrs: takes a JSON value and a type. Raises `ConversionError`.
-Structure: TypeAlias = Callable[[Any, Any], Any]
 
 
 def is_registered(annotation: Any) -> bool:
@@ -38,24 +29,21 @@ def is_registered(annotation: Any) -> bool:
     return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].tree is None
 
 
-def registered_leaf(annotation: Any, _: "Converter | None") -> Structure:
-    """Structure a JSON value as a registered type. It may be registered again, so look it up at each call."""
-    return lambda value, _: SCALARS[annotation].convert(value, annotation)
-
-
 def is_leaf(annotation: Any) -> bool:
-    """Tell whether *annotation* is a type that msgspec knows, and whose values have no parts."""
+    """Tell whether *annotation* is a type whose values have no parts."""
     if get_origin(annotation) is Annotated:
         return is_leaf(annotation.__origin__)
     if get_origin(annotation) is Literal or annotation is NoneType:
         return True
     if not isinstance(annotation, type):
         return False
-    return issubclass(annotation, Enum) or (annotation in SCALARS and SCALARS[annotation].tree is not None)
+    return annotation in SCALARS or issubclass(annotation, Enum)
 
 
-def leaf(annotation: Any, _: "Converter | None") -> Structure:
-    """Structure a JSON value as a type whose values have no parts."""
+def leaf(annotation: Any) -> Read:
+    """Make the function that structures a JSON value as a type whose values have no parts."""
+    if is_registered(annotation):  # maybe again, so it is looked up at each call
+        return lambda value: SCALARS[annotation].convert(value, annotation)
     kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
@@ -63,7 +51,7 @@ def leaf(annotation: Any, _: "Converter | None") -> Structure:
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if takes_integers and isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
@@ -73,11 +61,6 @@ def leaf(annotation: Any, _: "Converter | None") -> Structure:
         return found if zone is None else located(found, zone)
 
     return structure
-
-
-def has_salted_hash(annotation: Any) -> bool:
-    """Tell whether clients cannot choose values of a type that collide."""
-    return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].hash_is_salted
 
 
 def _refusal(value: Any, annotation: Any) -> ConversionError:

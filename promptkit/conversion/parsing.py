@@ -7,6 +7,7 @@ from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -51,6 +52,9 @@ INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
 BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 UUID_TEXT: Final = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+
+#: How many characters are unescaped at a time: each escape needs a hundred bytes of memory for that.
+_PIECE_LENGTH: Final = 1 << 14
 
 _AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
 _HOURS, _MINUTES, _SECONDS = (f"{_AMOUNT}[{unit}]" for unit in ("Hh", "Mm", "Ss"))
@@ -178,11 +182,23 @@ def read_bytes(value: Any) -> bytes:
         if is_base64:
             # Base64 is often wrapped at 76 characters, as e-mail does.
             return b64decode("".join(value.split()), validate=True)
-        from promptkit.conversion.escapes import unescaped
-
-        return unescaped(value)  # as RFC 2397 has it
+        return _unescaped(value)  # as RFC 2397 has it
     except ValueError:
         raise ConversionError from None
+
+
+def _unescaped(text: str) -> bytes:
+    """Return *text* as bytes, with each escape decoded."""
+    if len(text) <= _PIECE_LENGTH:
+        return unquote_to_bytes(text)
+    found, end = [], 0
+    while piece := text[end : end + _PIECE_LENGTH]:
+        cut = piece.rfind("%", -2)  # an escape that begins here ends in the next piece
+        if cut > 0 and end + _PIECE_LENGTH < len(text):
+            piece = piece[:cut]
+        end += len(piece)
+        found.append(unquote_to_bytes(piece))
+    return b"".join(found)
 
 
 def parsed(parse: Callable[[str], Any]) -> Read:

@@ -1,8 +1,7 @@
 """
 Readers: from what a client sends for one argument to a value of its type.
 
-On the wire every argument is a string. A reader is chosen once for each parameter, when it is compiled. What
-only some types need is imported for the first parameter of such a type: a server starts sooner.
+On the wire every argument is a string. A reader is chosen once for each parameter, when it is compiled.
 """
 
 import re
@@ -15,10 +14,14 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 from msgspec import inspect as mi
 
+from promptkit.conversion.choices import enum_reader, literal_reader
+from promptkit.conversion.constraints import located, offset_fault, zone_of
+from promptkit.conversion.descriptions import example_text, expected_of
 from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
+from promptkit.conversion.fast_path import json_read
+from promptkit.conversion.json_extent import holds_more
 from promptkit.conversion.kinds import (
     SEQUENCES,
-    bare,
     has_parts,
     is_constrained,
     is_enum,
@@ -48,18 +51,6 @@ def reader_of(annotation: Any) -> Reader | None:
         if recognises(annotation):
             return make_reader(annotation)
     return None
-
-
-def _enum_reader(annotation: Any) -> Reader | None:
-    from promptkit.conversion.choices import enum_reader
-
-    return enum_reader(annotation)
-
-
-def _literal_reader(annotation: Any) -> Reader | None:
-    from promptkit.conversion.choices import literal_reader
-
-    return literal_reader(annotation)
 
 
 def _union_reader(annotation: Any) -> Reader | None:
@@ -103,9 +94,6 @@ def _united(known: list[Reader], read: Read) -> Reader:
 
 def _constrained_reader(annotation: Any) -> Reader | None:
     """Make a reader of ``Annotated[T, msgspec.Meta(...)]``."""
-    from promptkit.conversion.descriptions import expected_of
-    from promptkit.conversion.offsets import offset_fault, zone_of
-
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
@@ -147,8 +135,6 @@ def _sized_read(read: Read, tree: Any, expected: str) -> Read:
 
 def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
     """Make a reader of datetimes that takes one without an offset for a time in *zone*."""
-    from promptkit.conversion.offsets import located
-
     hint = f"{inner.expected}, in {zone} unless it has an offset"
     return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
 
@@ -162,10 +148,6 @@ def _list_reader(annotation: Any) -> Reader | None:
         return _json_reader(annotation)
     scalar = member if isinstance(member, ScalarType) else None
     one_a_line = scalar is not None and scalar.one_a_line
-    if make in (set, frozenset) and not (scalar is not None and scalar.hash_is_salted):
-        from promptkit.conversion.collisions import set_of
-
-        make = partial(set_of, make)
     nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one a line" if one_a_line else "several, separated by commas"
@@ -222,8 +204,6 @@ def split_list(text: str, *, one_a_line: bool) -> Any:
 def _list_exceeds(text: str, most: int, *, one_a_line: bool) -> bool:
     """Tell whether a list has more than *most* items, blank ones too."""
     if _is_array(text):
-        from promptkit.conversion.json_extent import holds_more
-
         return holds_more(text, most)
     text = text.strip()
     if _is_by_line(text, one_a_line=one_a_line):
@@ -266,54 +246,24 @@ def _unreadable(text: str, error: Exception) -> str | None:
 
 def _json_reader(annotation: Any) -> Reader | None:
     """Make a reader of a type whose values have parts, and are written as JSON."""
-    from promptkit.conversion.descriptions import example_text, expected_of
-    from promptkit.conversion.fast_path import fast_path
-    from promptkit.conversion.json_extent import holds_more
-
     try:
         tree = type_tree(annotation)
     except (TypeError, NameError, NotImplementedError, RecursionError):
         return None
     if not _is_readable(tree, frozenset()):
         return None
-    read = _json_read(fast_path(annotation), _late_structurer(annotation))
+    convert = json_read(annotation)
+
+    def read(value: Any) -> Any:
+        return convert(_decode(value) if isinstance(value, str) else value)
+
     hint = f"JSON, for example {example_text(tree)}"
     return Reader(read, expected_of(annotation), hint, is_json=True, exceeds=holds_more)
 
 
-def _json_read(convert: Read | None, structure: Read) -> Read:
-    """Make a function that reads JSON with *convert*, if there is a fast path, else with *structure*."""
-
-    def read(value: Any) -> Any:
-        value = _decode(value) if isinstance(value, str) else value
-        if convert is None:
-            return structure(value)
-        try:
-            return convert(value)
-        except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
-            return structure(value)  # it finds all faults, and their places
-
-    return read
-
-
-def _late_structurer(annotation: Any) -> Read:
-    """Make a function that structures JSON values. It imports cattrs, which takes longer than a start."""
-    made: Read | None = None
-
-    def structure(value: Any) -> Any:
-        nonlocal made
-        if made is None:
-            from promptkit.conversion.structuring import structurer
-
-            made = structurer(annotation)
-        return made(value)
-
-    return structure
-
-
 def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
     """Tell whether every part of a type can be read."""
-    tree = bare(tree)
+    tree = plain(tree)
     if isinstance(tree, mi.CustomType):
         return tree.cls in SCALARS
     if isinstance(tree, mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
@@ -338,8 +288,8 @@ def _may_be_key(tree: mi.Type) -> bool:
 #: that recognises a type counts; what makes the reader may still decline, with None.
 _FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
     (is_constrained, _constrained_reader),
-    (is_enum, _enum_reader),
-    (is_literal, _literal_reader),
+    (is_enum, enum_reader),
+    (is_literal, literal_reader),
     (is_list, _list_reader),
     (is_union, _union_reader),
     (has_parts, _json_reader),

@@ -25,6 +25,7 @@ __all__ = [
     "Reader",
     "ScalarType",
     "Schema",
+    "register_type",
     "scalar_of",
     "scalar_of_value",
     "text_scalar",
@@ -100,8 +101,6 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     shown_in_row: bool = False
     #: Whether people write several values on a line each, as the text of one may hold commas.
     one_a_line: bool = False
-    #: Whether Python salts the hashes, so that clients cannot choose values that collide.
-    hash_is_salted: bool = False
     #: Whether a value may have an offset from UTC.
     may_have_offset: bool = False
 
@@ -169,7 +168,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema={},
         write=str,
         shown_in_row=True,
-        hash_is_salted=True,
     ),
     bool: ScalarType(
         parsing.read_bool,
@@ -220,7 +218,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=constraints.base64_length,
         write=msgspec.to_builtins,
         one_a_line=True,
-        hash_is_salted=True,
     ),
     Decimal: ScalarType(
         parsing.read_decimal,
@@ -317,3 +314,35 @@ def scalar_of(tree: mi.Type) -> ScalarType | None:
 def scalar_of_value(value: Any) -> ScalarType | None:
     """Return the record of the type of *value*, or of the nearest type that it inherits from."""
     return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)
+
+
+def register_type(
+    kind: type,
+    read: Callable[[str], Any],
+    *,
+    expected: str,
+    schema: Mapping[str, Any] | None = None,
+    write: Callable[[Any], str] = str,
+) -> None:
+    """
+    Teach promptkit a type, for parameters and for parts of their values.
+
+    Args:
+        kind:
+            The type. Types that promptkit already reads, such as `int` and `date`, are not replaced.
+
+        read:
+            Converts text to a value; raises an exception for text that does not fit.
+
+        expected:
+            What *read* takes, in a few words that end a sentence: ``an amount, as in 3 EUR``.
+
+        schema:
+            The JSON Schema of the text; any string if left out.
+
+        write:
+            Converts a value to text that *read* takes.
+    """
+    known = SCALARS.get(kind)
+    if known is None or known.tree is None:  # msgspec reads and writes the types that it knows
+        SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)

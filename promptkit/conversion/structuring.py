@@ -2,51 +2,36 @@
 JSON values to values of a type, with every fault and its place.
 
 Structuring is strict: it takes what the JSON Schema of the type takes. `promptkit.conversion.readers` reads
-what people write instead. Importing this module imports cattrs, so it is imported for the first value that
-has parts.
+what people write instead.
 """
 
 import heapq
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, is_typeddict
 
 import msgspec
-from cattrs import ClassValidationError, Converter
-from cattrs.cols import is_namedtuple
-from cattrs.errors import ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn, override
-from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
-from cattrs.preconf.msgspec import make_converter
 
-from promptkit.conversion.collisions import dict_of, set_of
 from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
 from promptkit.conversion.kinds import (
     SEQUENCES,
+    checked_hashed,
     hints_of,
     is_constrained,
-    is_enum,
     is_mapping,
+    is_named_tuple,
     is_record,
     is_sequence,
     is_struct,
     is_union,
     members_of_record,
+    plain,
     type_tree,
 )
-from promptkit.conversion.leaves import (
-    Structure,
-    has_salted_hash,
-    is_leaf,
-    is_registered,
-    key_converter,
-    leaf,
-    registered_leaf,
-    step,
-)
-from promptkit.conversion.scalars import BUILT_IN
+from promptkit.conversion.leaves import is_leaf, key_converter, leaf, step
+from promptkit.conversion.parsing import Read
 from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = ["forget_types", "structurer"]
@@ -55,7 +40,7 @@ _TOO_DEEP: Final = "is nested too deeply"
 _NO_MEMBER: Final = "is not a member of this object"
 
 
-def structurer(annotation: Any) -> Callable[[Any], Any]:
+def structurer(annotation: Any) -> Read:
     """
     Make the function that makes values of a type from JSON values.
 
@@ -64,7 +49,7 @@ def structurer(annotation: Any) -> Callable[[Any], Any]:
 
     def structure(value: Any) -> Any:
         try:
-            return _converter.structure(value, annotation)
+            return _structured(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
             parts = tuple(_parts(error, ""))
         # Where the stack ends, each member of the innermost object says so.
@@ -74,26 +59,35 @@ def structurer(annotation: Any) -> Callable[[Any], Any]:
     return structure
 
 
+def forget_types() -> None:
+    """Drop what is known of all types that were structured until now. It is found out again when needed."""
+    _structure_of.cache_clear()
+
+
+def _structured(value: Any, annotation: Any) -> Any:
+    if value is ABSENT:
+        raise ConversionError(expected_of(annotation), got=ABSENT)
+    try:
+        structure = _structure_of(annotation)
+    except TypeError:  # some notes in ``Annotated`` cannot be hashed
+        structure = _structure_of.__wrapped__(annotation)
+    return structure(value)
+
+
+@cache
+def _structure_of(annotation: Any) -> Read:
+    """Make the function that structures values of a type. The types of their parts are looked at later."""
+    annotation = plain(annotation)
+    make = next((make for recognises, make in _STRUCTURES if recognises(annotation)), None)
+    return make(annotation) if make else lambda value: value
+
+
 def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
     """Return every fault of *error*, with its place below *path*."""
     if isinstance(error, ConversionError):
         return (part.at(path) for part in error.parts)
     if isinstance(error, RecursionError):
         return [ConversionError(path=path, reason=_TOO_DEEP)]
-    if isinstance(error, ForbiddenExtraKeysError):
-        return [part.at(path) for part in _unknown(error.extra_fields, error.cl)]
-    if isinstance(error, ClassValidationError):
-        named, others = error.group_exceptions()
-        found = [
-            part
-            for inner, note in named
-            for part in (
-                [ConversionError(expected_of(note.type), got=ABSENT, path=f"{path}.{note.name}")]
-                if isinstance(inner, KeyError)
-                else _parts(inner, f"{path}.{note.name}")
-            )
-        ]
-        return [*found, *(part for inner in others for part in _parts(inner, path))]
     return [ConversionError(path=path, reason=f"is refused: {error}")]
 
 
@@ -112,7 +106,7 @@ def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
     faults: list[ConversionError] = []
     for value, annotation, path in items:
         try:
-            found.append(_converter.structure(value, annotation))
+            found.append(_structured(value, annotation))
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
             faults += _parts(error, path)
             if len(faults) >= MAX_FAULTS:
@@ -122,40 +116,27 @@ def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
     return found
 
 
-def _scalar(kind: type, converter: Converter) -> Structure:
-    """Structure a JSON value as a scalar type, or as an enumeration that inherits from it."""
-    structure = registered_leaf(kind, converter) if is_registered(kind) else leaf(kind, converter)
-
-    def structure_either(value: Any, annotation: Any) -> Any:
-        # The converter asks the hook of a class for its subclasses, too.
-        inherits = annotation is not kind and is_enum(annotation)
-        return (leaf(annotation, converter) if inherits else structure)(value, annotation)
-
-    return structure_either
-
-
-def _sequence(annotation: Any, _: Converter) -> Structure:
+def _sequence(annotation: Any) -> Read:
     """Structure a JSON array as a list, a set, a frozen set or a tuple of any length."""
     make = SEQUENCES[get_origin(annotation) or annotation]
     item = (*get_args(annotation), Any)[0]
-    may_collide = make in (set, frozenset) and not has_salted_hash(item)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if not isinstance(value, list):
             raise ConversionError(expected_of(annotation), got=value)
         found = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
         try:
-            return set_of(make, found) if may_collide else make(found)
+            return make(found)
         except TypeError:  # of a set, whose items may have to be hashable
             raise ConversionError(expected_of(annotation), got=value) from None
 
     return structure
 
 
-def _fixed(annotation: Any, _: Converter) -> Structure:
+def _fixed(annotation: Any) -> Read:
     """Structure a JSON array as a tuple of fixed length, or as a named tuple."""
     defaults: dict[str, Any] = getattr(annotation, "_field_defaults", {})
-    if is_namedtuple(annotation):
+    if is_named_tuple(annotation):
         hints = hints_of(annotation)
         types, make = [hints[name] for name in annotation._fields], annotation._make
         paths = [f".{name}" for name in annotation._fields]
@@ -164,7 +145,7 @@ def _fixed(annotation: Any, _: Converter) -> Structure:
         paths = [f"[{i}]" for i in range(len(types))]
     least = len(types) - len(defaults)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if not isinstance(value, list) or not least <= len(value) <= len(types):
             raise ConversionError(expected_of(annotation), got=value)
         found = _collect(zip(value, types, paths, strict=False))
@@ -173,13 +154,12 @@ def _fixed(annotation: Any, _: Converter) -> Structure:
     return structure
 
 
-def _mapping(annotation: Any, _: Converter) -> Structure:
+def _mapping(annotation: Any) -> Read:
     """Structure a JSON object as a dict. Its keys are text on the wire, whatever their type."""
     key_type, value_type = get_args(annotation) or (Any, Any)
-    may_collide = key_type not in (Any, str)  # JSON has text for keys
     convert_key = key_converter(key_type)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if not isinstance(value, dict):
             raise ConversionError(expected_of(annotation), got=value)
         keys: list[Any] = []
@@ -197,19 +177,20 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
             faults += error.parts
         if faults:
             raise ConversionErrors(tuple(faults))
-        return dict_of(keys, values) if may_collide else dict(zip(keys, values, strict=True))
+        keys = keys if key_type in (Any, str) else checked_hashed(keys)
+        return dict(zip(keys, values, strict=True))
 
     return structure
 
 
-def _sized(annotation: Any, converter: Converter) -> Structure:
+def _sized(annotation: Any) -> Read:
     """Structure a value with parts, of which there may be only so many."""
     inner = annotation.__origin__
     tree = type_tree(annotation)
     least, most = (getattr(tree, name, None) for name in ("min_length", "max_length"))
 
-    def structure(value: Any, _: Any) -> Any:
-        found = converter.structure(value, inner)
+    def structure(value: Any) -> Any:
+        found = _structured(value, inner)
         if (least is not None and len(found) < least) or (most is not None and len(found) > most):
             raise ConversionError(expected_of(annotation), got=value)
         return found
@@ -217,11 +198,11 @@ def _sized(annotation: Any, converter: Converter) -> Structure:
     return structure
 
 
-def _union(annotation: Any, _: Converter) -> Structure:
+def _union(annotation: Any) -> Read:
     """Structure a value as the first member of a union that it fits."""
     members = get_args(annotation)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if value is None and NoneType in members:
             return None
         errors: list[ConversionError] = []
@@ -229,7 +210,7 @@ def _union(annotation: Any, _: Converter) -> Structure:
             if member is NoneType:
                 continue
             try:
-                return _converter.structure(value, member)
+                return _structured(value, member)
             except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
                 errors.append(ConversionErrors(tuple(_parts(error, ""))))
         if (meant := error_of_union(errors)) is not None:
@@ -239,60 +220,35 @@ def _union(annotation: Any, _: Converter) -> Structure:
     return structure
 
 
-def _of(annotation: Any, converter: Converter) -> Structure:
-    """Structure one field. The type is looked up late, as types may be recursive."""
-    return lambda value, _: converter.structure(value, annotation)
+def _record(annotation: Any) -> Read:
+    """Structure a JSON object as a class with members, and call the class with them."""
+    kind = get_origin(annotation) or annotation
+    config = kind.__struct_config__ if is_struct(kind) else None
+    if config and config.array_like:
+        return partial(_struct_of_array, annotation)
+    members = {member.name: member for member in members_of_record(annotation)}
+    tag = {config.tag_field: config.tag} if config and config.tag_field else {}
 
-
-def _members(annotation: Any, converter: Converter) -> dict[str, Any]:
-    """Return how each field of a class is structured, with the names in its types resolved."""
-    return {
-        member.name: override(struct_hook=_of(member.type, converter))
-        for member in members_of_record(annotation)
-    }
-
-
-def _record(annotation: Any, converter: Converter) -> Structure:
-    """Structure a JSON object as a dataclass, an attrs class or a TypedDict."""
-    if is_typeddict(annotation):
-        structure_members = make_typeddict_structure_fn(annotation, converter)
-    else:
-        structure_members = make_dict_structure_fn(annotation, converter, **_members(annotation, converter))
-
-    def structure(value: Any, _: Any) -> Any:
-        if not isinstance(value, dict):
+    def structure(value: Any) -> Any:
+        if not isinstance(value, dict) or any(value.get(name) != tag[name] for name in tag):
             raise ConversionError(expected_of(annotation), got=value)
-        return structure_members(value, annotation)
+        known = [member for member in members.values() if member.required or member.name in value]
+        faults = _unknown(value.keys() - members.keys() - tag.keys(), annotation)
+        try:
+            found = _collect(
+                (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in known
+            )
+        except ConversionError as error:
+            raise ConversionErrors((*error.parts, *faults)) from None
+        if faults:
+            raise ConversionErrors(tuple(faults))
+        made = dict(zip((member.parameter for member in known), found, strict=True))
+        return {name: made[name] for name in value} if is_typeddict(kind) else annotation(**made)
 
     return structure
 
 
-def _struct(value: Any, annotation: Any) -> Any:
-    """Structure a JSON object, or array, as a `msgspec.Struct`."""
-    config = (get_origin(annotation) or annotation).__struct_config__
-    if config.array_like:
-        return _struct_of_array(value, annotation)
-    if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
-        raise ConversionError(expected_of(annotation), got=value)
-    members = members_of_record(annotation)
-    faults = [
-        ConversionError(expected_of(member.type), got=ABSENT, path=f".{member.name}")
-        for member in members
-        if member.required and member.name not in value
-    ]
-    unknown = value.keys() - {member.name for member in members} - {config.tag_field}
-    faults += _unknown(unknown, annotation)
-    known = [member for member in members if member.name in value]
-    try:
-        found = _collect((value[member.name], member.type, f".{member.name}") for member in known)
-    except ConversionError as error:
-        raise ConversionErrors((*faults, *error.parts)) from None
-    if faults:
-        raise ConversionErrors(tuple(faults))
-    return annotation(**dict(zip((member.parameter for member in known), found, strict=True)))
-
-
-def _struct_of_array(value: Any, annotation: Any) -> Any:
+def _struct_of_array(annotation: Any, value: Any) -> Any:
     """Structure a JSON array as an ``array_like`` struct: its tag, if it has one, then its fields."""
     config = (get_origin(annotation) or annotation).__struct_config__
     fields = msgspec.structs.fields(annotation)
@@ -311,28 +267,12 @@ def _struct_of_array(value: Any, annotation: Any) -> Any:
 
 
 #: What recognises a type, and what makes the function that structures it. The first row that fits counts.
-_HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Structure]], ...]] = (
-    (is_registered, registered_leaf),
+_STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
     (is_leaf, leaf),
     (is_constrained, _sized),
     (is_sequence, _sequence),
-    (lambda t: get_origin(t) is tuple or is_namedtuple(t), _fixed),
+    (lambda t: get_origin(t) is tuple or is_named_tuple(t), _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
-    (is_record, _record),
-    (lambda t: is_struct(get_origin(t)), lambda *_: _struct),
+    (lambda t: is_record(get_origin(t) or t) or is_struct(get_origin(t) or t), _record),
 )
-
-_converter: Final = make_converter(detailed_validation=True, forbid_extra_keys=True)
-# Where the converter has a hook for the very type, it asks no factory.
-for _kind in (*BUILT_IN, NoneType):
-    _converter.register_structure_hook(_kind, _scalar(_kind, _converter))
-_converter.register_structure_hook(msgspec.Struct, _struct)
-for _recognises, _factory in reversed(_HOOKS):  # the converter asks the newest first
-    _converter.register_structure_hook_factory(_recognises, _factory)
-
-
-def forget_types() -> None:
-    """Drop all types that were structured until now; hooks that are needed again are made again."""
-    # The converter drops all that it has made of types whenever a hook is registered.
-    _converter.register_structure_hook(msgspec.Struct, _struct)

@@ -19,8 +19,9 @@ from typing import Any, Final, TypeAlias, get_args
 from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
-from promptkit.conversion.kinds import bare, hints_of, is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.orders import Orders, orders_of, values_of
+from promptkit.conversion.choices import Orders, orders_of, values_of
+from promptkit.conversion.descriptions import describe, describe_choices, expected_of
+from promptkit.conversion.kinds import hints_of, is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.scalars import SCALARS, scalar_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
@@ -132,8 +133,6 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
         schema = _any_of([*schemas, *null])
     if not any(forms):
         return schema, ""
-    from promptkit.conversion.descriptions import expected_of  # most types need no words
-
     return schema, expected_of(annotation)
 
 
@@ -156,7 +155,7 @@ class _Writer:
 
     def form(self, tree: mi.Type) -> str:
         """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
-        tree = bare(tree)
+        tree = plain(tree)
         if isinstance(tree, mi.LiteralType | mi.EnumType):
             return _form_of_choices(values_of(tree, self._orders))
         if isinstance(tree, mi.UnionType):
@@ -169,8 +168,6 @@ class _Writer:
             says_more = _is_array(tree) or isinstance(tree, mi.DictType)
         if not says_more:
             return ""
-        from promptkit.conversion.descriptions import describe  # most types need no words
-
         return describe(tree, self._orders)
 
     def union(self, tree: mi.UnionType) -> Schema:
@@ -191,7 +188,7 @@ class _Writer:
 
     def object(self, tree: mi.DictType) -> Schema:
         """Return the schema of an object with members of any name."""
-        keys = self._key(bare(tree.key_type))
+        keys = self._key(plain(tree.key_type))
         names = {"propertyNames": keys} if keys else {}
         values = self.schema(tree.value_type)
         return {"type": "object", **names, "additionalProperties": values, **_length(tree, "Properties")}
@@ -286,8 +283,6 @@ def _form_of_choices(values: Iterable[Any]) -> str:
     """What choices look like, in words; ``""`` if all are text: there are models with no other choices."""
     if all(isinstance(value, str | None) for value in map(json_of, values)):
         return ""
-    from promptkit.conversion.descriptions import describe_choices  # most choices are text
-
     return describe_choices(values)
 
 

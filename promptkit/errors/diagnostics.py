@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
+    import ast
+
     from promptkit.errors.rules import Rule
 
 __all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
@@ -28,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the rules when the first fault is told: a server of sound prompts starts without them."""
+    """Import the rules with the first fault: a server of sound prompts starts without them."""
     if name != "Rule":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -169,18 +171,33 @@ class Report(Struct, frozen=True):
     location: Location
     found: list[Diagnostic] = field(default_factory=list)
 
-    def add(self, rule: "Rule", message: str, remedy: str, at: Location | str | None = None) -> None:
+    def add(
+        self,
+        rule: "Rule",
+        message: str,
+        remedy: str,
+        place: "Location | ast.expr | ast.stmt | str | None" = None,
+    ) -> None:
         """
         Add a diagnostic; *message* follows the subject.
 
-        *at* is a location, or a name for `Location.part`; left out, it is the subject's location.
+        *place* is a location, a node of the file's syntax, or a name for `Location.part`; left out, it is the
+        subject's location.
         """
-        location = self.location.part(at) if isinstance(at, str) else at or self.location
-        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, location))
+        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, self._location(place)))
+
+    def _location(self, place: "Location | ast.expr | ast.stmt | str | None") -> Location:
+        if isinstance(place, str):
+            return self.location.part(place)
+        if place is None or isinstance(place, Location):
+            return place or self.location
+        from promptkit.errors.sources import span_of
+
+        return Location(self.location.file, *span_of(self.location.file, place))
 
     def without_duplicates(self) -> list[Diagnostic]:
         """
         Return what was found, without repetitions of a message for the same line.
         """
-        told = {(one.message, one.location.file, one.location.line): one for one in reversed(self.found)}
-        return list(reversed(told.values()))
+        first = {(one.message, one.location.file, one.location.line): one for one in reversed(self.found)}
+        return list(reversed(first.values()))

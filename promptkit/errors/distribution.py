@@ -8,13 +8,15 @@ one lie between those of the other. Nothing here is imported before something ha
 import json
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from subprocess import list2cmdline
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-__all__ = ["DISTRIBUTION", "install_command", "other_package", "quoted"]
+__all__ = ["DISTRIBUTION", "install_command", "needed_by", "other_package", "quoted"]
 
 #: What pip knows this project by.
 DISTRIBUTION: Final = "mcp-promptkit"
@@ -80,3 +82,27 @@ def _found(name: str) -> Distribution | None:
         return distribution(name)
     except PackageNotFoundError:
         return None
+
+
+@contextmanager
+def needed_by(user: str, package: str) -> Iterator[None]:
+    """
+    Say how to install *package*, of the extra ``testing``, if it cannot be imported.
+
+    Args:
+        user:
+            What cannot be used without.
+
+        package:
+            The package.
+
+    Raises:
+        ModuleNotFoundError: With the command, if it is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        msg = f"{user} needs {package}: {install_command('testing')}"
+        raise ModuleNotFoundError(msg, name=package) from None

@@ -8,12 +8,14 @@ elsewhere. Every server imports this at its start.
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, TypeAlias
 
 __all__ = [
+    "INSTALLED",
     "Stamp",
+    "Stamps",
     "file_stamp",
     "is_another_user",
     "is_foreign",
@@ -21,9 +23,15 @@ __all__ = [
     "replace_regular_file",
 ]
 
-#: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Whoever changes a
-#: file can set all of them but the ctime.
+#: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Programs can set
+#: all of them but the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
+
+#: By path: the stamp of each file; None if it does not exist.
+Stamps: TypeAlias = Mapping[str, Stamp | None]
+
+#: The names of folders of installed packages, which no author edits.
+INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 _READING: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -86,7 +94,7 @@ def file_stamp(path: str) -> Stamp | None:
     """
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # a path with a NUL is that of no file
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 

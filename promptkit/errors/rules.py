@@ -24,7 +24,7 @@ class Rule(Enum):
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
     FAILING_IMPORT = "PK104", "an import in a function that would fail"
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
-    BAD_SUPPRESSION = "PK106", "a comment that is to ignore a finding, and ignores none"
+    BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect"
     NOT_SERVED = "PK107", "prompts that are not served, as their file or folder is not looked into"
     BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"

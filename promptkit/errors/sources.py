@@ -9,19 +9,17 @@ import linecache
 import os
 import re
 import stat
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from io import StringIO
-from itertools import chain
-from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 __all__ = [
     "Function",
     "Span",
     "function_at",
     "line_of",
-    "names_in",
+    "nodes_below",
     "nodes_of",
     "own_nodes",
     "parameters_of",
@@ -37,21 +35,6 @@ __all__ = [
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 N = TypeVar("N", bound=ast.AST)
-
-#: Nodes by what they are, each with its position among all.
-_ByKind: TypeAlias = dict[type[ast.AST], list[tuple[int, ast.AST]]]
-
-#: Fields of nodes that hold a text, a number, an operator, or whether a name is read or written.
-_LEAVES: Final = frozenset(
-    ("arg", "attr", "conversion", "ctx", "id", "kind", "level", "module", "op", "ops", "type_comment")
-)
-
-#: By kind of node, the fields that may hold nodes.
-_FIELDS: Final = {
-    kind: tuple(field for field in kind._fields if field not in _LEAVES)
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
 
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -116,71 +99,50 @@ def _tree(source: str) -> ast.Module | None:
         return None
 
 
-def nodes_of(tree: ast.Module, *kinds: type[N]) -> list[N]:
+def nodes_of(tree: ast.AST, *kinds: type[N]) -> list[N]:
     """
     Return the nodes of a syntax tree whose types are *kinds*, outer ones before those that they hold.
     """
-    return _of_kinds(_nodes_of(tree), kinds)
+    return [node for node in _nodes_of(tree) if isinstance(node, kinds)]
 
 
-@lru_cache(maxsize=2)
-def _nodes_of(tree: ast.Module) -> _ByKind:
-    return _by_kind(_with_below(tree))
-
-
-def _with_below(top: ast.AST) -> list[ast.AST]:
-    """Every node but operators and the like, which `ast.walk` would visit as well."""
-    found = [top]
+@lru_cache(maxsize=8)  # several lints look at one tree after the other
+def _nodes_of(tree: ast.AST) -> list[ast.AST]:
+    found = [tree]
     for node in found:
-        found += _below(node)
+        found += nodes_below(node)
     return found
 
 
-def names_in(expression: ast.expr) -> list[ast.Name]:
-    """
-    Return the names in an expression, outer ones before those that they hold.
-    """
-    return [node for node in _with_below(expression) if isinstance(node, ast.Name)]
-
-
-def own_nodes(function: Function, *kinds: type[N]) -> list[N]:
+def own_nodes(function: ast.AST, *kinds: type[N]) -> list[N]:
     """
     Return the nodes in a function's body whose types are *kinds*, outside of inner functions and classes.
     """
-    return _of_kinds(_own_nodes(function), kinds)
+    return [node for node in _own_nodes(function) if isinstance(node, kinds)]
 
 
-@lru_cache(maxsize=64)  # many lints look at one function after the other
-def _own_nodes(function: Function) -> _ByKind:
-    found, ahead = list[ast.AST](), list[ast.AST](reversed(function.body))
+@lru_cache(maxsize=64)
+def _own_nodes(function: ast.AST) -> list[ast.AST]:
+    body = getattr(function, "body", [])
+    found = list[ast.AST]()
+    ahead: list[ast.AST] = [body] if isinstance(body, ast.expr) else body[::-1]
     while ahead:
         found.append(node := ahead.pop())
         if not isinstance(node, _SCOPES):
-            ahead += reversed(_below(node))
-    return _by_kind(found)
+            ahead += reversed(nodes_below(node))
+    return found
 
 
-def _by_kind(nodes: Iterable[ast.AST]) -> _ByKind:
-    found: _ByKind = defaultdict(list)
-    for position, node in enumerate(nodes):
-        found[type(node)].append((position, node))
-    return dict(found)
-
-
-def _of_kinds(nodes: _ByKind, kinds: tuple[type[N], ...]) -> list[N]:
-    """The nodes of some kinds, in the order of all."""
-    found = sorted(chain.from_iterable(nodes.get(kind, ()) for kind in kinds))
-    return cast("list[N]", [node for _, node in found])
-
-
-def _below(node: ast.AST) -> list[ast.AST]:
-    """The nodes that a node holds."""
+def nodes_below(node: ast.AST) -> list[ast.AST]:
+    """
+    Return the nodes that a node holds, but for operators and whether names are read: they hold nothing.
+    """
     found: list[ast.AST] = []
-    for field in _FIELDS[type(node)]:
+    for field in node._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
             found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST):
+        elif isinstance(value, ast.AST) and value._fields:
             found.append(value)
     return found
 
@@ -253,7 +215,7 @@ def _span_of_name(file: str, function: Function) -> Span:
     return Span(line, found.start(1) + 1, found.end(1) + 1) if found else span_of(file, function)
 
 
-def parameters_of(function: Function) -> Iterator[ast.arg]:
+def parameters_of(function: Function | ast.Lambda) -> Iterator[ast.arg]:
     """
     Yield the parameters of a function.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import promptkit
 from promptkit.errors.exceptions import ResultError
+from promptkit.errors.regular_files import INSTALLED
 
 if TYPE_CHECKING:
     from traceback import TracebackException
@@ -21,9 +22,6 @@ _RUNNING: Final = (
     *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
     *("runpy", "threading", "typeguard"),
 )
-
-#: Folders of installed packages, which no author edits.
-_INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def format_exception(error: BaseException) -> str:
@@ -71,7 +69,7 @@ def is_authors_file(file: str) -> bool:
     """
     Whether *file* is an author's: neither Python's, nor an installed package's, nor promptkit's.
     """
-    if file.startswith("<") or not {*_INSTALLED}.isdisjoint(Path(file).parts):
+    if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
     return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
 

@@ -5,10 +5,13 @@ No vendor's SDK is imported. `promptkit.exports.fastmcp` and `promptkit.exports.
 that exists already, and import that server's package.
 """
 
+from collections.abc import Callable
+from typing import Any, Final
+
 from promptkit.exports.anthropic import anthropic_messages
-from promptkit.exports.errors import ExportError, UnfitPart
 from promptkit.exports.gemini import gemini_contents
 from promptkit.exports.openai import openai_chat, openai_responses
+from promptkit.exports.turns import ExportError, UnfitPart
 
 __all__ = [
     "ExportError",
@@ -18,3 +21,11 @@ __all__ = [
     "openai_chat",
     "openai_responses",
 ]
+
+#: The vendors' forms, by the name that `promptkit render --format` and the preview have for them.
+FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic_messages,
+    "gemini": gemini_contents,
+}

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from promptkit.exports.turns import File, Link, Part, Turn, Vendor, turns_of
+from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.language.mime import IMAGE_TYPES
@@ -47,22 +47,12 @@ def _text(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
-def _image(file: File) -> Part:
-    source = {"type": "base64", "media_type": file.mime_type, "data": file.base64}
-    return {"type": "image", "source": source}
-
-
-def _linked_image(link: Link) -> Part:
-    return {"type": "image", "source": {"type": "url", "url": link.uri}}
+def _data(file: File) -> dict[str, str]:
+    return {"type": "base64", "media_type": file.mime_type, "data": file.base64}
 
 
 def _pdf(file: File) -> Part:
-    source = {"type": "base64", "media_type": _PDF, "data": file.base64}
-    return {"type": "document", "source": source, "title": (file.uri or "document")[:_MAX_TITLE]}
-
-
-def _linked_pdf(link: Link) -> Part:
-    return {"type": "document", "source": {"type": "url", "url": link.uri}}
+    return {"type": "document", "source": _data(file), "title": (file.uri or "document")[:_MAX_TITLE]}
 
 
 def _document(resource: EmbeddedResource) -> Part:
@@ -76,7 +66,10 @@ def _document(resource: EmbeddedResource) -> Part:
 ANTHROPIC: Final = Vendor(
     "Anthropic",
     _text,
-    files={**dict.fromkeys(IMAGE_TYPES, _image), _PDF: _pdf},
-    links={**dict.fromkeys(IMAGE_TYPES, _linked_image), _PDF: _linked_pdf},
+    files={**dict.fromkeys(IMAGE_TYPES, lambda file: {"type": "image", "source": _data(file)}), _PDF: _pdf},
+    links={
+        **dict.fromkeys(IMAGE_TYPES, lambda url: {"type": "image", "source": {"type": "url", "url": url}}),
+        _PDF: lambda url: {"type": "document", "source": {"type": "url", "url": url}},
+    },
     document=_document,
 )

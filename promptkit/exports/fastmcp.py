@@ -104,8 +104,7 @@ def _completion_handler(source: InProcessServer, before: "CompletionHandler | No
         context: CompletionContext | None,
     ) -> "CompletionValues":
         if isinstance(ref, PromptReference) and ref.name in source.catalog:
-            chosen = context.arguments if context else None
-            return await source.complete(ref.name, argument.name, argument.value, chosen)
+            return await source.complete(ref.name, argument, context)
         if before is None:
             return None
         found = await to_thread.run_sync(before, ref, argument, context)  # it may take its time

@@ -1,8 +1,9 @@
 """Workflows for Gemini: contents with parts."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from promptkit.exports.turns import File, Link, Part, Vendor, turns_of
+from promptkit.exports.turns import File, Part, Vendor, turns_of
 from promptkit.language.messages import Workflow
 from promptkit.language.mime import AUDIO_TYPES
 
@@ -12,8 +13,8 @@ __all__ = ["GEMINI", "gemini_contents"]
 _IMAGES: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 _FILES: Final = (*_IMAGES, *sorted(AUDIO_TYPES), "application/pdf")
 
-#: What Gemini calls some types.
-_NAMES: Final = {"audio/mpeg": "audio/mp3"}
+#: What Gemini calls these types.
+_NAMES: Final = {name: name for name in _FILES} | {"audio/mpeg": "audio/mp3"}
 
 _ROLES: Final = {"user": "user", "assistant": "model"}
 
@@ -43,22 +44,18 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     return [{"role": _ROLES[turn.role], "parts": turn.parts} for turn in turns]
 
 
-def _text(text: str) -> Part:
-    return {"text": text}
-
-
 def _file(file: File) -> Part:
-    return {"inline_data": {"mime_type": _NAMES.get(file.mime_type, file.mime_type), "data": file.data}}
+    return {"inline_data": {"mime_type": _NAMES[file.mime_type], "data": file.data}}
 
 
-def _linked_file(link: Link) -> Part:
-    return {"file_data": {"mime_type": _NAMES.get(link.mime_type, link.mime_type), "file_uri": link.uri}}
+def _linked_file(name: str) -> Callable[[str], Part]:
+    return lambda url: {"file_data": {"mime_type": name, "file_uri": url}}
 
 
 GEMINI: Final = Vendor(
     "Gemini",
-    _text,
+    lambda text: {"text": text},
     files=dict.fromkeys(_FILES, _file),
-    links=dict.fromkeys(_FILES, _linked_file),
+    links={mime_type: _linked_file(name) for mime_type, name in _NAMES.items()},
     schemes=("https", "gs"),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio import to_thread
 from mcp import MCPError
-from mcp.types import Completion, GetPromptResult, Prompt
+from mcp.types import Completion, CompletionArgument, CompletionContext, GetPromptResult, Prompt
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.catalogs import Target, catalog_of, sound
@@ -82,11 +82,11 @@ class InProcessServer:
         """
         params = {"name": name, "arguments": dict(arguments or {})}
         result = await self._request("prompts/get", params, session)
-        told = {key: result[key] for key in ("description", "messages") if key in result}
-        return GetPromptResult.model_validate(told)
+        found = {"description": result.get("description"), "messages": result["messages"]}
+        return GetPromptResult.model_validate(found)
 
     async def complete(
-        self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None
+        self, name: str, argument: CompletionArgument, context: CompletionContext | None
     ) -> Completion:
         """
         Complete the value of an argument.
@@ -96,21 +96,19 @@ class InProcessServer:
                 The prompt.
 
             argument:
-                The argument.
+                The argument, and what was typed of it so far.
 
-            typed:
-                What was typed so far.
-
-            chosen:
-                The arguments that were chosen before, by name.
+            context:
+                Has the arguments that were chosen before.
 
         Raises:
             MCPError: As for `get_prompt`.
         """
+        chosen = context.arguments if context else None
         params = {
             "ref": {"type": "ref/prompt", "name": name},
-            "argument": {"name": argument, "value": typed},
-            "context": {"arguments": dict(chosen or {})},
+            "argument": {"name": argument.name, "value": argument.value},
+            "context": {"arguments": chosen or {}},
         }
         result = await self._request("completion/complete", params, None)
         return Completion.model_validate(result["completion"])
@@ -139,7 +137,7 @@ class InProcessServer:
     def _started(self) -> SimpleQueue[bytes]:
         """Where lines are put for a server that reads them."""
         server = Server(self.catalog, self._receive, limits=Limits(completions=inf))
-        server.read_from(self._lines.get, _nothing)
+        server.read_from(self._lines.get, bool)  # the input never ends
         return self._lines
 
     def _receive(self, data: bytes) -> None:
@@ -147,10 +145,6 @@ class InProcessServer:
             reply = self._waiting.pop(message.get("id"), None)
             if reply is not None:
                 reply.set_result(message)
-
-
-def _nothing() -> None:
-    """The input never ends."""
 
 
 def _meta(session: "ServerSession | None") -> dict[str, Any]:

@@ -81,7 +81,6 @@ class _Added:
     async def _complete(self, context: Any, params: CompleteRequestParams) -> Any:
         ref, before = params.ref, self._before.get("completion/complete")
         if isinstance(ref, PromptReference) and (ref.name in self._source.catalog or before is None):
-            typed, chosen = params.argument, params.context.arguments if params.context else None
-            found = await self._source.complete(ref.name, typed.name, typed.value, chosen)
+            found = await self._source.complete(ref.name, params.argument, params.context)
             return CompleteResult(completion=found)
         return await before(context, params) if before else CompleteResult(completion=Completion(values=[]))

@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from promptkit.exports.turns import File, Link, Part, Turn, Vendor, joined_text, turns_of
+from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.messages import Workflow
 from promptkit.language.mime import IMAGE_TYPES
 
@@ -74,20 +74,13 @@ def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 def _message(turn: Turn) -> dict[str, Any]:
     # Servers that speak this protocol all take strings, and not all take parts.
-    is_text = turn.role == "assistant" or (len(turn.parts) == 1 and "text" in turn.parts[0])
-    return {"role": turn.role, "content": joined_text(turn.parts) if is_text else turn.parts}
+    if turn.role == "assistant" or (len(turn.parts) == 1 and "text" in turn.parts[0]):
+        return {"role": turn.role, "content": "\n\n".join(part["text"] for part in turn.parts)}
+    return {"role": turn.role, "content": turn.parts}
 
 
-def _chat_text(text: str) -> Part:
-    return {"type": "text", "text": text}
-
-
-def _chat_image(file: File) -> Part:
-    return {"type": "image_url", "image_url": {"url": file.data_url}}
-
-
-def _chat_linked_image(link: Link) -> Part:
-    return {"type": "image_url", "image_url": {"url": link.uri}}
+def _chat_image(url: str) -> Part:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _chat_audio(file: File) -> Part:
@@ -95,52 +88,38 @@ def _chat_audio(file: File) -> Part:
     return {"type": "input_audio", "input_audio": {"data": file.base64, "format": form}}
 
 
-def _chat_file(file: File) -> Part:
-    return {"type": "file", "file": {"filename": _name(file), "file_data": file.data_url}}
+def _image(url: str) -> Part:
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _name(file: File) -> str:
-    """What a file is called: the end of its URI, with the suffix of its type."""
+def _named_data(file: File) -> dict[str, str]:
+    """A file with its name: the end of its URI, with the suffix of its type."""
     name, suffix = PurePosixPath(unquote(urlsplit(file.uri or "").path)).name, _DOCUMENTS[file.mime_type]
-    return name if name.lower().endswith(suffix) else f"{name or 'document'}{suffix}"
-
-
-def _text(text: str) -> Part:
-    return {"type": "input_text", "text": text}
-
-
-def _image(file: File) -> Part:
-    return {"type": "input_image", "image_url": file.data_url, "detail": "auto"}
-
-
-def _linked_image(link: Link) -> Part:
-    return {"type": "input_image", "image_url": link.uri, "detail": "auto"}
-
-
-def _file(file: File) -> Part:
-    return {"type": "input_file", "filename": _name(file), "file_data": file.data_url}
-
-
-def _linked_file(link: Link) -> Part:
-    return {"type": "input_file", "file_url": link.uri}
+    name = name if name.lower().endswith(suffix) else f"{name or 'document'}{suffix}"
+    return {"filename": name, "file_data": file.data_url}
 
 
 #: https://platform.openai.com/docs/guides/file-inputs says which files each of the two takes.
 CHAT: Final = Vendor(
     "OpenAI's chat completions",
-    _chat_text,
+    lambda text: {"type": "text", "text": text},
     files={
-        **dict.fromkeys(IMAGE_TYPES, _chat_image),
-        "audio/wav": _chat_audio,
-        "audio/mpeg": _chat_audio,
-        _PDF: _chat_file,
+        **dict.fromkeys(IMAGE_TYPES, lambda file: _chat_image(file.data_url)),
+        **dict.fromkeys(("audio/wav", "audio/mpeg"), _chat_audio),
+        _PDF: lambda file: {"type": "file", "file": _named_data(file)},
     },
-    links=dict.fromkeys(IMAGE_TYPES, _chat_linked_image),
+    links=dict.fromkeys(IMAGE_TYPES, _chat_image),
 )
 
 RESPONSES: Final = Vendor(
     "OpenAI's responses",
-    _text,
-    files={**dict.fromkeys(IMAGE_TYPES, _image), **dict.fromkeys(_DOCUMENTS, _file)},
-    links={**dict.fromkeys(IMAGE_TYPES, _linked_image), **dict.fromkeys(_DOCUMENTS, _linked_file)},
+    lambda text: {"type": "input_text", "text": text},
+    files={
+        **dict.fromkeys(IMAGE_TYPES, lambda file: _image(file.data_url)),
+        **dict.fromkeys(_DOCUMENTS, lambda file: {"type": "input_file", **_named_data(file)}),
+    },
+    links={
+        **dict.fromkeys(IMAGE_TYPES, _image),
+        **dict.fromkeys(_DOCUMENTS, lambda url: {"type": "input_file", "file_url": url}),
+    },
 )

@@ -4,24 +4,83 @@ What all exports share: a workflow becomes turns, whose parts are written as a v
 A vendor says which files it takes, and how it writes them. What it does not take is an error, or text.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
+from msgspec import Struct
 
-from promptkit.exports.errors import ExportError, UnfitPart
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.content import Content, Role, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.mime import canonical_type
 
-__all__ = ["File", "Link", "Part", "Turn", "Vendor", "joined_text", "turns_of"]
+__all__ = ["ExportError", "File", "Part", "Turn", "UnfitPart", "Vendor", "turns_of"]
 
 #: One part of a turn, as a vendor writes it.
 Part: TypeAlias = dict[str, Any]
+
+#: How many types a remedy names at most.
+_MAX_NAMED: Final = 4
+
+
+class UnfitPart(Struct, frozen=True):
+    """
+    A message that a vendor cannot take.
+
+    Args:
+        message:
+            Its number in the workflow, from 1 on.
+
+        role:
+            Who speaks: ``"user"`` or ``"assistant"``.
+
+        kind:
+            What it holds, as a MIME type.
+
+        remedy:
+            What to do about it.
+    """
+
+    message: int
+    role: str
+    kind: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"message {self.message} holds {self.kind} of the {self.role}: {self.remedy}"
+
+
+class ExportError(PromptkitError, ValueError):
+    """
+    A workflow holds what a vendor cannot take.
+
+    Args:
+        vendor:
+            Whose form was wanted.
+
+        parts:
+            Each message that cannot be taken, and what to do about it.
+    """
+
+    def __init__(self, vendor: str, parts: tuple[UnfitPart, ...]) -> None:
+        super().__init__(vendor, parts)
+        self.vendor = vendor
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return f"{self.reason} (lossy=True sends text in place of what cannot be taken)"
+
+    @property
+    def reason(self) -> str:
+        """
+        What cannot be taken, and what to do about each.
+        """
+        return f"{self.vendor} cannot take it: {'; '.join(map(str, self.parts))}"
 
 
 @attrs.frozen
@@ -60,23 +119,6 @@ class File:
 
 
 @attrs.frozen
-class Link:
-    """
-    A file that the vendor fetches by itself.
-
-    Args:
-        uri:
-            Where it is.
-
-        mime_type:
-            Its MIME type.
-    """
-
-    uri: str
-    mime_type: str
-
-
-@attrs.frozen
 class Turn:
     """
     Messages of one role that follow each other.
@@ -109,7 +151,7 @@ class Vendor:
             What writes files, by the MIME types that the vendor takes.
 
         links:
-            What writes files that the vendor fetches by itself, by their MIME types.
+            What writes the URI of a file that the vendor fetches by itself, by the MIME types of such files.
 
         schemes:
             What the URIs of such files begin with.
@@ -121,7 +163,7 @@ class Vendor:
     name: str
     text: Callable[[str], Part]
     files: Mapping[str, Callable[[File], Part]]
-    links: Mapping[str, Callable[[Link], Part]] = MappingProxyType({})
+    links: Mapping[str, Callable[[str], Part]] = MappingProxyType({})
     schemes: tuple[str, ...] = ("https",)
     document: Callable[[EmbeddedResource], Part] | None = None
 
@@ -159,13 +201,6 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool) -> list[Turn]:
     return turns
 
 
-def joined_text(parts: Iterable[Part]) -> str:
-    """
-    Return texts as one, with blank lines between.
-    """
-    return "\n\n".join(part["text"] for part in parts)
-
-
 def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
     """What a message says; None if the vendor does not take it."""
     content, is_user = message.content, message.role == "user"
@@ -183,11 +218,10 @@ def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
 
 def _fetched(link: ResourceLink, vendor: Vendor) -> list[Part]:
     """What a link leads to, if the vendor can fetch it."""
-    mime_type = canonical_type(link.mime_type or "")
-    write = vendor.links.get(mime_type)
+    write = vendor.links.get(canonical_type(link.mime_type or ""))
     if write is None or urlsplit(link.uri).scheme.lower() not in vendor.schemes:
         return []
-    return [write(Link(link.uri, mime_type))]
+    return [write(link.uri)]
 
 
 def _file(content: Content) -> File | None:
@@ -200,13 +234,9 @@ def _file(content: Content) -> File | None:
 
 
 def _unfit(number: int, message: Message, vendor: Vendor) -> UnfitPart:
-    file = _file(message.content)
+    file, role = _file(message.content), message.role
     kind = file.mime_type if file else type(message.content).__name__
-    return UnfitPart(number, message.role, kind, _remedy(message.role, kind, vendor))
-
-
-#: How many types a remedy names at most.
-_MAX_NAMED: Final = 4
+    return UnfitPart(number, role, kind, _remedy(role, kind, vendor))
 
 
 def _remedy(role: Role, kind: str, vendor: Vendor) -> str:
@@ -216,6 +246,4 @@ def _remedy(role: Role, kind: str, vendor: Vendor) -> str:
         return "embed it with text= in place of blob="
     family = kind.partition("/")[0]
     alike = sorted(known for known in vendor.files if known.partition("/")[0] == family)
-    if not alike:
-        return "say in text what it says"
-    return f"convert it to {' or '.join(alike[:_MAX_NAMED])}"
+    return f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"

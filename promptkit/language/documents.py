@@ -87,9 +87,9 @@ class EmbeddedResource(Content):
         """
         The *blob* in base64, encoded once; ``""`` for text.
         """
-        from promptkit.language.base64 import base64_text
+        from pybase64 import b64encode_as_string
 
-        return base64_text(self.blob or b"")
+        return b64encode_as_string(self.blob or b"")
 
 
 @final

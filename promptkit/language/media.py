@@ -1,20 +1,59 @@
-"""What images and recordings have in common: their bytes are checked, and their MIME type is detected."""
+"""Media: images, recordings and icons, and the objects that can show themselves as images."""
 
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Self, Unpack
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, Unpack, final
 
 import attrs
 
 from promptkit.errors.exceptions import MediaError
-from promptkit.language.base64 import base64_text
 from promptkit.language.content import Annotations, Content
 from promptkit.language.files import read_authors_file, read_below, source_folder
-from promptkit.language.mime import checked_type, summary
-from promptkit.language.showable import Showable, png_of
-from promptkit.language.validation import optional_text
+from promptkit.language.mime import (
+    AUDIO_TYPES,
+    IMAGE_TYPES,
+    MAX_AUDIO_BYTES,
+    MAX_IMAGE_BYTES,
+    checked_type,
+    summary,
+)
+from promptkit.language.validation import checked_sizes, checked_theme, checked_uri, optional_text
 
-__all__ = ["Media"]
+__all__ = ["Audio", "Icon", "Image", "Media", "Showable", "png_of"]
+
+
+class _ShowsPng(Protocol):
+    """The method that notebooks call; PIL images have it."""
+
+    def _repr_png_(self) -> bytes | None: ...
+
+
+class _SavesFigure(Protocol):
+    """A figure of matplotlib, or of a library that is built on it."""
+
+    def savefig(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+#: Anything that can show itself as PNG.
+Showable: TypeAlias = _ShowsPng | _SavesFigure
+
+
+def png_of(value: Any) -> bytes | None:
+    """
+    Return *value* as PNG if it has ``_repr_png_`` or ``savefig``, else None.
+    """
+    if isinstance(value, type):
+        return None
+    if callable(show := getattr(value, "_repr_png_", None)):
+        data = show()
+        return data if isinstance(data, bytes) else None
+    if callable(savefig := getattr(value, "savefig", None)):
+        from io import BytesIO
+
+        buffer = BytesIO()
+        savefig(buffer, format="png")
+        return buffer.getvalue()
+    return None
 
 
 def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
@@ -55,7 +94,9 @@ class Media(Content):
         """
         The data in base64, encoded once.
         """
-        return base64_text(self.data)
+        from pybase64 import b64encode_as_string
+
+        return b64encode_as_string(self.data)
 
     @classmethod
     def from_path(
@@ -106,3 +147,101 @@ class Media(Content):
         except MediaError as error:
             msg = f"{str(path)!r}: {error}"
             raise MediaError(msg) from None
+
+
+@final
+@attrs.frozen(repr=False, eq=False)
+class Image(Media):
+    """
+    An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.
+
+    It has at most 3,932,160 bytes (5 MiB in base64), and 8,000 pixels a side.
+
+    Args:
+        data:
+            The bytes of the whole file, or an object that can show itself as PNG (a matplotlib
+            figure, a PIL image). A string is never opened as a file: see `from_path`.
+
+        mime_type:
+            The MIME type that the bytes should have; detected from them if left out.
+
+    Raises:
+        TypeError: If *data* is neither bytes nor an image, or another argument has the wrong type.
+
+        MediaError: If the bytes are empty, damaged or too large, of a format that clients
+            refuse, or not of type *mime_type*.
+
+        ValueError: If `Content` refuses an annotation.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
+    """
+
+    _types = IMAGE_TYPES
+    _limit = MAX_IMAGE_BYTES
+
+
+@final
+@attrs.frozen(repr=False, eq=False)
+class Audio(Media):
+    """
+    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.
+
+    It takes the keyword arguments of `Content`, too.
+
+    Args:
+        data:
+            The bytes of the whole file.
+
+        mime_type:
+            The MIME type that the bytes should have; detected from them if left out.
+
+    Raises:
+        TypeError: If *data* is not bytes, or another argument has the wrong type.
+
+        MediaError: If the bytes are empty or too large, of a format that clients refuse, or not
+            of type *mime_type*.
+
+        ValueError: If `Content` refuses an annotation.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
+    """
+
+    _types = AUDIO_TYPES
+    _limit = MAX_AUDIO_BYTES
+
+
+@attrs.frozen
+class Icon:
+    """
+    A picture that a client may show beside the name of a prompt or resource.
+
+    Args:
+        src:
+            Its URI: ``https:`` or ``data:``.
+
+        mime_type:
+            Its MIME type; None if the server of *src* says it.
+
+        sizes:
+            The sizes that it is made for, width and height in pixels: ``"48x48"``, or ``"any"``. One
+            string, or several.
+
+        theme:
+            The background that it is made for: ``"light"`` or ``"dark"``; None for both.
+
+    Raises:
+        TypeError: If *src* or *mime_type* is not a string.
+
+        ValueError: If *src* is not an absolute URI, a size is not written like this, or *theme* is
+            unknown.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/basic#icons
+    """
+
+    src: str = attrs.field(converter=checked_uri)
+    mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
+    sizes: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=checked_sizes)
+    theme: Literal["light", "dark"] | None = attrs.field(default=None, kw_only=True, converter=checked_theme)

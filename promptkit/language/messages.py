@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, over
 import attrs
 
 from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.validation import Unsendable, checked_role, describe, is_role_tuple
+from promptkit.language.unsendable import Unsendable, is_role_tuple
+from promptkit.language.validation import checked_role, describe
 
 if TYPE_CHECKING:
-    from promptkit.language.showable import Showable
+    from promptkit.language.media import Showable
 
 __all__ = [
     "Joinable",
@@ -46,10 +47,10 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
-    from promptkit.language.showable import png_of  # most prompts show neither an image nor a figure
+    from promptkit.language.media import png_of  # most prompts show neither an image nor a figure
 
     if (png := png_of(value)) is not None:
-        from promptkit.language.image import Image
+        from promptkit.language.media import Image
 
         return Image(png)
     raise Unsendable(value)
@@ -339,10 +340,8 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
             block = block_of(value)
         except Unsendable:
             # Not sets, which have no order, and not files, whose lines are not messages.
-            is_sequence = isinstance(value, Sequence | Iterator)
+            is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
             if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
-                raise Unsendable(value, path) from None
-            if isinstance(value, tuple) and is_role_tuple(value):
                 raise Unsendable(value, path) from None
         else:
             return [] if block is None else [message_of("user", block)]

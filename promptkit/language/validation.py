@@ -1,5 +1,5 @@
 """
-Validation of what authors write: the fields of content, icons and arguments, and the parts of messages.
+Validation of what authors write: the fields of content, icons and arguments, and of messages.
 
 Each function that checks takes an author's value and returns the value to keep, or raises a `TypeError` or
 a `ValueError` that names the field and says what to write.
@@ -7,7 +7,7 @@ a `ValueError` that names the field and says what to write.
 
 import inspect
 import re
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -16,7 +16,6 @@ import attrs
 
 __all__ = [
     "Role",
-    "Unsendable",
     "check_flag",
     "check_optional_text",
     "checked_audience",
@@ -30,7 +29,6 @@ __all__ = [
     "checked_theme",
     "checked_uri",
     "describe",
-    "is_role_tuple",
     "optional_text",
 ]
 
@@ -38,11 +36,6 @@ __all__ = [
 Role: TypeAlias = Literal["user", "assistant"]
 
 ROLES: Final[tuple[str, ...]] = get_args(Role)
-
-#: The roles of vendors' APIs. A tuple that begins with one is meant as a turn.
-_ROLES: Final = frozenset(
-    ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
-)
 
 #: RFC 3986, without its rules for the single parts of a URI.
 _URI: Final = r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++"
@@ -52,31 +45,6 @@ _SIZE: Final = r"[1-9][0-9]*x[1-9][0-9]*|any"
 
 #: A scheme and something behind it. A path on Windows does not count.
 _SCHEME: Final = r"(?s)(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:."
-
-
-class Unsendable(TypeError):
-    """
-    A value that no message can hold.
-
-    Args:
-        value:
-            The value.
-
-        path:
-            Its position in the result, outermost index first.
-    """
-
-    def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
-        super().__init__(value, path)
-        self.value = value
-        self.path = path
-        if isinstance(value, Coroutine):
-            value.close()  # or Python would warn that it was never awaited
-
-    def __str__(self) -> str:
-        from promptkit.language.return_remedies import remedy_for  # few prompts return one
-
-        return f"{describe(self.value)}: {remedy_for(self.value)}"
 
 
 def describe(value: object) -> str:
@@ -90,17 +58,6 @@ def describe(value: object) -> str:
         return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__!r}"
     article = "an" if kind[:1].lower() in "aeiou" else "a"
     return f"{article} {kind} ({short_repr(value)})"
-
-
-def is_role_tuple(value: tuple[object, ...]) -> bool:
-    """
-    Return whether a tuple looks like a role and its content, as in other libraries.
-
-    Two strings always do, since the first may be a role that is not listed here.
-    """
-    if len(value) < 2 or not isinstance(value[0], str):
-        return False
-    return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
 def checked_role(role: Role) -> Role:

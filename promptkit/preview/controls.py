@@ -5,33 +5,103 @@ A control shows a value only if the browser sends back what reads as the same va
 of the type is tried, and at last the value is kept unseen.
 """
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
-from typing import Any, Final, get_args
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, get_args
 
+import attrs
 import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
+from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import core_of, is_closed, is_list, members_of
+from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
 from promptkit.conversion.readers import reader_of, split_list
 from promptkit.conversion.scalars import SCALARS
 from promptkit.conversion.unstructuring import text_of
-from promptkit.preview.control import Control, Kind, Option, Show, is_same, typeable, value_of
-from promptkit.preview.native_controls import date_control, moment_control, number_control
 
-__all__ = ["control_of", "is_by_line", "is_json", "is_upload", "takes_file"]
+__all__ = [
+    "Choice",
+    "Control",
+    "control_of",
+    "is_by_line",
+    "is_json",
+    "is_upload",
+    "takes_file",
+    "typeable",
+    "value_of",
+]
+
+#: What browsers change: they send each carriage return as part of a line end, and pages hold no NUL.
+_UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
 
 #: A choice among more is a list that opens.
 _MOST_RADIOS: Final = 4
 
-#: Keyboards of small devices, by the format in the JSON Schema.
-_KEYBOARDS: Final = {"uri": "url", "email": "email", "decimal": "decimal"}
+#: What HTML takes for a number.
+_NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+@attrs.frozen
+class Choice:
+    """
+    One of several to choose from.
+
+    Args:
+        value:
+            What is sent for it; ``""`` for nothing.
+
+        label:
+            What people see.
+
+        chosen:
+            Whether it is the one that is chosen.
+    """
+
+    value: str
+    label: str
+    chosen: bool = False
+
+
+@attrs.frozen
+class Control:
+    """
+    What a form shows for an argument.
+
+    Args:
+        kind:
+            What draws it in ``fields.html``.
+
+        value:
+            The text in it.
+
+        attributes:
+            More attributes of the element.
+
+        choices:
+            What to choose from.
+
+        offset:
+            The offset from UTC of a moment; None if it has no field for that.
+    """
+
+    kind: Literal["line", "area", "radios", "select", "moment", "file", "kept"]
+    value: str = ""
+    attributes: Mapping[str, str] = MappingProxyType({})
+    choices: tuple[Choice, ...] = ()
+    offset: str | None = None
+
+
+#: Takes an argument and its value, ``""`` for none. Returns None if the control cannot show that value.
+_Show: TypeAlias = Callable[[Argument, str], Control | None]
 
 
 def control_of(argument: Argument, given: str | None) -> Control:
@@ -45,54 +115,63 @@ def control_of(argument: Argument, given: str | None) -> Control:
         given:
             Its value, as a client sends it; None for nothing.
     """
-    shows = (_password,) if argument.arg.secret else (*_shows_of(core_of(argument.annotation)), _line, _area)
+    of_type = next((shows for recognises, shows in _BY_TYPE if recognises(argument)), ())
+    shows: tuple[_Show, ...] = (_password,) if argument.arg.secret else (*of_type, _line, _area)
     found = (show(argument, given or "") for show in shows)
-    return next((control for control in found if control is not None), _kept(given or ""))
+    return next((control for control in found if control is not None), Control("kept", given or ""))
 
 
 def is_upload(argument: Argument) -> bool:
-    """
-    Tell whether people give the value as a file, or as several.
-    """
-    return _is_upload(core_of(argument.annotation))
+    """Tell whether people give the value as a file, or as several."""
+    core = plain(argument.annotation, core=True)
+    return core is bytes or (is_list(core) and plain(get_args(core)[0], core=True) is bytes)
 
 
 def takes_file(argument: Argument, control: Control) -> bool:
-    """
-    Tell whether the value may be read from a file.
-    """
+    """Tell whether the value may be read from a file."""
     return control.kind in ("area", "file", "kept") or is_upload(argument)
 
 
 def is_by_line(argument: Argument) -> bool:
-    """
-    Tell whether the value is a list whose items stand on a line each.
-    """
-    return _is_lines(core_of(argument.annotation))
+    """Tell whether the value is a list whose items stand on a line each."""
+    core = plain(argument.annotation, core=True)
+    reader = reader_of(core) if is_list(core) else None
+    return reader is not None and not reader.is_json
 
 
 def is_json(argument: Argument) -> bool:
-    """
-    Tell whether the value is written as JSON, or may be.
-    """
-    return _has_parts(core_of(argument.annotation))
+    """Tell whether the value is written as JSON, or may be."""
+    core = plain(argument.annotation, core=True)
+    readers = map(reader_of, members_of(core) or [core])
+    return any(reader is not None and reader.is_json for reader in readers)
 
 
-def _shows_of(core: Any) -> tuple[Show, ...]:
-    return next((shows for recognises, shows in _BY_TYPE if recognises(core)), ())
+def typeable(text: str) -> bool:
+    """Tell whether browsers send a text unchanged."""
+    return _UNTYPEABLE.search(text) is None
 
 
-def _line(argument: Argument, given: str) -> Control | None:
-    if "\n" in given or not typeable(given):
-        return None
-    keyboard = _KEYBOARDS.get(alternative_of(argument).get("format", ""))
-    return Control("line", given, {"type": "text"} | ({"inputmode": keyboard} if keyboard else {}))
+def value_of(argument: Argument, given: str) -> Any:
+    """Return the value that an argument reads; None if it refuses the text."""
+    with suppress(ConversionError):
+        return argument.reader.read(given)
+    return None
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and bool(value == other)
+
+
+def _line(_: Argument, given: str) -> Control | None:
+    return _one_line(given, {"type": "text"})
 
 
 def _password(_: Argument, given: str) -> Control | None:
-    if "\n" in given or not typeable(given):
-        return None
-    return Control("line", given, {"type": "password", "autocomplete": "off"})
+    return _one_line(given, {"type": "password", "autocomplete": "off"})
+
+
+def _one_line(given: str, attributes: Mapping[str, str]) -> Control | None:
+    return Control("line", given, attributes) if "\n" not in given and typeable(given) else None
 
 
 def _text(argument: Argument, given: str) -> Control | None:
@@ -104,13 +183,71 @@ def _area(_: Argument, given: str) -> Control | None:
     return Control("area", given) if typeable(given) else None
 
 
-def _kept(given: str) -> Control:
-    """A value that people can only replace or remove."""
-    return Control("kept", given)
-
-
 def _file(_: Argument, given: str) -> Control | None:
     return Control("file", given)
+
+
+def _number(argument: Argument, given: str) -> Control | None:
+    """The input of a number, with its bounds. Browsers count steps from the lower bound."""
+    value = given.strip()
+    if not _is_number(value):
+        written = value_of(argument, given)
+        value = "" if written is None else str(written)
+    if given and not _is_number(value):
+        return None
+    schema = alternative_of(argument)
+    whole = schema.get("type") == "integer"
+    step = Decimal(str(schema.get("multipleOf", 1 if whole else 0)))
+    least = _bound(schema, "minimum", "exclusiveMinimum", +whole)
+    if step and least is not None:
+        least = math.ceil(least / step) * step
+    bounds = {
+        "min": least,
+        "max": _bound(schema, "maximum", "exclusiveMaximum", -whole),
+        "step": step or "any",
+    }
+    shown = {name: str(bound) for name, bound in bounds.items() if bound is not None}
+    return Control("line", value, {"type": "number", **shown})
+
+
+def _is_number(text: str) -> bool:
+    # Browsers drop a number that is too large for them.
+    return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
+
+
+def _bound(schema: Mapping[str, Any], inclusive: str, exclusive: str, inwards: int) -> Decimal | None:
+    if exclusive in schema:
+        return Decimal(str(schema[exclusive])) + inwards
+    return Decimal(str(schema[inclusive])) if inclusive in schema else None
+
+
+def _date(argument: Argument, given: str) -> Control | None:
+    found = value_of(argument, given) if given else None
+    if given and found is None:
+        return None
+    return Control("line", found.isoformat() if found else "", {"type": "date"})
+
+
+def _moment(argument: Argument, given: str) -> Control | None:
+    """A date and time, or a time of day, and its offset: to the millisecond, with an offset in minutes."""
+    core = plain(argument.annotation, core=True)
+    attributes = {"type": "time" if core is time else "datetime-local", "step": "any"}
+    asked = {note.tz for note in notes_of(argument.annotation) if isinstance(note, msgspec.Meta)}
+    may_have_offset = True in asked or (core is datetime and False not in asked)
+    if not given:
+        return Control("moment", "", attributes, offset="" if may_have_offset else None)
+    try:
+        # As it is written: the reader of the argument may add a zone.
+        found: datetime | time = SCALARS[core].read(given)
+    except ConversionError:
+        return None
+    offset = found.utcoffset()
+    if found.microsecond % 1000 or (offset and offset % timedelta(minutes=1)):
+        return None
+    local = found.replace(tzinfo=None).isoformat(timespec="milliseconds" if found.microsecond else "auto")
+    # What `isoformat` adds for the zone, with a zone that has a name, too.
+    shown = found.isoformat()[len(found.replace(tzinfo=None).isoformat()) :]
+    return Control("moment", local, attributes, offset=shown if shown or may_have_offset else None)
 
 
 def _choice(argument: Argument, given: str) -> Control | None:
@@ -118,17 +255,17 @@ def _choice(argument: Argument, given: str) -> Control | None:
         return None
     values = dict.fromkeys(filter(None, argument.reader.values))
     chosen = _spelling(argument, given, values)
-    options = [Option(value, _label(argument, value), value == chosen) for value in values]
+    choices = [Choice(value, _label(argument, value), value == chosen) for value in values]
     if chosen and chosen not in values:
-        options.append(Option(chosen, f"{chosen} (not a choice)", chosen=True))
-    kind: Kind = "radios" if len(values) <= _MOST_RADIOS else "select"
-    if not argument.required or kind == "select":
-        options.insert(0, Option("", _left_out(argument, values), not chosen))
-    return Control(kind, options=tuple(options))
+        choices.append(Choice(chosen, f"{chosen} (not a choice)", chosen=True))
+    is_list_that_opens = len(values) > _MOST_RADIOS
+    if not argument.required or is_list_that_opens:
+        choices.insert(0, Choice("", _left_out(argument, values), not chosen))
+    return Control("select" if is_list_that_opens else "radios", choices=tuple(choices))
 
 
 def _left_out(argument: Argument, values: Mapping[str, None]) -> str:
-    """The option that chooses nothing."""
+    """The label of the choice of nothing."""
     if argument.required:
         return "Choose…"
     if not argument.has_default or argument.default is None:
@@ -144,10 +281,8 @@ def _label(argument: Argument, value: str) -> str:
 
 def _spelling(argument: Argument, given: str, values: Mapping[str, None]) -> str:
     """How a choice is spelled among *values*; *given* itself if it is none of them."""
-    if not given or given in values:
-        return given
-    meant = value_of(argument, given)
-    same = (value for value in values if is_same(value_of(argument, value), meant))
+    meant = value_of(argument, given) if given and given not in values else None
+    same = (value for value in values if _is_same(value_of(argument, value), meant))
     return given if meant is None else next(same, given)
 
 
@@ -160,7 +295,7 @@ def _lines(argument: Argument, given: str) -> Control | None:
 
 def _by_line(argument: Argument, given: str) -> str | None:
     """A list with an item on each line; None if it is so already, or would be read as another list."""
-    item = core_of(get_args(core_of(argument.annotation))[0])
+    item = plain(get_args(plain(argument.annotation, core=True))[0], core=True)
     split = partial(_split, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
     items = split(given)
     is_flat = isinstance(items, list) and all(isinstance(one, str | int | float) for one in items)
@@ -173,7 +308,7 @@ def _by_line(argument: Argument, given: str) -> str | None:
     if not typeable(lines) or split(lines) != texts:
         return None
     meant = value_of(argument, given)
-    is_meant = meant is not None and is_same(value_of(argument, lines), meant)
+    is_meant = meant is not None and _is_same(value_of(argument, lines), meant)
     return lines if items == texts or is_meant else None
 
 
@@ -184,33 +319,19 @@ def _split(text: str, *, one_a_line: bool) -> Any:
     return None
 
 
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda core: core in kinds
-
-
-def _is_upload(core: Any) -> bool:
-    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
-
-
-def _is_lines(core: Any) -> bool:
-    reader = reader_of(core) if is_list(core) else None
-    return reader is not None and not reader.is_json
-
-
-def _has_parts(core: Any) -> bool:
-    readers = map(reader_of, members_of(core) or [core])
-    return any(reader is not None and reader.is_json for reader in readers)
+def _is(*kinds: type) -> Callable[[Argument], bool]:
+    return lambda argument: plain(argument.annotation, core=True) in kinds
 
 
 #: The controls of each type, of which the first one counts that can show the value. A type of no row is a
 #: line of text; so is a value that none of its controls can show.
-_BY_TYPE: Final[tuple[tuple[Callable[[Any], bool], tuple[Show, ...]], ...]] = (
-    (is_closed, (_choice,)),
+_BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]] = (
+    (lambda argument: is_closed(plain(argument.annotation, core=True)), (_choice,)),
     (_is(str), (_text,)),
-    (_is(int, float, Decimal), (number_control,)),
-    (_is(date), (date_control,)),
-    (_is(datetime, time), (moment_control,)),
-    (_is_upload, (_file,)),
-    (_is_lines, (_lines,)),
-    (_has_parts, (_area,)),
+    (_is(int, float, Decimal), (_number,)),
+    (_is(date), (_date,)),
+    (_is(datetime, time), (_moment,)),
+    (is_upload, (_file,)),
+    (is_by_line, (_lines,)),
+    (is_json, (_area,)),
 )

@@ -1,30 +1,27 @@
 """The conversation that a prompt starts: its turns, as the page shows them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from hashlib import sha1, sha256
+from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import attrs
-from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
-from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
+from promptkit.errors.regular_files import read_regular_file
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.media import Media as MediaContent
+from promptkit.language.media import Media
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.mime import canonical_type, human_size
-from promptkit.preview.media import Media, is_audio, is_image
-from promptkit.preview.tokens import estimated
+from promptkit.preview.media import MediaKind, MediaStore, kind_of
+from promptkit.preview.templating import SHORT, formatted, may_be_followed
 
-__all__ = ["ALL_TURNS", "SHORT", "Document", "Link", "Medium", "Turn", "Writing", "document_of", "turns_of"]
-
-#: A longer text is cut, until somebody asks for all of it; in characters.
-SHORT: Final = 20_000
+__all__ = ["ALL_TURNS", "Conversation", "Document", "LinkView", "Medium", "TurnView", "Writing"]
 
 #: A longer text is shown as it is, since nobody waits for its Markdown.
 _MARKDOWN: Final = 50_000
@@ -35,8 +32,14 @@ _MOST_TURNS: Final = 200
 #: What asks for all messages, in place of the number of one.
 ALL_TURNS: Final = -1
 
-#: The schemes of links that may be followed.
-_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+#: The vocabulary that tiktoken would fetch, and the digest that it must have.
+_VOCABULARY: Final = "o200k_base"
+_SOURCE: Final = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_MAX_BYTES: Final = 16 << 20
+_DIGEST: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+
+#: The tokens of a longer text are not counted: people wait for the page.
+_LONGEST: Final = 200_000
 
 
 @attrs.frozen
@@ -63,11 +66,6 @@ class Writing:
     length: int
     address: str | None = None
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether only its beginning is shown."""
-        return len(self.raw) < self.length
-
 
 @attrs.frozen
 class Medium:
@@ -88,7 +86,7 @@ class Medium:
             Where the browser finds it.
     """
 
-    kind: str
+    kind: MediaKind
     mime_type: str
     size: str
     address: str
@@ -116,7 +114,7 @@ class Document:
 
 
 @attrs.frozen
-class Link:
+class LinkView:
     """
     A link to a resource, which a client may fetch.
 
@@ -141,7 +139,7 @@ class Link:
 
 
 @attrs.frozen
-class Turn:
+class TurnView:
     """
     One message.
 
@@ -168,7 +166,7 @@ class Turn:
     number: int
     role: str
     kind: str
-    shown: Writing | Medium | Document | Link
+    shown: Writing | Medium | Document | LinkView
     tokens: int
     notes: tuple[str, ...]
 
@@ -179,115 +177,91 @@ class Turn:
         return shown if isinstance(shown, Writing) else None
 
 
-def turns_of(
-    workflow: Workflow, media: Media, redacted: Callable[[str], str] = str, whole: int = 0
-) -> list[Turn]:
+@attrs.frozen
+class Conversation:
     """
-    Return the turns of a workflow.
+    Makes what the page shows of content.
 
     Args:
-        workflow:
-            What a prompt says.
-
         media:
             Keeps what browsers will ask for.
 
         redacted:
             Hides what is secret in text.
-
-        whole:
-            The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
-
-    Returns:
-        Its turns; of a great many, the first.
     """
-    shown = workflow.messages if whole == ALL_TURNS else workflow.messages[:_MOST_TURNS]
-    return [
-        _turn(number, message, media, redacted, is_whole=number == whole)
-        for number, message in enumerate(shown, 1)
-    ]
 
+    media: MediaStore
+    redacted: Callable[[str], str] = str
 
-def document_of(
-    resource: EmbeddedResource,
-    media: Media,
-    redacted: Callable[[str], str] = str,
-    *,
-    is_whole: bool = False,
-) -> Document:
-    """
-    Return a resource, unfolded.
+    def turns(self, workflow: Workflow, whole: int = 0) -> list[TurnView]:
+        """
+        Return the turns of a workflow; of a great many, the first.
 
-    Args:
-        resource:
-            The resource.
+        Args:
+            workflow:
+                What a prompt says.
 
-        media:
-            Keeps what browsers will ask for.
+            whole:
+                The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
+        """
+        shown = workflow.messages if whole == ALL_TURNS else workflow.messages[:_MOST_TURNS]
+        return [
+            self._turn(number, message, None if number == whole else SHORT)
+            for number, message in enumerate(shown, 1)
+        ]
 
-        redacted:
-            Hides what is secret in text.
+    def document(self, resource: EmbeddedResource, most: int | None = SHORT) -> Document:
+        """
+        Return a resource, unfolded.
 
-        is_whole:
-            Whether all of it is shown, however long.
-    """
-    name, mime_type = redacted(resource.uri), resource.mime_type
-    if resource.text is None:
-        return Document(name, mime_type, _medium(resource.blob or b"", str(mime_type), media))
-    text = redacted(resource.text)
-    if is_image(kind := canonical_type(mime_type or "")):  # SVG is text
-        return Document(name, mime_type, _medium(text.encode(errors="replace"), kind, media))
-    is_markdown = canonical_type(mime_type or "") == "text/markdown"
-    return Document(name, mime_type, _writing(text, media, is_whole=is_whole, is_markdown=is_markdown))
+        Args:
+            resource:
+                The resource.
 
+            most:
+                How many characters are shown at most; None for all.
+        """
+        name, mime_type = self.redacted(resource.uri), resource.mime_type
+        if resource.text is None:
+            return Document(name, mime_type, self._medium(resource.blob or b"", str(mime_type)))
+        text, canonical = self.redacted(resource.text), canonical_type(mime_type or "")
+        if kind_of(canonical) == "image":  # SVG is text
+            return Document(name, mime_type, self._medium(text.encode(errors="replace"), canonical))
+        return Document(name, mime_type, self._writing(text, most, is_markdown=canonical == "text/markdown"))
 
-def _turn(
-    number: int, message: Message, media: Media, redacted: Callable[[str], str], *, is_whole: bool
-) -> Turn:
-    content = message.content
-    kind, shown = _shown(content, media, redacted, is_whole=is_whole)
-    tokens = sum(map(estimated, content.texts))
-    return Turn(number, message.role, kind, shown, tokens, tuple(_notes(content)))
+    def _turn(self, number: int, message: Message, most: int | None) -> TurnView:
+        content = message.content
+        kind, shown = self._view(content, most)
+        tokens = sum(map(_tokens, content.texts))
+        return TurnView(number, message.role, kind, shown, tokens, tuple(_notes(content)))
 
+    def _view(self, content: Content, most: int | None) -> tuple[str, Writing | Medium | Document | LinkView]:
+        if isinstance(content, Text):
+            return "text", self._writing(self.redacted(content.text), most)
+        if isinstance(content, EmbeddedResource):
+            return "resource", self.document(content, most)
+        if isinstance(content, ResourceLink):
+            return "link", self._link(content)
+        assert isinstance(content, Media)  # noqa: S101 (there is no other content)
+        medium = self._medium(content.data, str(content.mime_type))
+        return medium.kind, medium
 
-def _shown(
-    content: Content, media: Media, redacted: Callable[[str], str], *, is_whole: bool
-) -> tuple[str, Writing | Medium | Document | Link]:
-    if isinstance(content, Text):
-        return "text", _writing(redacted(content.text), media, is_whole=is_whole)
-    if isinstance(content, EmbeddedResource):
-        return "resource", document_of(content, media, redacted, is_whole=is_whole)
-    if isinstance(content, ResourceLink):
-        return "link", _link(content, redacted)
-    assert isinstance(content, MediaContent)  # noqa: S101 (there is no other content)
-    medium = _medium(content.data, str(content.mime_type), media)
-    return medium.kind, medium
+    def _writing(self, text: str, most: int | None, *, is_markdown: bool = True) -> Writing:
+        raw = text[:most]
+        is_shown = len(raw) == len(text) and escape_invisible(text) == text
+        markdown = formatted(raw) if is_markdown and len(raw) <= _MARKDOWN else None
+        return Writing(raw, markdown, len(text), None if is_shown else self.media.keep_text(text))
 
+    def _medium(self, data: bytes, mime_type: str) -> Medium:
+        name = canonical_type(mime_type)
+        return Medium(kind_of(name), mime_type, human_size(len(data)), self.media.keep(data, name))
 
-def _writing(text: str, media: Media, *, is_whole: bool, is_markdown: bool = True) -> Writing:
-    raw = text if is_whole else text[:SHORT]
-    is_shown = len(raw) == len(text) and escape_invisible(text) == text
-    formatted = _formatted(raw) if is_markdown and len(raw) <= _MARKDOWN else None
-    return Writing(raw, formatted, len(text), None if is_shown else media.keep_text(text))
-
-
-@lru_cache(maxsize=64)  # while people type, most turns stay as they are
-def _formatted(text: str) -> Markup:
-    return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (made by a renderer that escapes)
-
-
-def _medium(data: bytes, mime_type: str, media: Media) -> Medium:
-    name = canonical_type(mime_type)
-    kind = "image" if is_image(name) else "audio" if is_audio(name) else "file"
-    return Medium(kind, mime_type, human_size(len(data)), media.keep(data, name))
-
-
-def _link(link: ResourceLink, redacted: Callable[[str], str]) -> Link:
-    size = None if link.size is None else human_size(link.size)
-    name = link.name if link.title not in (None, link.name) else None
-    details = tuple(map(redacted, filter(None, (name, link.mime_type, size, link.description))))
-    uri = redacted(link.uri)
-    return Link(uri, redacted(link.title or link.name), details, _may_be_followed(uri))
+    def _link(self, link: ResourceLink) -> LinkView:
+        size = None if link.size is None else human_size(link.size)
+        name = link.name if link.title not in (None, link.name) else None
+        details = tuple(map(self.redacted, filter(None, (name, link.mime_type, size, link.description))))
+        uri = self.redacted(link.uri)
+        return LinkView(uri, self.redacted(link.title or link.name), details, may_be_followed(uri))
 
 
 def _notes(content: Content) -> Iterator[str]:
@@ -299,34 +273,33 @@ def _notes(content: Content) -> Iterator[str]:
         yield f"changed {content.last_modified:%Y-%m-%d}"
 
 
+def _tokens(text: str) -> int:
+    """About how many tokens a text takes: counted where tiktoken and its vocabulary are, else guessed."""
+    count = _counter()
+    if count is None or len(text) > _LONGEST:
+        return -(-len(text) // 4)  # English text has about so many characters a token
+    return count(text)
+
+
 @cache
-def _markdown() -> MarkdownIt:
-    """Return what formats text: it takes no HTML, and shows the source of images and of unsafe links."""
-    made = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer).enable(
-        ["table", "strikethrough"]
-    )
-    made.disable(["image", "html_block", "html_inline"])
-    made.validateLink = _may_be_followed  # type: ignore[method-assign]
-    return made
-
-
-class _Renderer(RendererHTML):
-    """Writes the headings of a prompt as paragraphs: they are no headings of the page."""
-
-    def heading_open(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType) -> str:
-        return f'<p class="level level-{tokens[idx].tag[1:]}">'
-
-    def heading_close(self, *_: object) -> str:
-        return "</p>\n"
-
-    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        tokens[idx].attrSet("rel", "noreferrer noopener")
-        tokens[idx].attrSet("target", "_blank")
-        return self.renderToken(tokens, idx, options, env)
-
-
-def _may_be_followed(url: str) -> bool:
+def _counter() -> Callable[[str], int] | None:
+    if not _is_cached():
+        return None
     try:
-        return urlsplit(url).scheme.lower() in _SCHEMES
-    except ValueError:
+        import tiktoken  # type: ignore[import-not-found,unused-ignore]  # users may have it
+    except ModuleNotFoundError:
+        return None
+    encoding = tiktoken.get_encoding(_VOCABULARY)
+    return lambda text: len(encoding.encode_ordinary(text))
+
+
+def _is_cached() -> bool:
+    """Whether tiktoken has its vocabulary on disk, whole: otherwise it would fetch it."""
+    usual = Path(tempfile.gettempdir()) / "data-gym-cache"
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", usual))
+    try:
+        file = Path(folder, sha1(_SOURCE.encode()).hexdigest())  # noqa: S324 (a file's name)
+        data = read_regular_file(file, _MAX_BYTES)  # others may write to the folder
+    except OSError:
         return False
+    return sha256(data).hexdigest() == _DIGEST

@@ -3,44 +3,22 @@
 import json
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Final
-
-from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument
 from promptkit.conversion.leaves import step
 from promptkit.errors.exceptions import Fault
 from promptkit.preview.controls import is_by_line, is_json
 
-__all__ = ["Place", "place_of", "told"]
+__all__ = ["described"]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_INDEX: Final = re.compile(r"\[(\d+)\]")
 _DECODER: Final = json.JSONDecoder()
 
 
-class Place(Struct, frozen=True):
-    """
-    A place in a text, both counted from 1.
-
-    Args:
-        line:
-            The line.
-
-        column:
-            The character in the line.
-    """
-
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}"
-
-
-def told(argument: Argument, fault: Fault, given: str | None) -> str:
+def described(argument: Argument, fault: Fault, given: str | None) -> str:
     """
     Return what is wrong with an argument, and where in its text.
 
@@ -58,87 +36,12 @@ def told(argument: Argument, fault: Fault, given: str | None) -> str:
     return f"{fault} ({where})" if where else str(fault)
 
 
-def place_of(text: str, path: str) -> Place | None:
-    """
-    Return where the part at *path* begins; of a part that is missing, where its owner does.
-
-    Args:
-        text:
-            A JSON text.
-
-        path:
-            The path of a `Fault`.
-
-    Returns:
-        None if *text* is no JSON.
-    """
-    try:
-        at, rest = _skip(text, 0), path
-        while rest and (member := _member(text, at, rest)) is not None:
-            at, rest = member
-        _DECODER.raw_decode(text, at)
-    except (ValueError, IndexError, RecursionError):
-        return None
-    return _place(text, at)
-
-
-def _place(text: str, at: int) -> Place:
-    return Place(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
-
-
-def _member(text: str, at: int, path: str) -> tuple[int, str] | None:
-    """Where the part begins that the first step of *path* leads to, and the steps behind it."""
-    if text[at] == "{":
-        found = None
-        for key, begin in _members(text, at):
-            for first in (f".{key}", step(key)):
-                rest = path[len(first) :]
-                if path.startswith(first) and rest[:1] in ("", ".", "["):
-                    found = begin, rest  # of several with one name, the last counts
-        return found
-    if text[at] == "[" and (index := _INDEX.match(path)):
-        begins = islice(_items(text, at), int(index[1]), None)
-        return next(((begin, path[index.end() :]) for begin in begins), None)
-    return None
-
-
-def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
-    """Yield the keys of the object at *at*, each with where its value begins."""
-    at = _skip(text, at + 1)
-    while text[at] != "}":
-        key, at = scanstring(text, at + 1)
-        at = _skip(text, _skip(text, at) + 1)  # behind the colon
-        yield key, at
-        at = _next(text, at)
-
-
-def _items(text: str, at: int) -> Iterator[int]:
-    """Yield where each item of the array at *at* begins."""
-    at = _skip(text, at + 1)
-    while text[at] != "]":
-        yield at
-        at = _next(text, at)
-
-
-def _next(text: str, at: int) -> int:
-    """Where the next member or item begins, or the bracket that ends them."""
-    _, at = _DECODER.raw_decode(text, at)
-    at = _skip(text, at)
-    return _skip(text, at + 1) if text[at] == "," else at
-
-
 def _where(argument: Argument, fault: Fault, text: str) -> str | None:
     if is_by_line(argument):
         return _line_of(text, fault.path)
     if not fault.path:
         return _syntax_fault(text) if is_json(argument) else None
-    place = place_of(text, fault.path)
-    return None if place is None else str(place)
+    return _place(text, fault.path)
 
 
 def _line_of(text: str, path: str) -> str | None:
@@ -158,3 +61,47 @@ def _syntax_fault(text: str) -> str | None:
     except (RecursionError, ValueError):
         return "is nested too deeply, or has a number of too many digits"
     return None
+
+
+def _place(text: str, path: str) -> str | None:
+    """Where the part at *path* begins in JSON; of a part that is missing, where its owner does."""
+    try:
+        at, rest = _skip(text, 0), path
+        while rest and (member := _member(text, at, rest)) is not None:
+            at, rest = member
+        _DECODER.raw_decode(text, at)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return f"line {line}, column {column}"
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _member(text: str, at: int, path: str) -> tuple[int, str] | None:
+    """Where the part begins that the first step of *path* leads to, and the steps behind it."""
+    found = None
+    for steps, begin in _parts(text, at):
+        for first in steps:
+            rest = path[len(first) :]
+            if path.startswith(first) and rest[:1] in ("", ".", "["):
+                found = begin, rest  # of several with one name, the last counts
+    return found
+
+
+def _parts(text: str, at: int) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the steps that may lead to each part of the object or list at *at*, and where it begins."""
+    opening, number = text[at], count()
+    at = _skip(text, at + 1)
+    while opening in "{[" and text[at] not in "}]":
+        steps: tuple[str, ...] = (f"[{next(number)}]",)
+        if opening == "{":
+            key, at = scanstring(text, at + 1)
+            steps, at = (f".{key}", step(key)), _skip(text, _skip(text, at) + 1)  # behind the colon
+        yield steps, at
+        _, at = _DECODER.raw_decode(text, at)
+        at = _skip(text, at)
+        at = _skip(text, at + 1) if text[at] == "," else at

@@ -5,11 +5,11 @@ A field is sent under its argument's name. What belongs to it is sent under that
 no argument is called: ``when.offset``.
 """
 
-import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlencode
 from zlib import crc32
 
 import attrs
@@ -19,18 +19,20 @@ from promptkit.catalog.examples import example_texts
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
-from promptkit.preview.control import Control
-from promptkit.preview.controls import control_of, is_by_line, is_upload, takes_file
-from promptkit.preview.fault_places import told
-from promptkit.preview.uploads import Upload, Uploads
+from promptkit.preview.controls import Control, control_of, is_by_line, is_upload, takes_file, typeable
+from promptkit.preview.fault_places import described
+from promptkit.preview.uploads import Upload, Uploads, number_in
 
-__all__ = ["Field", "Submission", "fields_of", "submission_of"]
+__all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
 
 #: Controls in which people see what they can enter.
 _PLAIN: Final = frozenset({"radios", "select", "moment", "file"})
 
 #: Controls that hold the digest of a value.
 _HIDDEN: Final = frozenset({"file", "kept"})
+
+#: Characters of a value that a link still holds.
+_MAX_LINKED: Final = 4_000
 
 
 @attrs.frozen
@@ -108,11 +110,11 @@ class Field:
 
         A page keeps such a control as it is: to write it anew would disturb who types.
         """
-        control, digest = self.control, self.upload and self.upload.digest
-        values = [option.value for option in control.options]
-        has_offset = control.offset is not None
-        shape = (control.kind, dict(control.attributes), values, has_offset, self.reads, self.takes_file)
-        return f"{crc32(repr((shape, digest)).encode()):08x}"
+        control = self.control
+        values = [choice.value for choice in control.choices]
+        of_control = control.kind, dict(control.attributes), values, control.offset is not None
+        shape = of_control, self.reads, self.takes_file, self.upload and self.upload.digest
+        return f"{crc32(repr(shape).encode()):08x}"
 
 
 @attrs.frozen
@@ -182,21 +184,51 @@ def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:
         kept:
             Keeps what was uploaded.
     """
-    given = {name: value for name in _names(form) if (value := _value(form, name)) is not None}
-    reads = {name: count for name in given if (count := _reads(form, name))}
-    uploads = kept.of(arguments, form)
-    given |= {name: upload.value for name, upload in uploads.items() if upload.value is not None}
-    for name in [name for name, upload in uploads.items() if _is_typed(arguments.by_name[name], upload)]:
-        del uploads[name]
-        reads[name] = _reads(form, name) + 1
-    order = {argument.name: number for number, argument in enumerate(arguments.ordered)}
-    names = sorted(given, key=lambda name: order.get(name, len(order)))
-    return Submission({name: given[name] for name in names}, uploads, reads)
+    names = dict.fromkeys(filter(None, (key.partition(".")[0] for key in form)))
+    given = {name: value for name in names if (value := _value(form, name)) is not None}
+    reads = {name: count for name in given if (count := number_in(form.get(f"{name}.reads")))}
+    uploads = {}
+    for name, upload in kept.of(arguments, form).items():
+        if upload.value is not None:
+            given[name] = upload.value
+        if _is_typed(arguments.by_name[name], upload):
+            reads[name] = number_in(form.get(f"{name}.reads")) + 1
+        else:
+            uploads[name] = upload
+    ordered = dict.fromkeys((*arguments.by_name, *given))
+    return Submission({name: given[name] for name in ordered if name in given}, uploads, reads)
 
 
-def _names(form: Any) -> list[str]:
-    """The arguments that a form says something about."""
-    return list(dict.fromkeys(key.partition(".")[0] for key in form if key.partition(".")[0]))
+def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
+    """
+    Return the query of a link that shows the same page.
+
+    Secrets are left out, and so are uploads and long texts, which no address holds.
+
+    Args:
+        arguments:
+            The arguments of a prompt.
+
+        given:
+            The values, as a client sends them.
+    """
+    return urlencode(
+        [_linked(name, value) for name, value in given.items() if _is_linked(arguments, name, value)]
+    )
+
+
+def _is_linked(arguments: Arguments, name: str, value: str) -> bool:
+    argument = arguments.by_name.get(name)
+    is_left_out = argument is not None and (argument.arg.secret or is_upload(argument))
+    return not is_left_out and len(value) <= _MAX_LINKED
+
+
+def _linked(name: str, value: str) -> tuple[str, str]:
+    if not value:
+        return f"{name}.empty", "on"
+    if typeable(value):
+        return name, value
+    return f"{name}.base64", b64encode(value.encode(errors="surrogatepass")).decode()
 
 
 def _value(form: Any, name: str) -> str | None:
@@ -209,11 +241,6 @@ def _value(form: Any, name: str) -> str | None:
         # Browsers send line ends as two characters.
         return text.replace("\r\n", "\n") + (offset if isinstance(offset, str) else "").strip()
     return "" if f"{name}.empty" in form else None
-
-
-def _reads(form: Any, name: str) -> int:
-    count = str(form.get(f"{name}.reads", ""))
-    return int(count) if re.fullmatch("[0-9]{1,6}", count) else 0
 
 
 def _is_typed(argument: Argument, upload: Upload) -> bool:
@@ -241,9 +268,9 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         name,
         attrs.evolve(control, attributes={**control.attributes, **_placeholder(argument)}),
         required=argument.required,
-        description=_described(argument, control),
+        description=_hint(argument, control),
         examples=() if argument.arg.secret else example_texts(argument),
-        faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == name),
+        faults=tuple(described(argument, fault, given) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
@@ -258,7 +285,7 @@ def _hidden(argument: Argument) -> Control:
     return Control("file" if is_upload(argument) else "kept")
 
 
-def _described(argument: Argument, control: Control) -> str | None:
+def _hint(argument: Argument, control: Control) -> str | None:
     """The author's words, and what to enter if the control does not show that. Examples have buttons."""
     arg = argument.arg
     if arg.env:

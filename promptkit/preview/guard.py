@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from promptkit.preview.templating import page
 
-__all__ = ["TOKEN", "Guard"]
+__all__ = ["TOKEN", "PageGuard"]
 
 #: The parameter of the first address. No argument of a prompt has a name like this.
 TOKEN: Final = "access-token"  # noqa: S105 (the name of it)
@@ -45,7 +45,7 @@ _UNKNOWN_BROWSER: Final = (
 )
 
 
-class Guard:
+class PageGuard:
     """
     Lets a request pass that names this host, comes from no foreign page, and shows the token.
 
@@ -76,9 +76,6 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":  # the start and the end of the server: nothing else is routed
-            await self._application(scope, receive, send)
-            return
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":

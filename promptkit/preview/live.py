@@ -1,8 +1,8 @@
-"""The newest catalog, and what its pages are told when recipes change."""
+"""The newest catalog, and what has changed in it, for pages that follow it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
 from inspect import unwrap
 from pathlib import PurePath
 from threading import Lock
@@ -16,7 +16,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Diagnostic
 
-__all__ = ["Change", "Live", "Published", "change_between"]
+__all__ = ["CatalogVersion", "Live"]
 
 #: So many names are said; of more, how many they are.
 _MOST_NAMES: Final = 5
@@ -26,12 +26,15 @@ _HEARTBEAT_S: Final = 15.0
 
 
 @attrs.frozen
-class Change:
+class CatalogVersion:
     """
-    What a reload has changed.
+    A catalog, and what has changed since the one before.
 
     Args:
-        version:
+        catalog:
+            What is served.
+
+        number:
             Counts the catalogs, from 0.
 
         added:
@@ -56,7 +59,8 @@ class Change:
             The names of these files.
     """
 
-    version: int
+    catalog: Catalog
+    number: int = 0
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -66,43 +70,47 @@ class Change:
     broken: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        named = {"changed": self.changed, "added": self.added, "removed": self.removed}
+        parts = [f"{verb} {_enumerated(names)}" for verb, names in named.items() if names]
+        counted = {"found": self.found, "mended": self.mended}
+        parts += [f"{_counted(count)} {verb}" for verb, count in counted.items() if count]
+        reloaded = f"Reloaded: {'; '.join(parts)}." if parts else ""
         if not self.broken:
-            return f"Reloaded{self._reloaded()}."
+            return reloaded or "Reloaded."
         kept = f"Not reloaded: {_counted(self.errors)} in {_enumerated(self.broken)}."
-        reloaded = self._reloaded()
-        return f"{kept} Reloaded{reloaded}." if reloaded else kept
+        return f"{kept} {reloaded}".rstrip()
 
-    def _reloaded(self) -> str:
-        parts = [
-            f"{verb} {_enumerated(names)}"
-            for verb, names in (("changed", self.changed), ("added", self.added), ("removed", self.removed))
-            if names
-        ]
-        parts += [f"{_counted(self.found)} found"] if self.found else []
-        parts += [f"{_counted(self.mended)} mended"] if self.mended else []
-        return f": {'; '.join(parts)}" if parts else ""
-
-
-@attrs.frozen
-class Published:
-    """
-    A catalog, and what it has changed. One value, so that nobody sees a catalog with another's version.
-
-    Args:
-        catalog:
-            The catalog.
-
-        change:
-            What differs from the one before.
-    """
-
-    catalog: Catalog
-    change: Change
+    def next(self, catalog: Catalog) -> "CatalogVersion":
+        """Return the version of a newer catalog."""
+        before = self.catalog
+        old, new = _by_name(before), _by_name(catalog)
+        errors = [one for one in catalog.diagnostics if not one.is_ignorable]
+        files = tuple(dict.fromkeys(one.location.file for one in errors))
+        # Of a file with an error, no warnings are known.
+        faults, left = (
+            _messages(one for one in each.diagnostics if one.location.file not in files)
+            for each in (before, catalog)
+        )
+        # Of a file that was imported again, every prompt is another object.
+        remade = [name for name in catalog if name in old and catalog[name] is not old[name]]
+        return CatalogVersion(
+            catalog,
+            self.number + 1,
+            added=tuple(name for name in new if name not in old),
+            removed=tuple(name for name in old if name not in new),
+            changed=tuple(
+                name for name in remade if _fingerprint(catalog[name]) != _fingerprint(before[name])
+            ),
+            found=len(left - faults),
+            mended=len(faults - left),
+            errors=len(errors),
+            broken=tuple(PurePath(file).name for file in files),
+        )
 
 
 class Live:
     """
-    What the pages show, and who waits for news of it.
+    What the pages show, and which pages wait for news of it.
 
     Args:
         catalog:
@@ -110,23 +118,21 @@ class Live:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._newest = Published(catalog, Change(0))
+        self._newest = CatalogVersion(catalog)
         self._lock = Lock()
-        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._news: Future[None] = Future()  # done once there is another version, or the end
         self._closed = False
 
     @property
-    def newest(self) -> Published:
-        """The newest catalog, and what it has changed."""
+    def newest(self) -> CatalogVersion:
+        """The newest catalog, and what has changed in it."""
         return self._newest
 
     def publish(self, catalog: Catalog) -> None:
         """Show another catalog from now on. Any thread may call it."""
         with self._lock:
-            before = self._newest
-            change = change_between(before.catalog, catalog, before.change.version + 1)
-            self._newest = Published(catalog, change)
-        self._wake()
+            self._newest = self._newest.next(catalog)
+            self._wake()
 
     def report(self, catalog: Catalog) -> None:
         """Show the faults of a catalog of which nothing else is served. Any thread may call it."""
@@ -135,76 +141,32 @@ class Live:
             self.publish(served.with_diagnostics(catalog.diagnostics))
 
     def close(self) -> None:
-        """End every stream of changes."""
-        self._closed = True
-        self._wake()
+        """End every stream of versions."""
+        with self._lock:
+            self._closed = True
+            self._wake()
 
-    async def changes(self, seen: int) -> AsyncIterator[Change | None]:
+    async def versions(self, seen: int) -> AsyncIterator[CatalogVersion | None]:
         """
-        Yield the newest change whenever there is one later than *seen*, and None now and then.
+        Yield the newest version whenever there is one later than *seen*, and None now and then.
 
         Args:
             seen:
-                The version that a page shows.
+                The number of the version that a page shows.
         """
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-        self._waiting.add((loop, woken))
-        try:
-            while not self._closed:
-                woken.clear()
-                change = self._newest.change
-                if change.version > seen:
-                    seen = change.version
-                    yield change
-                    continue
-                try:
-                    async with asyncio.timeout(_HEARTBEAT_S):
-                        await woken.wait()
-                except TimeoutError:
-                    yield None
-        finally:
-            self._waiting.discard((loop, woken))
+        while not self._closed:
+            news, newest = self._news, self._newest
+            if newest.number > seen:
+                seen = newest.number
+                yield newest
+                continue
+            done, _ = await asyncio.wait([asyncio.wrap_future(news)], timeout=_HEARTBEAT_S)
+            if not done:
+                yield None
 
     def _wake(self) -> None:
-        for loop, woken in tuple(self._waiting):
-            with suppress(RuntimeError):  # that loop has ended
-                loop.call_soon_threadsafe(woken.set)
-
-
-def change_between(before: Catalog, after: Catalog, version: int) -> Change:
-    """
-    Return what differs between two catalogs.
-
-    Args:
-        before:
-            The older one.
-
-        after:
-            The newer one.
-
-        version:
-            The number of the newer one.
-    """
-    old, new = _by_name(before), _by_name(after)
-    errors = [one for one in after.diagnostics if not one.is_ignorable]
-    files = tuple(dict.fromkeys(one.location.file for one in errors))
-    # Of a file with an error, no warnings are known.
-    faults, left = (
-        _messages(one for one in catalog.diagnostics if one.location.file not in files)
-        for catalog in (before, after)
-    )
-    # Of a file that was imported again, every prompt is another object.
-    remade = [name for name in after if name in old and after[name] is not old[name]]
-    return Change(
-        version,
-        added=tuple(name for name in new if name not in old),
-        removed=tuple(name for name in old if name not in new),
-        changed=tuple(name for name in remade if _fingerprint(after[name]) != _fingerprint(before[name])),
-        found=len(left - faults),
-        mended=len(faults - left),
-        errors=len(errors),
-        broken=tuple(PurePath(file).name for file in files),
-    )
+        news, self._news = self._news, Future()
+        news.set_result(None)
 
 
 def _by_name(catalog: Catalog) -> Mapping[str, object]:
@@ -220,18 +182,20 @@ def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:
     """What a prompt is made of, wherever it stands in its file."""
     # Values of authors may fail to be shown or compared; this takes any.
     show = short.repr
-    seen = [
+    arguments = [
         (one.name, one.title, one.description, show(one.annotation), show(one.default))
         for one in prompt.arguments.ordered
     ]
     code = getattr(unwrap(prompt.renderer.function), "__code__", None)
-    said = (prompt.title, prompt.description, prompt.meta, prompt.timeout, prompt.elicit)
-    return (said, seen, _written(code) if isinstance(code, CodeType) else None)
+    options = prompt.title, prompt.description, prompt.meta, prompt.timeout, prompt.elicit
+    return options, arguments, _without_lines(code)
 
 
-def _written(code: CodeType) -> tuple[object, ...]:
-    constants = [_written(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
-    return code.co_code, code.co_names, constants
+def _without_lines(code: object) -> object:
+    """A code object, or a constant of one, without the lines of the file that it is from."""
+    if not isinstance(code, CodeType):
+        return repr(code)
+    return code.co_code, code.co_names, [_without_lines(one) for one in code.co_consts]
 
 
 def _enumerated(names: tuple[str, ...]) -> str:

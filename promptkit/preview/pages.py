@@ -1,6 +1,5 @@
-"""What the pages have in common: one catalog for each request, how they are drawn, and who waits for them."""
+"""What the pages have in common: one gallery for each request, how they are drawn, and who waits for them."""
 
-import re
 from asyncio import FIRST_COMPLETED, create_task, wait
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -8,12 +7,12 @@ from typing import Any, Final, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse
 
+from promptkit.preview.gallery import Gallery
 from promptkit.preview.live import Live
-from promptkit.preview.media import Media
-from promptkit.preview.shown import Newest, Shown
-from promptkit.preview.templating import page
+from promptkit.preview.media import MediaStore
+from promptkit.preview.templating import environment, page
 
-__all__ = ["SHOW_ALL", "Pages", "number_in", "unless_gone"]
+__all__ = ["SHOW_ALL", "PageWriter", "unless_gone"]
 
 T = TypeVar("T")
 
@@ -21,9 +20,9 @@ T = TypeVar("T")
 SHOW_ALL: Final = "show-all"
 
 
-class Pages:
+class PageWriter:
     """
-    Draws pages of the newest catalog.
+    Writes pages of the newest catalog.
 
     Args:
         live:
@@ -39,26 +38,26 @@ class Pages:
 
     def __init__(self, live: Live, target: str) -> None:
         self.target = target
-        self.media = Media()
-        self._newest = Newest(live)
+        self.media = MediaStore()
+        self._live = live
+        self._newest = Gallery(live.newest)
+        environment()  # read before somebody waits for it
 
-    def shown(self, request: Request) -> Shown:
+    def gallery(self, request: Request) -> Gallery:
         """Return what a request is answered with, whatever is saved meanwhile."""
-        if not hasattr(request.state, "shown"):
-            request.state.shown = self._newest()
-        shown: Shown = request.state.shown
-        return shown
+        if not hasattr(request.state, "gallery"):
+            newest = self._live.newest
+            if self._newest.version is not newest:
+                self._newest = Gallery(newest)
+            request.state.gallery = self._newest
+        gallery: Gallery = request.state.gallery
+        return gallery
 
     def draw(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page, or a part of one."""
-        shown = self.shown(request)
-        known = {"gallery": shown.gallery, "target": self.target, "version": shown.version}
+        gallery = self.gallery(request)
+        known = {"gallery": gallery, "target": self.target, "version": gallery.version.number}
         return HTMLResponse(page(template, **known, **values), status)
-
-
-def number_in(text: object) -> int:
-    """Return the number that a form or an address has sent; 0 if it is none."""
-    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,9}", text) else 0
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -1,10 +1,12 @@
-"""One prompt with the values of a form: what it says, or why it says nothing."""
+"""Calls of authors' functions: one prompt with the values of a form, or a resource, and what it says."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Hashable, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 
@@ -16,17 +18,133 @@ from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, Unkn
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.preview.calls import Calls
 from promptkit.preview.uploads import Upload
-from promptkit.server.author_calls import explanation, rendering_of, time_limit
+from promptkit.server.author_calls import (
+    CANCEL_GRACE_S,
+    AuthorCall,
+    HangsError,
+    explanation,
+    rendering_of,
+    time_limit,
+)
 from promptkit.server.elicitation.elicitation import askable
 from promptkit.server.elicitation.forms import elicitation
+from promptkit.server.scheduling.workers import Worker
 
-__all__ = ["Question", "Reading", "Rendering", "read", "render", "said"]
+__all__ = ["FormRequest", "LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]
+
+T = TypeVar("T")
+
+#: How many calls for one thing may run. One that cannot be stopped counts until it ends.
+_MOST_AT_ONCE: Final = 4
+
+_ALL_HANG: Final = (
+    f"does not return: {_MOST_AT_ONCE} calls of it still run, and cannot be stopped while they "
+    "wait or run C code. Change the recipe, or start promptkit dev again"
+)
+
+
+class LimitedCalls:
+    """Calls authors' functions, a few at once for each thing that the pages show."""
+
+    def __init__(self) -> None:
+        self._free: defaultdict[Hashable, asyncio.Semaphore]
+        self._free = defaultdict(partial(asyncio.Semaphore, _MOST_AT_ONCE))
+
+    async def call(
+        self, thing: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
+    ) -> T:
+        """
+        Call an author's function, once fewer calls for this thing run.
+
+        Args:
+            thing:
+                What it is called for.
+
+            function:
+                What is called, plain or asynchronous.
+
+            seconds:
+                How long it may take, and may be waited for before.
+
+        Raises:
+            HangsError: If it takes longer, or others do.
+
+            BaseException: Whatever the function raises.
+        """
+        free = self._free[thing]
+        try:
+            async with asyncio.timeout(seconds):
+                await free.acquire()
+        except TimeoutError:
+            raise HangsError(_ALL_HANG) from None
+        return await call(function, seconds, free.release)
+
+
+async def call(
+    function: Callable[[], T | Coroutine[Any, Any, T]],
+    seconds: float,
+    ended: Callable[[], object] = bool,
+) -> T:
+    """
+    Call an author's function on a thread of its own.
+
+    When time is over, or nobody waits any more, what is asynchronous is cancelled, and anything else is
+    stopped as a server stops it. What waits for the outside world or runs C code goes on alone, until it runs
+    Python code again. It does not keep the process alive.
+
+    Args:
+        function:
+            What is called, plain or asynchronous.
+
+        seconds:
+            How long it may take.
+
+        ended:
+            Called on the event loop when the thread has nothing more to do, however late.
+
+    Returns:
+        What it returned.
+
+    Raises:
+        HangsError: If it takes longer.
+
+        BaseException: Whatever the function raises, or what kept its thread from starting.
+    """
+    loop, over, author_call = asyncio.get_running_loop(), asyncio.Event(), AuthorCall(function)
+
+    def note() -> None:
+        over.set()
+        ended()
+
+    def tell() -> None:
+        with suppress(RuntimeError):  # the pages' loop is closed
+            loop.call_soon_threadsafe(note)
+
+    worker = Worker(author_call.run)
+    worker.when_over(tell)
+    try:
+        worker.start()
+    except BaseException:
+        ended()
+        raise
+    try:
+        await asyncio.wait_for(over.wait(), seconds)
+    except TimeoutError:
+        raise HangsError.after(seconds) from None
+    finally:
+        author_call.cancel()
+        if author_call.is_async:  # it may clean up first
+            loop.call_later(CANCEL_GRACE_S, worker.abandon)
+        else:
+            worker.abandon()
+    if author_call.raised is not None:
+        raise author_call.raised
+    return cast("T", author_call.returned)
 
 
 @attrs.frozen
-class Question:
+class FormRequest:
     """
     What a client would ask the person for, as the prompt lacks it.
 
@@ -36,14 +154,10 @@ class Question:
 
         names:
             The arguments that are asked for.
-
-        requested_schema:
-            The form, as it is sent.
     """
 
     message: str
     names: tuple[str, ...]
-    requested_schema: Mapping[str, Any]
 
 
 @attrs.frozen(slots=False)
@@ -54,9 +168,6 @@ class Rendering:
     Args:
         prompt:
             The prompt.
-
-        catalog:
-            The catalog that it is from.
 
         given:
             The values, as a client would send them.
@@ -81,13 +192,12 @@ class Rendering:
     """
 
     prompt: CompiledPrompt
-    catalog: Catalog
     given: Mapping[str, str]
     workflow: Workflow | None = None
     faults: tuple[Fault, ...] = ()
     error: str | None = None
     refusal: str | None = None
-    question: Question | None = None
+    question: FormRequest | None = None
     uploads: Mapping[str, Upload] = MappingProxyType({})
 
     @cached_property
@@ -100,15 +210,13 @@ class Rendering:
         return self.redactor.redacted(text) if self.prompt.arguments.secret else text
 
 
-async def render(
-    calls: Calls, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]
-) -> Rendering:
+async def render(calls: LimitedCalls, prompt: CompiledPrompt, given: Mapping[str, str]) -> Rendering:
     """
-    Render *prompt*, of *catalog*, for the values that a form has given.
+    Render *prompt* for the values that a form has given.
 
     To cancel this cancels a prompt that is asynchronous.
     """
-    rendering = Rendering(prompt, catalog, given)
+    rendering = Rendering(prompt, given)
     try:
         workflow = await calls.call(prompt.name, rendering_of(prompt, given), time_limit(prompt))
     except asyncio.CancelledError:
@@ -118,8 +226,16 @@ async def render(
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not given:
             return attrs.evolve(rendering, refusal=str(error))
-        return attrs.evolve(rendering, error=rendering.redacted(said(f"prompt {prompt.name!r}", error)))
+        return attrs.evolve(rendering, error=rendering.redacted(failure(f"prompt {prompt.name!r}", error)))
     return attrs.evolve(rendering, workflow=workflow)
+
+
+def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> FormRequest | None:
+    wanted = askable(prompt, errors)
+    if not wanted:
+        return None
+    message: str = elicitation(prompt, wanted, modes=True, multi_select=True)["message"]
+    return FormRequest(message, tuple(argument.name for argument in wanted))
 
 
 @attrs.frozen
@@ -147,7 +263,7 @@ class Reading:
     redacted: Callable[[str], str] = str
 
 
-async def read(calls: Calls, catalog: Catalog, uri: str) -> Reading:
+async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
     """Read the resource at a URI; a template is only found."""
     template = next((one for one in catalog.resources if one.uri_template == uri), None)
     if template is not None and template.is_template:
@@ -163,20 +279,11 @@ async def read(calls: Calls, catalog: Catalog, uri: str) -> Reading:
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return Reading(resource, error=redacted(said(f"resource {resource.name!r}", error)))
+        return Reading(resource, error=redacted(failure(f"resource {resource.name!r}", error)))
     return Reading(resource, document, redacted=redacted)
 
 
-def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> Question | None:
-    wanted = askable(prompt, errors)
-    if not wanted:
-        return None
-    params = elicitation(prompt, wanted, modes=True, multi_select=True)
-    names = tuple(argument.name for argument in wanted)
-    return Question(params["message"], names, params["requestedSchema"])
-
-
-def said(whose: str, error: BaseException) -> str:
+def failure(whose: str, error: BaseException) -> str:
     """
     Return why something failed, for people.
 

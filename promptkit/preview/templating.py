@@ -1,20 +1,33 @@
-"""How pages are written: templates in which everything is escaped, and nothing is hidden."""
+"""How pages are written: templates and Markdown, in which everything is escaped, and nothing is hidden."""
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
+from promptkit.errors.diagnostics import Location
+from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 
-__all__ = ["FOLDER", "as_typed", "environment", "page", "prompt_path", "resource_path", "visible"]
+__all__ = ["FOLDER", "SHORT", "environment", "formatted", "may_be_followed", "page", "prompt_path"]
 
 #: Where the templates lie, and beside them what browsers load.
 FOLDER: Final = Path(__file__).parent
+
+#: A longer text is cut; in characters.
+SHORT: Final = 20_000
+
+#: The schemes of links that may be followed.
+_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 
 
 @cache
@@ -24,13 +37,19 @@ def environment() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=visible,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"as_typed": as_typed, "prompt_path": prompt_path, "resource_path": resource_path}
-    made.globals["max_upload_size"] = MAX_UPLOAD_SIZE
+    made.filters |= {
+        "as_typed": _as_typed,
+        "marked": _marked,
+        "prompt_path": prompt_path,
+        "resource_path": _resource_path,
+        "visible": _visible,
+    }
+    made.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT}
     for name in made.list_templates():  # nobody waits now
         made.get_template(name)
     return made
@@ -41,13 +60,13 @@ def page(name: str, **values: Any) -> str:
     return environment().get_template(name).render(values)
 
 
-def visible(value: Any) -> Any:
+def _visible(value: Any) -> Any:
     """Show what is invisible in a text; what is markup already, or no text, stays as it is."""
     return escape_invisible(value) if type(value) is str else value
 
 
-def as_typed(text: str) -> Markup:
-    """Return the value of a control as it was typed, with invisible characters."""
+def _as_typed(text: str) -> Markup:
+    """The value of a control as it was typed, with invisible characters."""
     return escape(text.encode(errors="replace").decode())
 
 
@@ -56,6 +75,53 @@ def prompt_path(name: str, query: str = "") -> str:
     return f"/prompts/{quote(name, safe='')}" + (f"?{query}" if query else "")
 
 
-def resource_path(uri: str) -> str:
-    """Return where the page of a resource is."""
+def _resource_path(uri: str) -> str:
+    """Where the page of a resource is."""
     return f"/resources?{urlencode({'uri': uri})}"
+
+
+def _marked(place: Location) -> tuple[int, str, str, str]:
+    """The number of a line of source, and what is before, at and after a place in it."""
+    place = place if place.column else place.part("def")  # of a whole function, its name
+    source = line_of(place.file, place.line).rstrip() if place.line else ""
+    begin, end = place.column - 1, place.end - 1
+    if begin < 0:
+        begin, end = len(source) - len(source.lstrip()), len(source)
+    return place.line, source[:begin], source[begin:end], source[end:]
+
+
+@lru_cache(maxsize=64)  # while people type, most turns stay as they are
+def formatted(text: str) -> Markup:
+    """Return Markdown as a page shows it: without HTML of its own, images, and unsafe links."""
+    return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (made by a renderer that escapes)
+
+
+def may_be_followed(url: str) -> bool:
+    """Tell whether a page may link to a URL."""
+    try:
+        return urlsplit(url).scheme.lower() in _SCHEMES
+    except ValueError:
+        return False
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
+    made.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
+    made.validateLink = may_be_followed  # type: ignore[method-assign]
+    return made
+
+
+class _Renderer(RendererHTML):
+    """Writes the headings of a prompt as paragraphs: they are no headings of the page."""
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType) -> str:
+        return f'<p class="level level-{tokens[idx].tag[1:]}">'
+
+    def heading_close(self, *_: object) -> str:
+        return "</p>\n"
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        tokens[idx].attrSet("rel", "noreferrer noopener")
+        tokens[idx].attrSet("target", "_blank")
+        return self.renderToken(tokens, idx, options, env)

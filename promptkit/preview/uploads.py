@@ -2,28 +2,28 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Any, Final
 
 import attrs
-from starlette.datastructures import Headers, UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import Request
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.mime import human_size
-from promptkit.preview.control import value_of
-from promptkit.preview.controls import is_upload
-from promptkit.preview.kept import Kept
+from promptkit.preview.controls import is_upload, value_of
+from promptkit.preview.media import BoundedStore
 
-__all__ = ["FORM_LIMITS", "MAX_UPLOAD_SIZE", "Upload", "Uploads", "sized"]
+__all__ = ["MAX_UPLOAD_SIZE", "Upload", "Uploads", "form_of", "number_in"]
 
 #: Bytes of the files of one field. forms.js looks at them before it sends any.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 
 #: What ``request.form`` takes.
-FORM_LIMITS: Final[Mapping[str, int]] = {
+_FORM_LIMITS: Final[Mapping[str, int]] = {
     "max_files": 64,
     "max_fields": 4096,
     "max_part_size": 2 * MAX_UPLOAD_SIZE,
@@ -84,14 +84,14 @@ class Uploads:
     """Uploads by their digest. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._kept: Kept[Upload] = Kept(_MOST_KEPT)
+        self._store: BoundedStore[Upload] = BoundedStore(_MOST_KEPT)
 
     def keep(self, upload: Upload) -> Upload:
         """Keep an upload, and return it with its digest."""
         parts = (*upload.files, str(upload.size), upload.refusal or "", upload.value or "")
         digest = sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
         upload = attrs.evolve(upload, digest=digest)
-        self._kept.keep(digest, upload, len(upload.value or "") + 1024)
+        self._store.put(digest, upload, len(upload.value or "") + 1024)
         return upload
 
     def keep_value(self, argument: Argument, value: str) -> Upload:
@@ -120,38 +120,30 @@ class Uploads:
             return self.keep(_read(argument, files))
         if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
             size, _, filename = oversized.partition(" ")
-            return self.keep(_oversized((filename,), int(size) if re.fullmatch("[0-9]{1,15}", size) else 0))
+            return self.keep(_oversized((filename,), number_in(size)))
         if isinstance(digest := form.get(f"{argument.name}.upload"), str):
-            return self._kept.get(digest) or Upload(None, refusal=_FORGOTTEN, digest=digest)
+            return self._store.get(digest) or Upload(None, refusal=_FORGOTTEN, digest=digest)
         return None
 
 
-def sized(application: ASGIApp) -> ASGIApp:
+@asynccontextmanager
+async def form_of(request: Request) -> AsyncIterator[FormData]:
     """
-    Return an application that reads no more of a request than the largest form has.
+    Yield the form that a request has sent.
 
-    Within it, reading on raises an `HTTPException`, before anything is read if the request says its size.
+    Raises:
+        HTTPException: If it is too large, or does not say its size: then nothing of it is read.
     """
+    told = request.headers.get("content-length")
+    if told is None or number_in(told) > _MAX_FORM_SIZE:
+        raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
+    async with request.form(**_FORM_LIMITS) as form:
+        yield form
 
-    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await application(scope, receive, send)
-            return
-        told = Headers(scope=scope).get("content-length", "")
-        size = int(told) if re.fullmatch("[0-9]{1,15}", told) else 0
 
-        async def receive_limited() -> Message:
-            nonlocal size
-            message = {} if size > _MAX_FORM_SIZE else await receive()
-            if not told:
-                size += len(message.get("body", b""))
-            if size > _MAX_FORM_SIZE:
-                raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
-            return message
-
-        await application(scope, receive_limited, send)
-
-    return limited
+def number_in(text: object) -> int:
+    """Return the number that a browser has sent; 0 if it is none."""
+    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
 
 
 def _files(form: Any, name: str) -> list[UploadFile]:

@@ -13,9 +13,10 @@ from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.events import Event, Response
+from promptkit.protocol.events import ClientResponse, Event
 from promptkit.protocol.jsonrpc import UNREADABLE, RequestId, encode_notification, encode_request
 from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryLine, OverlongLine
+from promptkit.protocol.refusals import refuse_unread
 from promptkit.protocol.session import Session
 
 __all__ = ["Connection", "LineBuffer"]
@@ -139,8 +140,6 @@ class Connection(Session):
             try:
                 events += self._receive(line)
             except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next line)
-                from promptkit.protocol.refusals import refuse_unread
-
                 events.append(refuse_unread(line, error))
         return events
 
@@ -153,7 +152,7 @@ class Connection(Session):
 
     def expect(self, request_id: RequestId) -> None:
         """
-        From now on, `receive_data` returns the client's answer to this request, as a `Response`.
+        From now on, `receive_data` returns the client's answer to this request, as a `ClientResponse`.
         """
         self._expected.add(request_id)
 
@@ -175,4 +174,4 @@ class Connection(Session):
             found = None if result is UNSET else _decode_any(result)
         except UNREADABLE:  # a number may be too large: handled like an error
             found = None
-        return (Response(request_id, found),)
+        return (ClientResponse(request_id, found),)

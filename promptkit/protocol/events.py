@@ -15,7 +15,7 @@ from promptkit.protocol.revisions import Revision
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
 
-__all__ = ["Batch", "Cancelled", "Channel", "Event", "MemoryBudget", "Request", "Response", "Send"]
+__all__ = ["Batch", "Cancelled", "Channel", "ClientResponse", "Event", "MemoryBudget", "Request", "Send"]
 
 #: Takes whole lines to be sent. It may be called from several threads.
 Send: TypeAlias = Callable[[bytes], None]
@@ -305,7 +305,7 @@ class Cancelled(Struct):
     request_id: RequestId
 
 
-class Response(Struct):
+class ClientResponse(Struct):
     """
     The client's answer to a request of the server.
     """
@@ -315,4 +315,4 @@ class Response(Struct):
 
 
 #: What `Connection.receive_data` returns. Bytes are a reply, ready to be sent.
-Event: TypeAlias = bytes | Request | Cancelled | Response
+Event: TypeAlias = bytes | Request | Cancelled | ClientResponse

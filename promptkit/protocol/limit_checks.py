@@ -4,11 +4,11 @@ Checks against the limits: lines too long or too deeply nested, params with too 
 Few messages come near a limit: this module is imported for the first one that does.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Final
 
-import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from promptkit.errors.exceptions import shortened
@@ -22,9 +22,12 @@ from promptkit.protocol.jsonrpc import (
     ProtocolError,
 )
 from promptkit.protocol.limits import Limits, OutOfMemoryLine, OverlongLine
-from promptkit.protocol.partial_decoding import count_characters
+from promptkit.protocol.partial_decoding import count_characters, decode_beginning
 
 __all__ = ["check_arguments", "check_choices", "check_params", "find_excess"]
+
+#: Stands for a member that is missing.
+_NOTHING: Final = Raw()
 
 #: The longest URI, beginning of a value, or name of a client, in characters.
 _MAX_TYPED: Final = 65_536
@@ -51,92 +54,38 @@ def find_excess(line: bytes, limits: Limits) -> ProtocolError | None:
     return None
 
 
-class _Choices(Struct):
-    """The members of params that hold one of a few words."""
-
-    meta: dict[str, Raw] | None = msgspec.field(default=None, name="_meta")
-    ref: dict[str, Raw] | None = None
-
-    @property
-    def words(self) -> dict[str, Raw | None]:
-        return {
-            wire.LOG_LEVEL: (self.meta or {}).get(wire.LOG_LEVEL),
-            "ref.type": (self.ref or {}).get("type"),
-        }
-
-
-class _Argument(Struct):
-    name: str = ""
-    value: Raw | UnsetType = UNSET
-
-
-class _Context(Struct):
-    arguments: dict[str, Raw] = {}
-
-
-class _PromptParams(Struct):
-    arguments: dict[str, Raw] | None = None
-
-    @property
-    def given(self) -> Mapping[str, Raw]:
-        return self.arguments or {}
-
-    @property
-    def typed(self) -> Mapping[str, Raw]:
-        return {}
-
-
-class _ResourceParams(Struct):
-    uri: Raw | UnsetType = UNSET
-
-    @property
-    def given(self) -> Mapping[str, Raw]:
-        return {}
-
-    @property
-    def typed(self) -> Mapping[str, Raw]:
-        return {} if self.uri is UNSET else {"uri": self.uri}
-
-
-class _CompletionParams(Struct):
-    argument: _Argument = msgspec.field(default_factory=_Argument)
-    context: _Context | None = None
-
-    @property
-    def given(self) -> Mapping[str, Raw]:
-        return self.context.arguments if self.context else {}
-
-    @property
-    def typed(self) -> Mapping[str, Raw]:
-        return {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
-
-
-class _InitializeParams(Struct, rename="camel"):
-    protocol_version: Raw = Raw()
-    capabilities: Raw = Raw()
-    client_info: dict[str, Raw] | None = None
-
-    @property
-    def given(self) -> Mapping[str, Raw]:
-        return {}
-
-    # All of this is kept for the whole session.
-    @property
-    def typed(self) -> Mapping[str, Raw]:
-        members = {"protocolVersion": self.protocol_version, "capabilities": self.capabilities}
-        info = self.client_info or {}
-        return members | {f"clientInfo.{name}": info.get(name, Raw()) for name in ("name", "version")}
-
-
-#: Decode the arguments of a request and leave each one raw: `given` by a program, or `typed` by a person.
-_DECODERS: Final[Mapping[type[wire.Params], Decoder[Any]]] = {
-    wire.InitializeParams: Decoder(_InitializeParams),
-    wire.GetPromptParams: Decoder(_PromptParams),
-    wire.ResourceParams: Decoder(_ResourceParams),
-    wire.CompleteParams: Decoder(_CompletionParams),
+#: Where the params of a method hold arguments that a program gives, by name.
+_GIVEN: Final[Mapping[type[wire.Params], tuple[str, ...]]] = {
+    wire.GetPromptParams: ("arguments",),
+    wire.CompleteParams: ("context", "arguments"),
 }
 
-_decode_choices: Final = Decoder(_Choices).decode
+#: Where they hold what a person types, or what is kept for the whole session.
+_TYPED: Final[Mapping[type[wire.Params], tuple[tuple[str, ...], ...]]] = {
+    wire.ResourceParams: (("uri",),),
+    wire.CompleteParams: (("argument", "value"),),
+    wire.InitializeParams: (
+        ("protocolVersion",),
+        ("capabilities",),
+        ("clientInfo", "name"),
+        ("clientInfo", "version"),
+    ),
+}
+
+#: Where they hold one of a few words.
+_CHOICES: Final = (("_meta", wire.LOG_LEVEL), ("ref", "type"))
+
+_decode_members: Final = Decoder(dict[str, Raw]).decode
+
+
+def _members(params: Raw, place: Iterable[str]) -> Mapping[str, Raw]:
+    """The members of an object within params, none of them decoded; none if there is no such object."""
+    try:
+        for name in place:
+            params = _decode_members(params).get(name, _NOTHING)
+        return _decode_members(params)
+    except UNREADABLE:
+        return {}  # decoding the params in full reports that
 
 
 def check_choices(params: Raw) -> None:
@@ -146,13 +95,11 @@ def check_choices(params: Raw) -> None:
     Raises:
         InvalidParams: If there is one.
     """
-    try:
-        words = _decode_choices(params).words
-    except UNREADABLE:
-        return  # decoding the params in full reports that
-    for name, word in words.items():
-        if word is not None and len(word) > _MAX_CHOICE:
-            msg = f"{name} has {len(word):,} bytes: it is one of a few words, and all of them are short"
+    for *place, name in _CHOICES:
+        word = _members(params, place).get(name, _NOTHING)
+        if len(word) > _MAX_CHOICE:
+            shown = name if place == ["_meta"] else f"{place[0]}.{name}"
+            msg = f"{shown} has {len(word):,} bytes: it is one of a few words, and all of them are short"
             raise InvalidParams(msg)
 
 
@@ -163,15 +110,15 @@ def check_params(kind: type[wire.Params], params: Raw, limits: Limits) -> None:
     Raises:
         InvalidParams: If there are too many, or one is too long.
     """
-    if (decoder := _DECODERS.get(kind)) is None:
-        return
-    try:
-        members = decoder.decode(params)
-    except UNREADABLE:
-        return  # decoding the params in full reports that
-    check_arguments(members.given, limits)
-    for name, value in members.typed.items():
-        _check_length(name, value, min(_MAX_TYPED, limits.argument))
+    if kind in _GIVEN:
+        check_arguments(_members(params, _GIVEN[kind]), limits)
+    for *place, name in _TYPED.get(kind, ()):
+        members = _members(params, place)
+        shown = ".".join((*place, name))
+        if kind is wire.CompleteParams:
+            with suppress(*UNREADABLE):
+                shown = decode_beginning(members.get("name", UNSET))
+        _check_length(shown, members.get(name, _NOTHING), min(_MAX_TYPED, limits.argument))
 
 
 def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:

@@ -11,8 +11,8 @@ __all__ = [
     "OPTIONS",
     "PAGE_SIZE",
     "PREFIX_BYTES",
+    "LimitOption",
     "Limits",
-    "Option",
     "OutOfMemoryLine",
     "OverlongLine",
 ]
@@ -55,7 +55,7 @@ class CutOff(bytes):
     __slots__ = ()
 
 
-class Option(Struct, frozen=True):
+class LimitOption(Struct, frozen=True):
     """
     How `promptkit serve` names a limit, and how its help describes it.
     """
@@ -96,19 +96,19 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 #: The option of each limit, by its name in `Limits`.
-OPTIONS: Final[dict[str, Option]] = {
-    "timeout": Option("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS"),
-    "renders": Option("max-renders", "how many prompts may be rendered at the same time"),
-    "line": Option("max-line", "how many bytes a request may have"),
-    "held": Option(
+OPTIONS: Final[dict[str, LimitOption]] = {
+    "timeout": LimitOption("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS"),
+    "renders": LimitOption("max-renders", "how many prompts may be rendered at the same time"),
+    "line": LimitOption("max-line", "how many bytes a request may have"),
+    "held": LimitOption(
         "max-held", "how many bytes large requests without a reply may have, and unread replies over HTTP"
     ),
-    "depth": Option("max-depth", "how deep the JSON of a request may be nested"),
-    "values": Option("max-values", "how many JSON values a request, or an argument's text, may hold"),
-    "messages": Option("max-messages", "how many messages a batch may have"),
-    "arguments": Option("max-arguments", "how many arguments a request may have"),
-    "argument": Option("max-argument", "how many characters one argument may have"),
-    "reply": Option("max-reply", "how many bytes a reply may have"),
-    "rate": Option("rate", "how many requests a second are answered, and how many at once"),
-    "completions": Option("completion-rate", "the same for completion requests"),
+    "depth": LimitOption("max-depth", "how deep the JSON of a request may be nested"),
+    "values": LimitOption("max-values", "how many JSON values a request, or an argument's text, may hold"),
+    "messages": LimitOption("max-messages", "how many messages a batch may have"),
+    "arguments": LimitOption("max-arguments", "how many arguments a request may have"),
+    "argument": LimitOption("max-argument", "how many characters one argument may have"),
+    "reply": LimitOption("max-reply", "how many bytes a reply may have"),
+    "rate": LimitOption("rate", "how many requests a second are answered, and how many at once"),
+    "completions": LimitOption("completion-rate", "the same for completion requests"),
 }

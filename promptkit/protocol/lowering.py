@@ -25,10 +25,8 @@ from promptkit.protocol.revisions import Revision
 if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
-    from promptkit.language.audio import Audio
     from promptkit.language.documents import EmbeddedResource, ResourceLink
-    from promptkit.language.icons import Icon
-    from promptkit.language.image import Image
+    from promptkit.language.media import Audio, Icon, Image
 
 __all__ = ["Lowering", "lowering_for"]
 
@@ -81,7 +79,7 @@ class Lowering:
 
     def completion(self, completion: "Completion") -> bytes:
         """Encode the result of ``completion/complete``."""
-        offered = wire.Completion(completion.values, completion.total, completion.has_more)
+        offered = wire.CompletionValues(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(offered))
 
     def contents(self, resource: "EmbeddedResource") -> bytes:
@@ -94,10 +92,10 @@ class Lowering:
         # The contents come from a function, which may return something else the next time.
         return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=True)
 
-    def prompt(self, prompt: CompiledPrompt) -> "wire.Prompt":
+    def prompt(self, prompt: CompiledPrompt) -> "wire.PromptEntry":
         """A prompt, as listed."""
         has = self.revision
-        return wire.Prompt(
+        return wire.PromptEntry(
             name=prompt.name,
             title=_set(prompt.title) if has.titles else UNSET,
             description=_set(prompt.description),
@@ -106,26 +104,26 @@ class Lowering:
             meta=_meta(prompt) or UNSET if has.metadata else UNSET,
         )
 
-    def icons(self, prompt: CompiledPrompt) -> "list[wire.Icon] | UnsetType":
+    def icons(self, prompt: CompiledPrompt) -> "list[wire.IconEntry] | UnsetType":
         """The icons of a prompt, if the revision has them."""
         return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
 
-    def resource(self, resource: "CompiledResource") -> "wire.Resource":
+    def resource(self, resource: "CompiledResource") -> "wire.ResourceEntry":
         """A resource without variables, as listed."""
-        return wire.Resource(resource.uri_template, *self._described(resource))
+        return wire.ResourceEntry(resource.uri_template, *self._described(resource))
 
     def template(self, resource: "CompiledResource") -> "wire.ResourceTemplate":
         """A resource with variables, as listed."""
         return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
 
-    def annotations(self, content: Content) -> wire.Annotations | UnsetType:
+    def annotations(self, content: Content) -> wire.ContentAnnotations | UnsetType:
         """The annotations of *content*, if it has any that the revision knows."""
         if not content.annotated:
             return UNSET
         moment = content.last_modified if self.revision.dates else None
         if not content.audience and content.priority is None and moment is None:
             return UNSET
-        return wire.Annotations(
+        return wire.ContentAnnotations(
             content.audience or UNSET,
             _set(content.priority),
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
@@ -151,14 +149,14 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     return {**schema, **prompt.meta}
 
 
-def _icon(icon: "Icon") -> "wire.Icon":
-    return wire.Icon(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
+def _icon(icon: "Icon") -> "wire.IconEntry":
+    return wire.IconEntry(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
 
 
 def _base64(data: bytes) -> Raw:
-    from promptkit.language.base64 import base64_json
+    from pybase64 import b64encode  # not needed before the first image
 
-    return Raw(base64_json(data))
+    return Raw(b'"%b"' % b64encode(data))
 
 
 def _text(lowering: Lowering, content: Text) -> wire.Content:

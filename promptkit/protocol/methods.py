@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from msgspec import Raw, UnsetType
+from msgspec import Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from promptkit.protocol import wire
@@ -14,13 +14,13 @@ from promptkit.protocol.revisions import Revision
 __all__ = ["METHODS", "TOOL_METHODS", "Method", "PageKey", "method_not_found"]
 
 
-class Method:
+class Method(Struct, frozen=True, dict=True):
     """
     What is known of a method.
 
     Args:
         params:
-            The name of its params in `wire`.
+            What its params are.
 
         handshake:
             Whether sessions opened with a handshake have it.
@@ -41,32 +41,13 @@ class Method:
             The result, if it is always the same.
     """
 
-    def __init__(  # noqa: PLR0913 (one for each property of a method)
-        self,
-        params: str,
-        *,
-        handshake: bool = True,
-        modern: bool = True,
-        opens: bool = False,
-        enveloped: bool = True,
-        served: bool = True,
-        static: bytes | None = None,
-    ) -> None:
-        self._params = params
-        self.handshake = handshake
-        self.modern = modern
-        self.opens = opens
-        self.enveloped = enveloped
-        self.served = served
-        self.static = static
-
-    @cached_property
-    def params(self) -> type[wire.Params]:
-        """
-        What its params are.
-        """
-        params: type[wire.Params] = getattr(wire, self._params)
-        return params
+    params: type[wire.Params]
+    handshake: bool = True
+    modern: bool = True
+    opens: bool = False
+    enveloped: bool = True
+    served: bool = True
+    static: bytes | None = None
 
     @cached_property
     def decode(self) -> Callable[[bytes | Raw], wire.Params]:
@@ -80,19 +61,19 @@ class Method:
 #:
 #: Some clients ask for every kind of list and give up on an error, so empty lists are answered, too.
 METHODS: Final[Mapping[str, Method]] = {
-    "initialize": Method("InitializeParams", modern=False, opens=True, enveloped=False, served=False),
-    "ping": Method("Params", modern=False, opens=True, served=False, static=b"{}"),
-    "server/discover": Method("Params", handshake=False, served=False),
-    "prompts/list": Method("PageParams"),
-    "prompts/get": Method("GetPromptParams"),
-    "completion/complete": Method("CompleteParams"),
-    "resources/list": Method("PageParams"),
-    "resources/templates/list": Method("PageParams"),
-    "resources/read": Method("ResourceParams"),
-    "resources/subscribe": Method("ResourceParams", modern=False),
-    "resources/unsubscribe": Method("ResourceParams", modern=False),
-    "subscriptions/listen": Method("ListenParams", handshake=False),
-    "tools/list": Method("PageParams"),
+    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
+    "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
+    "server/discover": Method(wire.Params, handshake=False, served=False),
+    "prompts/list": Method(wire.PageParams),
+    "prompts/get": Method(wire.GetPromptParams),
+    "completion/complete": Method(wire.CompleteParams),
+    "resources/list": Method(wire.PageParams),
+    "resources/templates/list": Method(wire.PageParams),
+    "resources/read": Method(wire.ResourceParams),
+    "resources/subscribe": Method(wire.ResourceParams, modern=False),
+    "resources/unsubscribe": Method(wire.ResourceParams, modern=False),
+    "subscriptions/listen": Method(wire.ListenParams, handshake=False),
+    "tools/list": Method(wire.PageParams),
 }
 
 #: The methods that there are if prompts are offered as tools. A call has the params of a prompt.

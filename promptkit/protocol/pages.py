@@ -99,7 +99,7 @@ def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
     return Tools(catalog, search=mode == "search").listed
 
 
-def _lower_tool(lowering: Lowering, prompt: CompiledPrompt) -> "wire.Tool":
+def _lower_tool(lowering: Lowering, prompt: CompiledPrompt) -> "wire.ToolEntry":
     from promptkit.protocol.tools import listed_tool
 
     return listed_tool(lowering, prompt)

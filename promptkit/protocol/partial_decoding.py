@@ -2,7 +2,7 @@
 Partial decoding: the parts of a message that say what it is, without its long texts.
 
 Messages that are large, broken, or not requests are decoded this way: refusing one must not take much more
-memory than holding it.
+memory than holding it. Of a reply only the beginning is looked at.
 """
 
 import re
@@ -31,7 +31,11 @@ __all__ = [
     "decode_id",
     "decode_large",
     "decode_raw",
+    "error_code",
+    "is_failure",
+    "is_question",
     "leading_id",
+    "retry_after",
 ]
 
 #: Longer ids and methods, in bytes, are not decoded in full: no method has such a name.
@@ -295,3 +299,45 @@ def _without_surrogates(line: bytes) -> bytes:
     # The decoder refuses half of a pair. What takes its place is as long, so that nothing moves.
     line = line.replace(b"\\\\", _BACKSLASH)  # else what follows a backslash would look escaped
     return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")
+
+
+# The repetitions are possessive: an id may be long, and backtracking takes memory.
+_BEGIN: Final = rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),)?'
+_ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
+_RETRY: Final = re.compile(rb'"data":\{"retryAfter":(\d+)\}\}\}\s*+$')
+_QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
+_FAILURE: Final = re.compile(_BEGIN + rb'"result":\{"isError":true')
+
+
+def error_code(reply: bytes) -> int | None:
+    """
+    Return the code of a reply that is an error; None if it is a result.
+
+    Args:
+        reply:
+            One line that `promptkit.protocol.jsonrpc` has encoded.
+    """
+    found = _ERROR.match(reply)
+    return None if found is None else int(found[1])
+
+
+def is_question(reply: bytes) -> bool:
+    """
+    Return whether a reply asks the client for input.
+    """
+    return _QUESTION.match(reply) is not None
+
+
+def is_failure(reply: bytes) -> bool:
+    """
+    Return whether a reply is the result of a tool that says what was wrong.
+    """
+    return _FAILURE.match(reply) is not None
+
+
+def retry_after(reply: bytes) -> int | None:
+    """
+    Return in how many seconds the client may try again; None if the reply, an error, does not say it.
+    """
+    found = _RETRY.search(reply[-64:])
+    return None if found is None else int(found[1])

@@ -26,6 +26,17 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
 from promptkit.protocol.methods import METHODS, TOOL_METHODS, Method, method_not_found
+from promptkit.protocol.refusals import (
+    convert_params,
+    decode_sender,
+    no_session,
+    not_in_a_batch,
+    refuse_batch,
+    refuse_envelope,
+    refuse_over_budget,
+    refuse_unknown,
+    refuse_unread,
+)
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
@@ -132,8 +143,6 @@ class Session:
         try:
             return list(self._receive(message, channel))
         except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next message)
-            from promptkit.protocol.refusals import refuse_unread
-
             return [refuse_unread(message, error)]
 
     def _receive(self, line: bytes, channel: Channel | None = None) -> Iterable[Event]:
@@ -178,8 +187,6 @@ class Session:
             event.id = _decode_id(number) if isinstance(number, Raw) else number
             # Decoded, non-ASCII text takes up to four times as much memory.
             if not self._budget.take(event, len(line) * (1 if is_ascii else 4)):
-                from promptkit.protocol.refusals import refuse_over_budget
-
                 refused = encode_error(event.id, refuse_over_budget(self._limits))
                 if self.observe is not None:
                     self.observe(event, refused)
@@ -199,7 +206,6 @@ class Session:
         return event
 
     def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
-        from promptkit.protocol.envelope import decode_sender
         from promptkit.protocol.partial_decoding import decode_beginning
 
         method = self.methods.get(incoming.method)
@@ -224,8 +230,6 @@ class Session:
         name = incoming.method
         method = self.methods.get(name)
         if method is None:
-            from promptkit.protocol.refusals import refuse_unknown
-
             raise refuse_unknown(name, incoming.params)
         if large := len(incoming.params) > self._harmless:
             from promptkit.protocol.limit_checks import check_choices, check_params
@@ -238,8 +242,6 @@ class Session:
         except UNREADABLE:
             pass
         if params is None:  # not in `except`: the error, which may quote a very long text, is freed by now
-            from promptkit.protocol.envelope import convert_params
-
             params = convert_params(name, method, incoming.params)
         meta = params.meta
         if meta and meta.protocol_version is not UNSET and method.enveloped:
@@ -254,8 +256,6 @@ class Session:
             return encode_result(request_id, method.static)
         if isinstance(params, wire.InitializeParams):
             if channel is not None and isinstance(channel, Batch):
-                from promptkit.protocol.refusals import not_in_a_batch
-
                 raise not_in_a_batch(name)
             return encode_result(request_id, self._initialize(params))
         return encode_result(request_id, self._discover(revision))
@@ -268,8 +268,6 @@ class Session:
         in_batch = channel is not None and isinstance(channel, Batch)
         if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
             return revision
-        from promptkit.protocol.refusals import refuse_envelope
-
         raise refuse_envelope(name, meta, in_batch=in_batch)
 
     def _session_revision(self, name: str, method: Method) -> Revision:
@@ -278,8 +276,6 @@ class Session:
             return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
             return self.revision
-        from promptkit.protocol.refusals import no_session
-
         raise no_session(name) if self.revision is None else method_not_found(name)
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
@@ -340,8 +336,6 @@ class Session:
             or not self.revision.batches
             or not 0 < len(elements) <= self._limits.messages
         ):
-            from promptkit.protocol.refusals import refuse_batch
-
             return (encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits)),)
         batch = Batch(self._limits.reply, channel)
         events: list[Event] = []

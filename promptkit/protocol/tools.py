@@ -30,12 +30,12 @@ _USUAL: Final = Tool()
 _TOLD: Final = (ArgumentErrors, PromptError, InternalError, UnknownPrompt)
 
 
-def listed_tool(lowering: Lowering, prompt: CompiledPrompt) -> wire.Tool:
+def listed_tool(lowering: Lowering, prompt: CompiledPrompt) -> wire.ToolEntry:
     """
     Return a prompt as it is listed as a tool.
     """
     has = lowering.revision
-    return wire.Tool(
+    return wire.ToolEntry(
         name=prompt.name,
         input_schema=prompt.schema,
         title=prompt.title if has.titles and prompt.title is not None else UNSET,

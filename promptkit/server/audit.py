@@ -24,7 +24,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.outcomes import error_code, is_failure, is_question
+from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
 from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
 

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Response
+from promptkit.protocol.events import ClientResponse
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
@@ -17,7 +17,7 @@ from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.in_flight import InFlight
 
 if TYPE_CHECKING:
-    from promptkit.protocol.request_state import RequestStateSigner
+    from promptkit.protocol.key_ring import RequestStateSigner
     from promptkit.server.elicitation.elicitation import Elicitation, Question
     from promptkit.server.methods.tools import ToolMethods
     from promptkit.server.read_history import ReadHistories
@@ -111,7 +111,7 @@ class Handlers:
                 self._made_read_histories = ReadHistories()
             return self._made_read_histories
 
-    def answered_question(self, response: Response) -> "Question | None":
+    def answered_question(self, response: ClientResponse) -> "Question | None":
         """Return the question that *response* answers; None if it is not open any more."""
         return self._elicitation().answered(response.request_id)
 

@@ -99,7 +99,7 @@ def _item(request: Request, snapshot: Snapshot) -> CompiledPrompt | CompiledReso
 
 def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
     """The prompt that a call is about, which may be the one that a tool is to get."""
-    from promptkit.catalog.search import GET  # few servers offer tools
+    from promptkit.catalog.tools import GET  # few servers offer tools
 
     name: Any = params.name
     if snapshot.tools.is_search:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Event, Request, Response
+from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
@@ -28,7 +28,7 @@ from promptkit.server.snapshot import Snapshot
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
-    from promptkit.protocol.request_state import RequestStateSigner
+    from promptkit.protocol.key_ring import RequestStateSigner
     from promptkit.server.observers import Observer
     from promptkit.server.updates import Updates
 
@@ -317,7 +317,7 @@ class Server:
             handler = self._handlers.by_method[event.method]
         elif isinstance(event, bytes):
             return None, event
-        elif isinstance(event, Response):
+        elif isinstance(event, ClientResponse):
             question = self._handlers.answered_question(event)
             if question is None:  # its deadline passed at the same moment
                 return None, None

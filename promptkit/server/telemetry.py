@@ -17,7 +17,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
 from promptkit.protocol.methods import METHODS, TOOL_METHODS
-from promptkit.protocol.outcomes import error_code, is_failure
+from promptkit.protocol.partial_decoding import error_code, is_failure
 from promptkit.server.lookup import target_of
 from promptkit.server.observers import OpenRequests
 from promptkit.version import VERSION

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from promptkit.testing.client import Client
-    from promptkit.testing.protocol_error import ProtocolError
+    from promptkit.testing.received import ProtocolError
     from promptkit.testing.strategies import call_arguments, wire_arguments
 
 __all__ = ["Client", "ProtocolError", "call_arguments", "wire_arguments"]
@@ -17,7 +17,7 @@ __all__ = ["Client", "ProtocolError", "call_arguments", "wire_arguments"]
 #: Where the public names are defined.
 _HOMES: Final = {
     "Client": "client",
-    "ProtocolError": "protocol_error",
+    "ProtocolError": "received",
     "call_arguments": "strategies",
     "wire_arguments": "strategies",
 }

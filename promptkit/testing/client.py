@@ -24,13 +24,13 @@ from promptkit.language.scopes import scopes_of
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
-from promptkit.testing.protocol_error import ProtocolError
 from promptkit.testing.received import (
     CalledTool,
     ListedPrompt,
     ListedResource,
     ListedResourceTemplate,
     ListedTool,
+    ProtocolError,
     called_tool_of,
     document_of,
     workflow_of,

@@ -11,15 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from promptkit.compiler.loading.recipe_files import holds_recipes
+from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
 __all__ = ["make_importable", "root_of"]
-
-#: Files and folders that mark the root of a project.
-_MARKERS: Final = ("pyproject.toml", ".git")
-
-#: Where prompts lie if no configuration says so.
-_FOLDERS: Final = ("recipes", "prompts")
 
 #: The configuration of promptkit, in any table or key of a ``pyproject.toml``.
 _TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
@@ -49,7 +43,7 @@ def root_of(folder: Path) -> Path:
     Return the nearest folder with a mark of a project, from *folder* upwards; its parent if there is none.
     """
     for place in (folder, *folder.parents):
-        if any(_counts(place / mark, folder) for mark in _MARKERS):
+        if any(_counts(place / mark, folder) for mark in PROJECT_MARKERS):
             return place
     return folder.parent
 
@@ -67,8 +61,8 @@ def _root_with_prompts(folder: Path) -> str | None:
     root = root_of(folder)
     has_prompts = (
         _is_configured(root)
-        or any(_has_recipes(root / name) for name in _FOLDERS)
-        or holds_recipes(str(folder), below=False)
+        or any(_has_recipes(root / name) for name in DEFAULT_FOLDERS)
+        or holds_recipes(str(folder), depth=0)
     )
     return str(root) if has_prompts else None
 

@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         UsageError: If there is no such target, or the configuration cannot be understood.
     """
     if config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
-        from promptkit.testing.selection import add_targets
+        from promptkit.testing.collection import add_targets
 
         add_targets(config)
 
@@ -96,7 +96,7 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     """
     from promptkit.compiler.catalogs import catalog_of
     from promptkit.errors import PromptkitError
-    from promptkit.testing.selection import target_of
+    from promptkit.testing.collection import target_of
 
     try:
         return catalog_of(target_of(pytestconfig))
@@ -140,7 +140,7 @@ def pytest_assertrepr_compare(
         return None
     if type(right).__module__.startswith("syrupy") or type(left).__module__.startswith("syrupy"):
         return None  # it shows by itself how a snapshot differs
-    from promptkit.testing.transcript_diff import explain
+    from promptkit.testing.transcripts import explain
 
     return explain(op, left, right, whole=config.getoption("verbose") > 1)
 

@@ -1,4 +1,4 @@
-"""What a client receives, from JSON to values: messages, lists, and what resources hold."""
+"""What a client receives, from JSON to values: messages, lists, what resources hold, and errors."""
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from promptkit.language.audio import Audio
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ListedResource",
     "ListedResourceTemplate",
     "ListedTool",
+    "ProtocolError",
     "ToolHints",
     "called_tool_of",
     "document_of",
@@ -302,3 +303,29 @@ _KINDS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Content
     "resource": lambda block, said: document_of(block["resource"], **said),
     "resource_link": _link,
 }
+
+
+class ProtocolError(PromptkitError):
+    """
+    A request was answered with an error.
+
+    Args:
+        code:
+            What kind of error it is: -32602 for a name or for arguments that do not fit, and for what
+            the prompt's author tells people; -32603 where the prompt failed.
+
+        message:
+            What the person at the client reads.
+
+        data:
+            The same for machines; None if there is nothing more to say.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return self.message

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from promptkit.errors.distribution import needed_by
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
-from promptkit.testing.extra import needed_by
 from promptkit.testing.transcripts import transcript, visible_line_ends
 
 with needed_by("promptkit_snapshot", "syrupy"):

@@ -4,8 +4,7 @@ import pytest
 
 from promptkit import Tool, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.search import everything_expected, find
-from promptkit.catalog.tools import Tools, callable_prompts
+from promptkit.catalog.tools import Tools, callable_prompts, everything_expected, find
 from promptkit.errors import UnknownTool
 
 

@@ -494,7 +494,7 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    known = {"narrow": client_profiles.Client("Narrow"), "wide": client_profiles.Client("Wide")}
+    known = {"narrow": client_profiles.ClientProfile("Narrow"), "wide": client_profiles.ClientProfile("Wide")}
     monkeypatch.setattr(client_profiles, "CLIENTS", known)
     monkeypatch.setattr("promptkit.compiler.lints.clients.lint_client", lint_client)
 

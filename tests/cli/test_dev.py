@@ -27,9 +27,9 @@ IMPATIENT = [
     """
 import sys
 from promptkit.cli import main
-from promptkit.preview import serving
+from promptkit.cli import dev
 from promptkit.transports.http.connections import ConnectionLimits
-serving._LIMITS = ConnectionLimits(head_s=0.2)
+dev._LIMITS = ConnectionLimits(head_s=0.2)
 sys.exit(main())
 """,
 ]
@@ -218,7 +218,7 @@ def test_no_place_for_the_file_that_a_browser_opens(monkeypatch, capsys):
     def full(**_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("promptkit.preview.opening.mkdtemp", full)
+    monkeypatch.setattr("promptkit.cli.dev.mkdtemp", full)
     with ExitStack() as ends:
         dev._open("http://127.0.0.1:1/", ends)
 

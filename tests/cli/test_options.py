@@ -4,12 +4,9 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from promptkit.cli import main
-from promptkit.cli.options import parse, read_plainly
-from promptkit.cli.parser import parser_of
+from promptkit.cli.options import parse
 
 COMMANDS = ("serve", "list", "render", "check", "complete")
 
@@ -263,77 +260,9 @@ def test_a_server_waits_for_no_help():
     """
     A line that is understood imports nothing that only faults need.
     """
-    import subprocess
-
     script = "import sys; from promptkit.cli.options import parse; parse(['serve', 'x']); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert {"promptkit.fragments.invisible", "promptkit.errors", "difflib", "shutil"} & set(
         ran.stdout.split()
     ) == set()
-
-
-def read_by_argparse(words):
-    """What argparse reads; None if it refuses the line."""
-    try:
-        return parser_of("serve").read(words)
-    except SystemExit:
-        return None
-
-
-#: Words of all kinds: options whole, shortened and with their value; values that are right and wrong.
-WORDS = st.sampled_from(
-    [
-        *("recipes", "other", "", "-", "--", "-x", "5", "0", "-1", "1e3", "abc", "8000", "[::1]:80", ":1"),
-        *("--strict", "--stric", "--no-watch", "--no-cache", "--tools", "--tools-search", "--otel", "--help"),
-        *("--page-size", "--page-size=5", "--page", "--name", "--name=x", "--grace", "--timeout", "--audit"),
-        *("--http", "--uds", "--fd", "systemd", "--require-scope", "--scopes", "a b", "--max-body", "--nope"),
-    ]
-)
-
-
-class TestPlainWords:
-    @given(st.lists(WORDS, max_size=6))
-    @example([])
-    @example(["--strict", "recipes", "--page-size", "5"])
-    @example(["--tools-search", "--tools", "--name", "x", "--name", "y"])
-    def test_they_are_read_as_argparse_reads_them(self, words):
-        """
-        A server starts without argparse where the line is plain. It never reads anything else.
-        """
-        read = read_plainly(words)
-
-        assert read is None or read == read_by_argparse(words)
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            [],
-            ["recipes"],
-            ["--strict", "recipes", "--page-size", "5", "--no-cache", "--tools"],
-            ["recipes", "--timeout", "1.5", "--scopes", "a b", "--http", "8000", "--workers", "2"],
-        ],
-        ids=" ".join,
-    )
-    def test_most_lines_are_plain(self, words):
-        """
-        A folder, switches, and options with their values.
-        """
-        assert read_plainly(words) == read_by_argparse(words)
-
-    def test_argparse_is_not_imported_for_them(self):
-        """
-        It takes a thirteenth of a start.
-        """
-        script = (
-            "import sys; from promptkit.cli.options import parse; parse({}); print('argparse' in sys.modules)"
-        )
-        lines = (["serve", "x", "--no-watch"], ["serve", "--page-size=5"])
-        found = [
-            subprocess.run(
-                [sys.executable, "-c", script.format(line)], capture_output=True, text=True, check=True
-            )
-            for line in lines
-        ]
-
-        assert [one.stdout.strip() for one in found] == ["False", "True"]

@@ -14,7 +14,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
-from promptkit.exports.forms import FORMS
+from promptkit.exports import FORMS
 from tests.terminal import COMMAND, Person, command, environment, on_terminal
 
 SHELF = '''

@@ -8,7 +8,7 @@ import pytest
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.lints import client_profiles
-from promptkit.compiler.lints.client_profiles import CLIENTS, Client, UnknownClient
+from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile, UnknownClient
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.rules import WARNINGS, Rule
@@ -38,6 +38,11 @@ PROMPT = """
 def subject({parameters}):
     {body}
 """
+
+
+def has_weakness(client):
+    """Whether anything is known of a client that gets in the way of prompts."""
+    return client != ClientProfile(client.title, configuration=client.configuration)
 
 
 @pytest.fixture
@@ -264,7 +269,7 @@ class TestContent:
         assert told("langchain", body="return 'x' if isinstance(text, Image) else text") == []
 
 
-#: By weakness, a field of `Client`: the code of what is told; what a client that has it minds, and the
+#: By weakness, a field of `ClientProfile`: the code of what is told; what a client that has it minds, and the
 #: nearest to it that it takes. Each is the parameters, the body and the options of a prompt.
 WEAKNESSES = {
     "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
@@ -309,9 +314,9 @@ class TestEveryWeakness:
         A weakness that is added is shown here, and some client has it. Clients without prompts have a test
         above.
         """
-        says = {"title", "loses"}  # how it is told
+        says = {"title", "loses", "configuration"}  # how it is told, and where it is installed
 
-        assert {*WEAKNESSES, "has_prompts", *says} == {*Client.__struct_fields__}
+        assert {*WEAKNESSES, "has_prompts", *says} == {*ClientProfile.__struct_fields__}
         assert all(WHO.values())
 
     @pytest.mark.parametrize("weakness", WEAKNESSES)
@@ -322,7 +327,7 @@ class TestEveryWeakness:
         """
         code, minded, taken = WEAKNESSES[weakness]
         value = getattr(CLIENTS[WHO[weakness][0]], weakness)
-        known = {"weak": Client("Weak", **{weakness: value}), "strong": Client("Strong")}
+        known = {"weak": ClientProfile("Weak", **{weakness: value}), "strong": ClientProfile("Strong")}
         monkeypatch.setattr(client_profiles, "CLIENTS", known)
 
         assert [found for found, _ in told("weak", *minded)] == [code]
@@ -342,7 +347,7 @@ class TestEveryWeakness:
 
         assert more > less
 
-    @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if one == Client(one.title)])
+    @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if not has_weakness(one)])
     def test_where_nothing_is_known_nothing_is_told(self, client, told):
         """
         The other clients take all of it.
@@ -447,7 +452,7 @@ class TestClients:
 
         assert list(rows) == list(CLIENTS)
         assert {name for name, said in rows.items() if said == "nothing known"} == {
-            name for name, client in CLIENTS.items() if client == type(client)(client.title)
+            name for name, client in CLIENTS.items() if not has_weakness(client)
         }
 
 
@@ -583,6 +588,6 @@ def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
     faulty, _ = findings([*BLOCKS[page], FAULTY])
 
     once = {"codex", "copilot-cli", "lm-studio"}  # what holds for all prompts is said of the first
-    weak = {name for name, client in CLIENTS.items() if client != type(client)(client.title)} - once
+    weak = {name for name, client in CLIENTS.items() if has_weakness(client)} - once
     assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
     assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]

@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from promptkit.compiler.loading.configuration import (
+from promptkit.compiler.configuration import (
     Configuration,
     check_keys,
     find_configuration,

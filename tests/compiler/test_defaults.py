@@ -1,6 +1,5 @@
 """A default that can be changed belongs to one call: what one client sent never reaches the next."""
 
-import ast
 import inspect
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,9 +9,8 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, Context, prompt, resource
-from promptkit.compiler.lints.changed_defaults import lint_defaults
 from promptkit.conversion.defaults import with_own_defaults
-from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.errors.diagnostics import Rule
 
 
 @prompt
@@ -143,7 +141,7 @@ def test_a_wrong_call_is_pythons_own_error():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "body", "found"),
+    ("parameters", "body", "changed"),
     [
         ("names: list = []", "names.append(1)", True),
         ("*, names: dict = {}", "names['x'] = 1", True),
@@ -158,13 +156,12 @@ def test_a_wrong_call_is_pythons_own_error():
         ("names: tuple = ()", "other = []\n    other.append(names)", False),
     ],
 )
-def test_a_default_that_is_changed_is_found(parameters, body, found):
+def test_a_default_that_is_changed_is_found(parameters, body, changed, found):
     """
     What is changed is found, and not what is only read, or was made anew.
     """
-    function = ast.parse(f"def gathered({parameters}):\n    {body}\n").body[0]
-    report = Report("function 'gathered'", Location("", 1))
+    recipe = "from promptkit import prompt\n\n@prompt\ndef plan(): return 'x'\n\n"
 
-    lint_defaults(function, report)
+    diagnostics = found(gathered=f"{recipe}def gathered({parameters}):\n    {body}\n")
 
-    assert {diagnostic.rule for diagnostic in report.found} == ({Rule.CHANGED_DEFAULT} if found else set())
+    assert {diagnostic.rule for diagnostic in diagnostics} == ({Rule.CHANGED_DEFAULT} if changed else set())

@@ -130,7 +130,7 @@ class TestModules:
         """
         Uv makes such, and installs into them.
         """
-        monkeypatch.setattr("promptkit.compiler.remedies.missing_modules.find_spec", lambda _: None)
+        monkeypatch.setattr("promptkit.compiler.remedies.find_spec", lambda _: None)
 
         assert broken("import no_such_module").remedy == (
             f"install it: uv pip install --python {shlex.quote(sys.executable)} no_such_module"

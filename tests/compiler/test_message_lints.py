@@ -4,7 +4,7 @@ import pytest
 
 from promptkit import Image, assistant, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.lints.messages import lint_first_message
+from promptkit.compiler.lints.prompts import lint_first_message
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.diagnostics import Rule
 from promptkit.language.mime import MAX_IMAGE_BYTES

@@ -13,9 +13,11 @@ from queue import Queue
 import pytest
 
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.watched_files import find_files, stamp_of
+from promptkit.compiler.loading.watched_files import find_files
+from promptkit.compiler.loading.watcher import Debounce
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
+from promptkit.errors.regular_files import file_stamp
 
 PATIENCE = 10
 
@@ -84,8 +86,7 @@ def texts(catalog):
 def author(recipes, monkeypatch):
     """A function that makes an author of recipes, who is watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
-    monkeypatch.setattr("promptkit.compiler.reloading._QUIET_MS", 10)
-    monkeypatch.setattr("promptkit.compiler.reloading._CHECK_EVERY_MS", 50)
+    monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
     monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.05)
     authors = []
 
@@ -132,7 +133,7 @@ class TestWhatIsPublished:
         """
         author = author(greet=greet("one"))
         file = str(author.folder / "greet.py")
-        seen = {file: stamp_of(file)}
+        seen = {file: file_stamp(file)}
         author.write("greet.py", greet("another"))
         author.reloader.load(seen=seen)
         author.start()
@@ -901,7 +902,7 @@ class TestWatching:
             raise OSError("OS file watch limit reached")
             yield
 
-        monkeypatch.setattr("promptkit.compiler.loading.watcher.changes_in", refuse)
+        monkeypatch.setattr("promptkit.compiler.reloading.changes_in", refuse)
         monkeypatch.setattr("promptkit.compiler.reloading._POLL_EVERY_S", 0.05)
         made = author(greet=greet("one"))
         made.start()
@@ -939,7 +940,7 @@ class TestWatching:
         A file may be empty for a moment while it is written, and is not read at that moment.
         """
         made = author(greet=greet("one"), part=greet("bye", "part"))
-        monkeypatch.setattr("promptkit.compiler.reloading._QUIET_MS", 60_000)
+        monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=60_000))
         made.reloader._publish = made.published.put
         made.write("greet.py", "")
         made.reloader._reload()
@@ -1121,10 +1122,10 @@ class TestFindingFiles:
         """
         for name in ("a.py", "b.py"):
             (tmp_path / name).touch()
-        old = str(tmp_path / "a.py"), str(tmp_path / "gone.py")
-        found = find_files(tmp_path, seen=dict.fromkeys(old, (1, 2, 3)))
+        old, new = (str(tmp_path / "a.py"), str(tmp_path / "gone.py")), str(tmp_path / "b.py")
+        found = find_files(tmp_path, seen=dict.fromkeys(old, (1, 2, 3, 4)))
 
-        assert found.files == {old[0]: (1, 2, 3), str(tmp_path / "b.py"): stamp_of(str(tmp_path / "b.py"))}
+        assert found.files == {old[0]: (1, 2, 3, 4), new: file_stamp(new)}
 
     def test_links(self, tmp_path):
         """

@@ -24,7 +24,7 @@ class TestTheRootOfAProject:
         """
         Where no folder above looks like a project's, the root is the parent.
         """
-        monkeypatch.setattr("promptkit.compiler.loading.targets._PROJECT_MARKERS", ("never-there",))
+        monkeypatch.setattr("promptkit.compiler.loading.targets.PROJECT_MARKERS", ("never-there",))
 
         assert project_root(tmp_path / "recipes") == str(tmp_path)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.conversion import escapes
+from promptkit.conversion import parsing
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_enum, is_literal, is_union
 from promptkit.conversion.readers import reader_of
@@ -662,8 +662,8 @@ class TestEscapes:
 
         with pytest.MonkeyPatch.context() as patch:
             for size in (3, 4, 5):
-                patch.setattr(escapes, "_PIECE_LENGTH", size)
-                assert escapes.unescaped(text) == unquote_to_bytes(text)
+                patch.setattr(parsing, "_PIECE_LENGTH", size)
+                assert parsing._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
         """

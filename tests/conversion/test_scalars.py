@@ -296,4 +296,4 @@ class TestEveryRecord:
             if isinstance(node, ast.Attribute) and node.attr in names
         }
 
-        assert found == {"scalars.py", "json_values.py"}
+        assert found == {"scalars.py", "strategies.py"}

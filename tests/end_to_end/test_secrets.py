@@ -544,10 +544,9 @@ class TestRedactor:
     @pytest.mark.parametrize(
         ("annotation", "sent", "text", "redacted"),
         [
-            (str, "1234", "pin1234, 12345", "pin<secret>, <secret>5"),
+            (str, "1234", "pin1234, 12345", "pin<secret>, 12345"),
             (str, "123", "pin123, 123; 1234", "pin123, <secret>; 1234"),
-            (str, "Abcdefghij", "abcdefghij ABCDEFGHIJ", "<secret> <secret>"),
-            (str, "abcdefghij", "6162636465666768696a", "<secret>"),
+            (str, "abcdefghij", "YWJjZGVmZ2hpag==", "<secret>=="),
             (str, "", "nothing to hide", "nothing to hide"),
             (str, "        ", "   a        b", "   a        b"),
             (str, "abcdefghij", "xabcdefghix bcdefghij abcdefg", "x<secret>x <secret> abcdefg"),
@@ -556,9 +555,14 @@ class TestRedactor:
             (int, "31_337", "31337 31_337", "<secret> <secret>"),
             (int, 31337, "is 31337", "is <secret>"),
             (float, "1e3", "1000.0", "<secret>"),
-            (date, "2031-12-24", "datetime.date(2031, 12, 24) on 2031-12-24", "<secret> on <secret>"),
+            (
+                date,
+                "2031-12-24",
+                "datetime.date(2031, 12, 24) on 2031-12-24",
+                "datetime.date(<secret>) on <secret>",
+            ),
             (UUID, "12345678123456781234567812345678", "12345678-1234-5678", "<secret>"),
-            (Colour, "crimson", "Colour.CRIMSON, CRIMSON, deep-red", "<secret>, <secret>, <secret>"),
+            (Colour, "crimson", "Colour.CRIMSON, CRIMSON, deep-red", "<secret>, CRIMSON, <secret>"),
             (list[str], "alpha, omega", "['alpha', 'omega']", "['<secret>', '<secret>']"),
             (list[int], "[1000, 2000]", "1000 + 2000", "<secret> + <secret>"),
             (dict[str, str], '{"alpha": "omega"}', "{'alpha': 'omega'}", "{'<secret>': '<secret>'}"),
@@ -921,18 +925,14 @@ class TestRecentSecrets:
         again is new.
         """
         recent = RecentSecrets()
-        first = Redactor(("first-secret",), ("first-secret",))
+        first = Redactor(frozenset({"first-secret"}))
         for number in range(5000):
-            recent.add(Redactor((f"secret-{number:09}",), ()))
+            recent.add(Redactor(frozenset({f"{number:08}"})))
             if number % 100 == 0:
                 recent.add(first)
 
-        everything = recent.add(Redactor(("last",), ()))
-
-        assert len(everything.redactors) <= 256
-        assert everything.redacted("first-secret secret-000000000 secret-000004999") == (
-            f"{HIDDEN} secret-000000000 {HIDDEN}"
-        )
+        assert len(recent.redactors) <= 256
+        assert recent.redacted("first-secret 00000000 00004999") == (f"{HIDDEN} 00000000 {HIDDEN}")
 
     def test_a_secret_of_many_megabytes(self):
         """
@@ -944,7 +944,7 @@ class TestRecentSecrets:
 
         arguments = prompt(taking).compiled.arguments
         for value in ("ab\n" * 3_000_000, "[" * 100_000):
-            assert sum(map(len, Redactor.of_values(arguments, {"token": value}).whole)) < 400_000
+            assert sum(map(len, Redactor.of_values(arguments, {"token": value}).texts)) < 400_000
 
     def test_a_secret_of_many_parts(self):
         """
@@ -961,7 +961,7 @@ class TestRecentSecrets:
                 {"a": {"b": ["x" * 99_999] * 99}},
             ):
                 found = Redactor.of_values(arguments, {"token": value}, read=read)
-                assert 0 < sum(map(len, found.whole)) < 400_000
+                assert 0 < sum(map(len, found.texts)) < 400_000
 
     def test_many_long_ones(self):
         """
@@ -969,12 +969,12 @@ class TestRecentSecrets:
         """
         recent = RecentSecrets()
         for number in range(100):
-            found = recent.add(Redactor((f"{number:05}" * 3000,), ()))
-            assert f"{number:05}" * 3000 in found.redactors[-1].whole
-            assert sum(len(text) for each in found.redactors for text in each.whole) <= 128 * 1024
-        huge = recent.add(Redactor(("x" * 200_000,), ()))
+            recent.add(Redactor(frozenset({f"{number:05}" * 3000})))
+            assert f"{number:05}" * 3000 in recent.redactors[-1].texts
+            assert sum(len(text) for each in recent.redactors for text in each.texts) <= 128 * 1024
+        recent.add(Redactor(frozenset({"x" * 200_000})))
 
-        assert ("x" * 200_000,) in [each.whole for each in huge.redactors]
+        assert [each.texts for each in recent.redactors] == [{"x" * 200_000}]
 
     @pytest.mark.parametrize("value", ["1", "ab ", "", "True", "null", None])
     def test_what_is_too_common(self, value):
@@ -1019,16 +1019,16 @@ class TestRecentSecrets:
         recent, taken = RecentSecrets(), []
         for number in range(200):
             secret = f"secret-{number:09}"
-            together = recent.add(Redactor((secret,), (secret,)))
-        together.redacted("first")
+            recent.add(Redactor(frozenset({secret})))
+        recent.redacted("first")
         monkeypatch.setattr(
             redaction,
             "_windows",
             lambda text, windows=redaction._windows: taken.append(text) or windows(text),
         )
 
-        together = recent.add(Redactor(("another",), ("another one",)))
+        recent.add(Redactor(frozenset({"another one"})))
         for _ in range(9):
-            together.redacted("a line")
+            recent.redacted("a line")
 
         assert taken == ["a line", "another one", *["a line"] * 8]

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from promptkit.compiler.loading.finders import SourceLoader
+from promptkit.compiler.loading.executions import SourceLoader
 from promptkit.errors import interruptions
 from promptkit.errors.interruptions import call_interruptible, interrupt, shielded
 

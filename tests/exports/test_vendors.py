@@ -23,8 +23,7 @@ from promptkit import (
 )
 from promptkit.catalog.examples import example_arguments
 from promptkit.compiler.loading.loader import load
-from promptkit.exports import ExportError
-from promptkit.exports.forms import FORMS
+from promptkit.exports import FORMS, ExportError
 from tests.exports.vendors import validate
 
 RECIPES = Path(__file__).parents[2] / "recipes"

@@ -34,7 +34,7 @@ from promptkit.fragments import (
 )
 from promptkit.fragments.invisible import strip_invisible
 from promptkit.language.content import Text
-from promptkit.language.image import Image
+from promptkit.language.media import Image
 from promptkit.language.turns import user
 
 COMMONMARK = MarkdownIt("commonmark")

@@ -15,11 +15,9 @@ import promptkit
 from promptkit import user
 from promptkit.compiler.loading.loader import load
 from promptkit.errors import MediaError
-from promptkit.language.audio import Audio
 from promptkit.language.content import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.icons import Icon
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Icon, Image
 from promptkit.language.validation import checked_uri
 from tests.ids import shown
 

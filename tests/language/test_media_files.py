@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from promptkit.errors import MediaError
 from promptkit.language.files import confine, source_folder
-from promptkit.language.image import Image
+from promptkit.language.media import Image, png_of
 from promptkit.language.mime import (
     AUDIO_TYPES,
     IMAGE_TYPES,
@@ -19,7 +19,6 @@ from promptkit.language.mime import (
     human_size,
     sniff,
 )
-from promptkit.language.showable import png_of
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c494441"

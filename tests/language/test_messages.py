@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.language.audio import Audio
 from promptkit.language.content import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, messages_of
 from promptkit.language.turns import assistant, user
-from promptkit.language.validation import Unsendable, describe
+from promptkit.language.unsendable import Unsendable
+from promptkit.language.validation import describe
 
 LINK = ResourceLink("a:b", name="a")
 

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.compiler.compilation import compile, compile_files
-from promptkit.compiler.composition import compose, owners_of
-from promptkit.compiler.last_good import merge
-from promptkit.compiler.loading.import_snapshot import ImportSnapshot
+from promptkit.compiler.composition import compose, merge, owners_of
 from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt
+from promptkit.conversion.constraints import InZone
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.offsets import InZone
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import text_of
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone

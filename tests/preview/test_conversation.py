@@ -4,19 +4,19 @@ from hashlib import sha1
 import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, assistant, user
-from promptkit.preview import tokens
-from promptkit.preview.conversation import turns_of
-from promptkit.preview.media import Media
+from promptkit.preview import conversation
+from promptkit.preview.conversation import Conversation
+from promptkit.preview.media import MediaStore
 from promptkit.preview.templating import environment
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-def shown(*contents, media=None, **options):
+def shown(*contents, media=None, redacted=str, whole=0):
     """The turns of a workflow as the page writes them."""
     turn = environment().get_template("conversation.html").module.turn
     workflow = Workflow([message for content in contents for message in user(content)])
-    return "".join(turn(one) for one in turns_of(workflow, media or Media(), **options))
+    return "".join(turn(one) for one in Conversation(media or MediaStore(), redacted).turns(workflow, whole))
 
 
 HOSTILE = [
@@ -128,7 +128,7 @@ def test_what_is_not_shown_as_it_is_can_be_copied_whole(text):
     """
     Where a part is shown, or escapes, the button has the address of the text.
     """
-    media = Media()
+    media = MediaStore()
     digest = re.search(r'data-copy="turn-1" data-whole="/media/(\w+)"', shown(text, media=media))[1]
 
     assert media.response(digest).body.decode() == text
@@ -139,7 +139,7 @@ def test_an_image(png):
     """
     It is found under an address that stays the same while it does.
     """
-    media = Media()
+    media = MediaStore()
     page = shown(Image(png), media=media)
     address = re.search(r'<img class="said" src="(/media/\w+)" alt="image of turn 1">', page)[1]
 
@@ -163,7 +163,7 @@ def test_svg_is_an_image_that_runs_nothing(content):
     """
     As a document of its own it is sandboxed, too.
     """
-    media = Media()
+    media = MediaStore()
     page = shown(EmbeddedResource("a://b", mime_type="image/svg+xml", **content), media=media)
     digest = re.search(r'<img class="said" src="/media/(\w+)" alt="a://b">', page)[1]
     response = media.response(digest)
@@ -177,7 +177,7 @@ def test_what_browsers_would_run_is_saved():
     """
     HTML is no image.
     """
-    media = Media()
+    media = MediaStore()
     page = shown(EmbeddedResource("a://b", blob=b"<script>", mime_type="text/html"), media=media)
     response = media.response(re.search(r'href="/media/(\w+)" download', page)[1])
 
@@ -190,7 +190,7 @@ def test_media_are_bounded(monkeypatch):
     The oldest are forgotten.
     """
     monkeypatch.setattr("promptkit.preview.media._MOST_BYTES", 256)
-    media = Media()
+    media = MediaStore()
     first = media.keep(bytes(200), "image/png")
     last = media.keep(b"1" * 100, "image/png")
 
@@ -216,14 +216,13 @@ def test_notes_and_roles():
     """
     Whom a turn is for, how important it is, and how old.
     """
-    turns = turns_of(
+    turns = Conversation(MediaStore()).turns(
         Workflow(
             [
                 *user(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
                 *assistant("b"),
             ]
-        ),
-        Media(),
+        )
     )
 
     assert [turn.role for turn in turns] == ["user", "assistant"]
@@ -250,16 +249,16 @@ class TestTokens:
         Nothing is fetched: four characters are about one.
         """
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-        tokens._counter.cache_clear()
+        conversation._counter.cache_clear()
 
-        assert [tokens.estimated(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+        assert [conversation._tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
 
     def test_a_damaged_vocabulary_is_not_used(self, monkeypatch, tmp_path):
         """
         Tiktoken would fetch another.
         """
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-        name = sha1(tokens._SOURCE.encode()).hexdigest()  # noqa: S324 (a file's name)
+        name = sha1(conversation._SOURCE.encode()).hexdigest()  # noqa: S324 (a file's name)
         (tmp_path / name).write_bytes(b"x")
 
-        assert not tokens._is_cached()
+        assert not conversation._is_cached()

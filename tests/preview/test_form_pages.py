@@ -103,7 +103,7 @@ class TestForms:
     @pytest.mark.parametrize("is_told", [True, False])
     def test_a_form_that_is_too_large_is_not_read(self, preview, monkeypatch, is_told):
         """
-        It is refused by the size that it says, or when so much has come; a part of the page says why.
+        It is refused by the size that it says, or as it says none; a part of the page says why.
         """
         monkeypatch.setattr("promptkit.preview.uploads._MAX_FORM_SIZE", 1_000)
         headers = {"content-type": "application/x-www-form-urlencoded", "hx-request": "true"}

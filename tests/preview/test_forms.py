@@ -13,8 +13,7 @@ from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 
 from promptkit import Arg, ArgumentErrors, prompt
 from promptkit.preview import forms
-from promptkit.preview.forms import Submission
-from promptkit.preview.links import query_of
+from promptkit.preview.forms import Submission, query_of
 from promptkit.preview.templating import environment
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE, Uploads
 from promptkit.testing import wire_arguments
@@ -282,7 +281,7 @@ class TestControls:
         """
 
         def chosen(sent):
-            return [(one.value, one.label) for one in control_of(Tone, sent).options if one.chosen]
+            return [(one.value, one.label) for one in control_of(Tone, sent).choices if one.chosen]
 
         assert chosen("WARM") == [("warm", "warm")]
         assert chosen("wram") == [("wram", "wram (not a choice)")]
@@ -292,9 +291,9 @@ class TestControls:
         """
         A choice with a default has an option for it.
         """
-        options = control_of(bool, default=(False,)).options
+        choices = control_of(bool, default=(False,)).choices
 
-        assert [(one.value, one.label, one.chosen) for one in options] == [
+        assert [(one.value, one.label, one.chosen) for one in choices] == [
             ("", "Default: no", True),
             ("yes", "yes", False),
             ("no", "no", False),
@@ -314,13 +313,13 @@ class TestControls:
         """
         Beside what is sent, which is what clients are told to send.
         """
-        assert {one.value: one.label for one in control_of(annotation).options} == labels
+        assert {one.value: one.label for one in control_of(annotation).choices} == labels
 
     def test_a_default_is_shown_with_its_name(self):
         """
         As the choices are.
         """
-        assert control_of(Level, default=(Level.HIGH,)).options[0].label == "Default: HIGH (2)"
+        assert control_of(Level, default=(Level.HIGH,)).choices[0].label == "Default: HIGH (2)"
 
     def test_a_control_is_kept_while_people_type(self):
         """

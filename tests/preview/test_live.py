@@ -5,7 +5,7 @@ from contextlib import aclosing
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
-from promptkit.preview.live import Live, change_between
+from promptkit.preview.live import CatalogVersion, Live
 from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 ONE = "from promptkit import prompt\n\n"
@@ -16,7 +16,12 @@ def catalog(recipes, **files):
     return compile(load(recipes(**files)))
 
 
-class TestChange:
+def changed(before, after):
+    """What the pages are told when one catalog takes the place of another."""
+    return CatalogVersion(before).next(after)
+
+
+class TestCatalogVersion:
     def test_what_is_said(self, recipes):
         """
         Prompts and resources that came, went, or are others now; a prompt that only moved is not.
@@ -34,10 +39,10 @@ class TestChange:
             "def r(): return 'c'\n@prompt\ndef same(): return (lambda: 'd')()\n",
         )
 
-        change = change_between(before, after, 3)
+        change = changed(before, after)
         assert (change.changed, change.added, change.removed) == (("x",), ("same", "z", "a://b"), ("y",))
         assert str(change) == "Reloaded: changed x; added same, z and a://b; removed y."
-        assert str(change_between(after, moved, 4)) == "Reloaded."
+        assert str(changed(after, moved)) == "Reloaded."
 
     def test_an_argument_is_a_change(self, recipes):
         """
@@ -46,7 +51,7 @@ class TestChange:
         before = catalog(recipes, a=ONE + "@prompt\ndef x(n: int = 1):\n    return 'a'\n")
         after = catalog(recipes, a=ONE + "@prompt\ndef x(n: int = 2):\n    return 'a'\n")
 
-        assert change_between(before, after, 1).changed == ("x",)
+        assert changed(before, after).changed == ("x",)
 
     def test_values_that_cannot_be_shown(self, recipes):
         """
@@ -69,7 +74,7 @@ class TestChange:
         before, after = catalog(recipes, a=odd), catalog(recipes, a=odd)
 
         assert list(before) == ["x"]
-        assert change_between(before, after, 1).added == ()
+        assert changed(before, after).added == ()
 
     def test_faults(self, recipes):
         """
@@ -79,9 +84,9 @@ class TestChange:
         sound = catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
         moved = catalog(recipes, a="\n\n" + ONE)
 
-        assert str(change_between(sound, none, 1)) == "Reloaded: removed x; 1 fault found."
-        assert str(change_between(none, moved, 1)) == "Reloaded."
-        assert str(change_between(moved, sound, 1)) == "Reloaded: added x; 1 fault mended."
+        assert str(changed(sound, none)) == "Reloaded: removed x; 1 fault found."
+        assert str(changed(none, moved)) == "Reloaded."
+        assert str(changed(moved, sound)) == "Reloaded: added x; 1 fault mended."
 
     def test_a_broken_file_is_not_reloaded(self, recipes):
         """
@@ -94,21 +99,19 @@ class TestChange:
         again = catalog(recipes, mine=fault, other=other.replace("'a'", "'b'"))
         both = catalog(recipes, mine=fault, other="(")
 
-        assert str(change_between(empty, broken, 1)) == "Not reloaded: 1 fault in mine.py."
-        assert str(change_between(broken, again, 2)) == (
-            "Not reloaded: 1 fault in mine.py. Reloaded: changed x."
-        )
-        said = str(change_between(broken, both, 3))
+        assert str(changed(empty, broken)) == "Not reloaded: 1 fault in mine.py."
+        assert str(changed(broken, again)) == ("Not reloaded: 1 fault in mine.py. Reloaded: changed x.")
+        said = str(changed(broken, both))
         assert said.startswith("Not reloaded: 2 faults in mine.py and other.py.")
-        assert change_between(broken, both, 3).broken == ("mine.py", "other.py")
-        assert change_between(broken, empty, 4).broken == ()
+        assert changed(broken, both).broken == ("mine.py", "other.py")
+        assert changed(broken, empty).broken == ()
 
     def test_many_names(self, recipes):
         """
         Of many, a few are said.
         """
         source = ONE + "".join(f"@prompt\ndef p{n}(): return 'a'\n" for n in range(9))
-        change = change_between(catalog(recipes, a=ONE), catalog(recipes, a=source), 1)
+        change = changed(catalog(recipes, a=ONE), catalog(recipes, a=source))
 
         assert str(change).startswith("Reloaded: added p0, p1, p2, p3 and 5 more")
 
@@ -123,12 +126,12 @@ class TestLive:
         async def scenario():
             live = Live(empty)
             live.publish(one)
-            async with aclosing(live.changes(0)) as changes:
-                said = [await anext(changes)]
-                waiting = asyncio.create_task(anext(changes))
+            async with aclosing(live.versions(0)) as versions:
+                said = [await anext(versions)]
+                waiting = asyncio.create_task(anext(versions))
                 await asyncio.to_thread(live.publish, empty)
                 said.append(await waiting)
-            return [(one.version, one.added, one.removed) for one in said]
+            return [(one.number, one.added, one.removed) for one in said]
 
         assert asyncio.run(scenario()) == [(1, ("x",), ()), (2, (), ("x",))]
 
@@ -139,7 +142,7 @@ class TestLive:
 
         async def scenario():
             live = Live(catalog(recipes))
-            told = asyncio.create_task(anext(live.changes(0), "ended"))
+            told = asyncio.create_task(anext(live.versions(0), "ended"))
             await asyncio.sleep(0)
             live.close()
             return await told
@@ -156,9 +159,9 @@ class TestLive:
         live.report(broken)
 
         assert (list(live.newest.catalog), len(live.newest.catalog.diagnostics)) == (["x"], 1)
-        assert live.newest.change.version == 1
+        assert live.newest.number == 1
         live.report(broken)
-        assert live.newest.change.version == 1
+        assert live.newest.number == 1
 
 
 def test_events_are_sent_to_pages(recipes):

@@ -472,7 +472,7 @@ class TestSuperseded:
         live = Live(compile(load(recipes(waits=source))))
         pages = application(live, "recipes", TOKEN, [HOST])
         headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]
-        headers += [(b"content-type", b"application/x-www-form-urlencoded")]
+        headers += [(b"content-type", b"application/x-www-form-urlencoded"), (b"content-length", b"15")]
         scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}
         scope |= {"query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}
         is_whole = arrived == b"code=x"

@@ -6,8 +6,7 @@ import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.preview.calls import Calls, call
-from promptkit.preview.rendering import render
+from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.author_calls import HangsError
 from promptkit.server.scheduling.workers import Abandoned
 
@@ -27,7 +26,7 @@ def catalog_of(function, **options):
 def rendered(function, given=None, **options):
     """One rendering of a function that is made a prompt."""
     catalog = catalog_of(function, **options)
-    return asyncio.run(render(Calls(), catalog, catalog.prompts[0], given or {}))
+    return asyncio.run(render(LimitedCalls(), catalog.prompts[0], given or {}))
 
 
 class TestCall:
@@ -112,7 +111,7 @@ class TestCall:
         """
         When time is over, and when nobody waits any more; be it in a coroutine.
         """
-        monkeypatch.setattr("promptkit.preview.calls.CANCEL_GRACE_S", 0.05)
+        monkeypatch.setattr("promptkit.preview.rendering.CANCEL_GRACE_S", 0.05)
 
         def spins():
             while True:
@@ -204,7 +203,7 @@ class TestCall:
             raise RuntimeError("can't start new thread")
 
         async def scenario():
-            calls = Calls()
+            calls = LimitedCalls()
             with monkeypatch.context() as patched:
                 patched.setattr(threading.Thread, "start", start)
                 for _ in range(5):
@@ -254,7 +253,6 @@ class TestRendering:
 
         assert asks.question.names == ("version",)
         assert "version" in asks.question.message
-        assert asks.question.requested_schema["required"] == ["version"]
         assert rendered(release, {"version": "1"}, elicit=True).question is None
 
     def test_errors_are_for_people(self):
@@ -328,12 +326,12 @@ class TestRendering:
 
         async def scenario():
             catalog = catalog_of(hangs, timeout=0.2)
-            calls = Calls()
-            many = [render(calls, catalog, catalog["hangs"], {}) for _ in range(7)]
+            calls = LimitedCalls()
+            many = [render(calls, catalog["hangs"], {}) for _ in range(7)]
             errors = {found.error for found in await asyncio.gather(*many)}
             assert len(running) == 4
             go_on.set()
-            last = await render(calls, catalog, catalog["hangs"], {})
+            last = await render(calls, catalog["hangs"], {})
             return errors, last
 
         errors, last = asyncio.run(scenario())
@@ -354,7 +352,7 @@ class TestRendering:
                 pass
 
         async def scenario():
-            catalog, calls = catalog_of(spins, timeout=0.05), Calls()
-            return {(await render(calls, catalog, catalog["spins"], {})).error for _ in range(6)}
+            catalog, calls = catalog_of(spins, timeout=0.05), LimitedCalls()
+            return {(await render(calls, catalog["spins"], {})).error for _ in range(6)}
 
         assert asyncio.run(scenario()) == {"prompt 'spins' took longer than its limit of 0.05 s"}

@@ -31,15 +31,13 @@ from promptkit import (
 from promptkit.cli import main
 from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.catalogs import catalog_of
-from promptkit.compiler.lints.client_profiles import CLIENTS
-from promptkit.compiler.lints.client_profiles import Client as Profile
-from promptkit.exports.forms import FORMS
-from promptkit.preview.media import Media
-from promptkit.preview.rendering import Question, Rendering
-from promptkit.preview.tabs import TABS, content_of
-from promptkit.preview.tabs.clients import sent_by
-from promptkit.preview.tabs.content import TabContent
-from promptkit.preview.tabs.python_source import Source
+from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile
+from promptkit.exports import FORMS
+from promptkit.preview.client_views import sent_by
+from promptkit.preview.media import MediaStore
+from promptkit.preview.python_source import PythonSource
+from promptkit.preview.rendering import FormRequest, Rendering
+from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import environment
 from promptkit.preview.uploads import Upload
 from promptkit.protocol.revisions import REVISIONS
@@ -82,14 +80,13 @@ def failing(text: str):
 
 def rendered(made, **sent):
     """A prompt with the values of a form."""
-    catalog = catalog_of(made)
     compiled = made.compiled
     try:
-        return Rendering(compiled, catalog, sent, compiled.render(sent))
+        return Rendering(compiled, sent, compiled.render(sent))
     except ArgumentErrors as errors:
-        return Rendering(compiled, catalog, sent, faults=errors.faults)
+        return Rendering(compiled, sent, faults=errors.faults)
     except PromptError as error:
-        return Rendering(compiled, catalog, sent, error=str(error))
+        return Rendering(compiled, sent, error=str(error))
 
 
 def texts(tab, rendering, choice="", target="recipes"):
@@ -128,12 +125,11 @@ class TestWire:
         """
         A prompt that asks shows what a client of the revision is asked; an older one gets the error alone.
         """
-        catalog = catalog_of(asking)
         compiled = asking.compiled
         with pytest.raises(ArgumentErrors) as refused:
             compiled.render({})
-        rendering = Rendering(compiled, catalog, {}, faults=refused.value.faults)
-        rendering = attrs.evolve(rendering, question=Question("?", ("tones", "text"), {}))
+        rendering = Rendering(compiled, {}, faults=refused.value.faults)
+        rendering = attrs.evolve(rendering, question=FormRequest("?", ("tones", "text")))
         asked = []
 
         class Person(Client):
@@ -152,7 +148,7 @@ class TestWire:
         """
         content = content_of("wire", rendered(media, code="x"), "recipes", "2000-01-01")
 
-        assert [one.key for one in content.choices] == list(reversed(REVISIONS))
+        assert [one.value for one in content.choices] == list(reversed(REVISIONS))
         assert [one.chosen for one in content.choices] == [True, False, False, False, False]
 
     def test_what_nobody_would_see_is_escaped(self):
@@ -194,7 +190,7 @@ class TestVendors:
             "    return [user(a), assistant('b'), user('c')]\n"
         )
         made = catalog_of("recipe.py")["talk"]
-        rendering = Rendering(made, catalog_of("recipe.py"), {"a": "x"}, made.render({"a": "x"}))
+        rendering = Rendering(made, {"a": "x"}, made.render({"a": "x"}))
 
         assert main(["render", "recipe.py", "talk", "a=x", "--format", form]) == 0
         assert json.loads(texts("vendors", rendering, form)[0]) == json.loads(capfd.readouterr().out)
@@ -210,7 +206,7 @@ class TestVendors:
         assert (strict.blocks, strict.notes) == ((), lossy.notes)
         assert [note.partition(":")[0] for note in strict.notes] == ["Anthropic cannot take it"]
         assert "audio/wav" in strict.notes[0]
-        assert [(one.key, one.chosen) for one in lossy.choices if "anthropic" in one.key] == [
+        assert [(one.value, one.chosen) for one in lossy.choices if "anthropic" in one.value] == [
             ("anthropic", False),
             ("anthropic-lossy", True),
         ]
@@ -238,9 +234,9 @@ def project(folder, source):
 def rendering_of(catalog, name, sent):
     made = catalog[name]
     try:
-        return Rendering(made, catalog, sent, made.render(sent))
+        return Rendering(made, sent, made.render(sent))
     except ArgumentErrors as errors:
-        return Rendering(made, catalog, sent, faults=errors.faults)
+        return Rendering(made, sent, faults=errors.faults)
 
 
 #: A recipe with a prompt for each sample type; {} is a value's text.
@@ -553,7 +549,7 @@ class TestPytest:
         Evaluated with its imports, the source of a value is equal to it.
         """
         value = data.draw(TYPES[annotation])
-        source = Source()
+        source = PythonSource()
         expression = source.of(value)
         names = {}
         exec("\n".join(source.imports.values()), names)  # noqa: S102 (what a test would import)
@@ -709,7 +705,7 @@ class TestClients:
         view = content.view
 
         assert view.title == client.title
-        assert [one.key for one in content.choices if one.chosen] == [name]
+        assert [one.value for one in content.choices if one.chosen] == [name]
         assert view.is_offered == (client.has_prompts and client.most_arguments is None)
         lost = [not one.arrives for one in view.messages]
         kinds = ["text", "text", "image", "recording", "document"]
@@ -766,7 +762,7 @@ class TestClients:
         made = waiting if is_async else plain
         sent = {"code": "a b", "note": "c"}
         workflow = plain.compiled.render(sent)
-        rendering = Rendering(made.compiled, catalog_of(made), sent, workflow)
+        rendering = Rendering(made.compiled, sent, workflow)
 
         def messages(name):
             return [one.text for one in content_of("clients", rendering, "recipes", name).view.messages]
@@ -794,9 +790,9 @@ class TestClients:
     @pytest.mark.parametrize(
         ("profile", "sent"),
         [
-            (Profile("a"), {"code": "x y", "language": "rust"}),
-            (Profile("b", cuts_at_blanks=True), {"code": "x", "language": "y rust"}),
-            (Profile("c", joins_words=True), {"code": "x y rust"}),
+            (ClientProfile("a"), {"code": "x y", "language": "rust"}),
+            (ClientProfile("b", cuts_at_blanks=True), {"code": "x", "language": "y rust"}),
+            (ClientProfile("c", joins_words=True), {"code": "x y rust"}),
         ],
     )
     def test_what_a_client_sends_for_what_is_typed(self, profile, sent):
@@ -856,7 +852,7 @@ def test_hostile_text_is_text(tab):
     """
     evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
     content = content_of(tab, rendered(media, code=evil), evil)
-    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, Media()))
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, MediaStore()))
     tree = submission.parsed(html)
 
     assert {one.tag for one in tree.iter()} & {"script", "img", "hx-partial"} == set()
@@ -876,7 +872,7 @@ def test_a_long_text_is_cut_and_copied_whole(tab):
         return text
 
     content = content_of(tab, rendered(long, text="word " * 60_001), "recipes")
-    kept = Media()
+    kept = MediaStore()
     html = str(environment().get_template("tabs.html").module.panel("/prompts/long", content, kept))
 
     assert len(html) < 60_000

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Cancelled, Request, Response
+from promptkit.protocol.events import Cancelled, ClientResponse, Request
 from promptkit.protocol.limits import CutOff
 from promptkit.protocol.methods import METHODS
 from promptkit.protocol.revisions import REVISIONS
@@ -479,4 +479,4 @@ def test_an_answer_is_taken_from_when_on_it_is_expected():
     after = [connection.receive_data(answer), connection.receive_data(answer)]
 
     assert before == []
-    assert after == [[Response(number, {"action": "decline"})], []]
+    assert after == [[ClientResponse(number, {"action": "decline"})], []]

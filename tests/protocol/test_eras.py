@@ -6,7 +6,7 @@ import pytest
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Request, Response
+from promptkit.protocol.events import ClientResponse, Request
 from promptkit.protocol.methods import METHODS
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
@@ -332,7 +332,7 @@ class TestQuestions:
         answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "cancel"}})
 
         assert json.loads(sent)["id"] == number
-        assert connection.receive_data(answer) == [Response(number, {"action": "cancel"})]
+        assert connection.receive_data(answer) == [ClientResponse(number, {"action": "cancel"})]
         assert connection.receive_data(answer) == []
 
     def test_an_error_is_no_answer(self):
@@ -344,7 +344,7 @@ class TestQuestions:
         connection.expect(number)
         refusal = {"jsonrpc": "2.0", "id": number, "error": {"code": -1, "message": "no"}}
 
-        assert connection.receive_data(line(refusal)) == [Response(number, None)]
+        assert connection.receive_data(line(refusal)) == [ClientResponse(number, None)]
 
     def test_ids_are_never_used_again(self):
         """

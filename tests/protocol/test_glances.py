@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Cancelled, Request, Response
+from promptkit.protocol.events import Cancelled, ClientResponse, Request
 from promptkit.protocol.limits import LARGE_MESSAGE
 from promptkit.protocol.partial_decoding import count_characters, decode_beginning
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
@@ -157,7 +157,7 @@ class TestTextThatIsNone:
             % number.encode()
         )
 
-        assert found == [Response(number, None)]
+        assert found == [ClientResponse(number, None)]
 
     @pytest.mark.parametrize("bad", [b"\\ud800", b"\xff"], ids=["half", "no UTF-8"])
     def test_an_element_of_a_batch(self, bad):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.uri_positions import MAX_URI_LENGTH
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
@@ -861,8 +861,7 @@ class TestOptions:
         """
         What the command line says when asked for help is what counts without it.
         """
-        from promptkit.cli.options import parse
-        from promptkit.cli.serve import limits_of
+        from promptkit.cli.options import limits_of, parse
 
         options = parse(["serve"])
 
@@ -872,8 +871,7 @@ class TestOptions:
         """
         Each limit can be set on the command line.
         """
-        from promptkit.cli.options import parse
-        from promptkit.cli.serve import limits_of
+        from promptkit.cli.options import limits_of, parse
 
         options = parse(["serve", *(f"--{option.name}=7" for option in OPTIONS.values())])
 

@@ -8,8 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import InvalidParams
-from promptkit.protocol.key_ring import KeyRing
-from promptkit.protocol.request_state import RequestStateSigner
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 
 KEY = bytes(range(32))
 METHOD = "prompts/get"
@@ -308,7 +307,7 @@ def test_what_it_needs_is_loaded_when_it_is_used():
     script = """
 import sys
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.protocol.request_state import RequestStateSigner
+from promptkit.protocol.key_ring import RequestStateSigner
 signer = RequestStateSigner()
 assert "hmac" not in sys.modules
 signer.is_fresh(signer.sign("a", 1), "a", 1)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol import request_state
+from promptkit.protocol import key_ring
 from promptkit.protocol.jsonrpc import CODES
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
@@ -491,8 +491,8 @@ class TestState:
         After that it does not count, nor does the answer that comes with it: the question is asked again.
         """
         now = [1_790_000_000.0]
-        signer = request_state.RequestStateSigner
-        monkeypatch.setattr(request_state, "RequestStateSigner", lambda: signer(clock=lambda: now[0]))
+        signer = key_ring.RequestStateSigner
+        monkeypatch.setattr(key_ring, "RequestStateSigner", lambda: signer(clock=lambda: now[0]))
         asked = Asked(client_of(MODERN), diff="x")
 
         now[0] += later

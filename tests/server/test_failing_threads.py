@@ -10,7 +10,7 @@ import pytest
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol.events import Response
+from promptkit.protocol.events import ClientResponse
 from promptkit.server import Server
 from promptkit.server.replies import reply_to
 from tests.server.busy_server import Process
@@ -161,7 +161,7 @@ def test_an_answer_for_a_request_that_was_withdrawn(reading):
     """
     An answer that comes too late is dropped, and reading goes on.
     """
-    reading.server._leader_followers._events.append(Response("nobody", None))
+    reading.server._leader_followers._events.append(ClientResponse("nobody", None))
 
     assert b'"result":{}' in reading.ask(request(1, "ping"))
 

@@ -25,7 +25,6 @@ from msgspec import structs
 from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.compiler.loading.watched_files import stamp_of
 from promptkit.errors.regular_files import file_stamp
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
@@ -1761,7 +1760,7 @@ class TestImportTrace:
         found = CompiledSet(store)
         found.found.close()
 
-        assert found.seen() == {str(file): stamp_of(str(file)), gone: None}
+        assert found.seen() == {str(file): file_stamp(str(file)), gone: None}
 
     def test_a_file_with_another_stamp_is_read_again(self, known):
         """

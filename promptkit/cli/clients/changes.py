@@ -1,54 +1,34 @@
-"""What a command would change in a client's configuration, and changing it."""
+"""
+What a command would change in a client's configuration, and changing it.
+
+The file of Claude Code is its memory, too: it is written again and again while Claude Code runs, which has a
+lock for that. So its own command changes that file. Other clients leave theirs to people: those are edited.
+"""
 
 import difflib
+import json
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.cli.clients.documents import ServerTable
-from promptkit.cli.clients.errors import DocumentError, FileRefused, NotOurs
-from promptkit.cli.clients.files import FileContents, back_up, read_file, replace_file
-from promptkit.cli.clients.own_command import adding, carry_out, own_program, removing
-from promptkit.cli.clients.servers import Server, is_ours, url_in
-from promptkit.cli.clients.table import CLIENTS, Client, Scope
+from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers, refusing
+from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, replace_file
+from promptkit.cli.clients.servers import InstalledServer, is_ours, url_in
 
-__all__ = ["Change", "Place", "install", "read_servers", "uninstall"]
+__all__ = ["EntryChange", "install", "uninstall"]
 
+#: How long a command of a client may take.
+_TIMEOUT_S: Final = 60
 
-class Place(Struct, frozen=True):
-    """
-    A configuration of a client.
-
-    Args:
-        client:
-            The name of the client, as in `CLIENTS`.
-
-        scope:
-            What it holds for.
-
-        project:
-            The folder of the project, for what holds for that.
-    """
-
-    client: str
-    scope: Scope
-    project: str
-
-    @property
-    def profile(self) -> Client:
-        """What is known of the client."""
-        return CLIENTS[self.client]
-
-    @property
-    def file(self) -> Path:
-        """The file, whether it exists or not."""
-        return self.profile.file(self.scope, self.project)
+_Entry = Mapping[str, Any] | None
 
 
-class Change(Struct, frozen=True):
+class EntryChange(Struct, frozen=True):
     """
     What would be changed: one server is put into a configuration, or taken out.
 
@@ -78,12 +58,12 @@ class Change(Struct, frozen=True):
             The client's own commands that change it; none if the file is written.
     """
 
-    place: Place
+    place: ConfigurationFile
     contents: FileContents
     before: str
     after: str
     name: str
-    entry: Mapping[str, Any] | None
+    entry: _Entry
     client_found: bool
     commands: Sequence[Sequence[str]] = ()
 
@@ -113,68 +93,30 @@ class Change(Struct, frozen=True):
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())
+        file = self.contents.file
         try:
             backup = back_up(self.contents)
         except OSError as error:
-            raise FileRefused(self.contents.file, f"no backup can be written: {error.strerror}") from None
-        carry_out(self.commands, self.contents.file)
+            raise FileRefused(file, f"no backup can be written: {error.strerror}") from None
+        for command in self.commands:
+            _run(command, file)
         found = read_servers(self.place)[2].entries.get(self.name)
-        is_changed = found is None if self.entry is None else _holds(found, self.entry)
-        if not is_changed:  # another program may bear the client's name
-            raise FileRefused(
-                self.contents.file, f"{self.commands[0][0]} has not changed it, and says nothing"
-            )
+        if not _holds(found, self.entry):  # another program may bear the client's name
+            raise FileRefused(file, f"{self.commands[0][0]} has not changed it, and says nothing")
         return backup
 
 
-def read_servers(place: Place) -> tuple[FileContents, str, ServerTable]:
-    """
-    Read a configuration.
-
-    Returns:
-        The file, its text, and its servers.
-
-    Raises:
-        FileRefused: If it cannot be read.
-    """
-    contents = read_file(place.file, place.project if place.scope == "project" else None)
-    try:
-        text = (contents.data or b"").decode()
-        return contents, text, ServerTable(place.profile, text)
-    except UnicodeDecodeError:
-        raise FileRefused(contents.file, "it is not UTF-8") from None
-    except DocumentError as error:
-        raise _refused(contents, error) from None
-
-
-def install(place: Place, server: Server) -> Change:
+def install(place: ConfigurationFile, server: InstalledServer) -> EntryChange:
     """
     Return what puts a server into a configuration.
 
     Raises:
         FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
     """
-    is_found = place.profile.is_found  # before a folder of its own is made
-    contents, text, table = read_servers(place)
-    found = table.entries.get(server.name)
-    if found is not None:
-        _check_ours(place, contents, server.name, found, server.url)
-    entry = server.entry(place.profile, found)
-    if _holds(found, entry):
-        return Change(place, contents, text, text, server.name, entry, is_found)
-    try:
-        after = table.with_entry(server.name, entry)
-    except DocumentError as error:
-        raise _refused(contents, error) from None
-    commands: list[list[str]] = []
-    if program := own_program(place.client, place.scope):
-        whole = ServerTable(place.profile, after).entries[server.name]
-        commands = [removing(program, server.name)] if found is not None else []
-        commands.append(adding(program, server.name, whole))
-    return Change(place, contents, text, after, server.name, entry, is_found, commands)
+    return _change(place, server.name, server.url, lambda found: server.entry(place.settings, found))
 
 
-def uninstall(place: Place, name: str, url: str | None) -> Change:
+def uninstall(place: ConfigurationFile, name: str, url: str | None) -> EntryChange:
     """
     Return what takes a server out of a configuration. Where there is none of that name, nothing changes.
 
@@ -191,37 +133,72 @@ def uninstall(place: Place, name: str, url: str | None) -> Change:
     Raises:
         FileRefused: If it cannot be read or changed, or if that server is somebody else's.
     """
-    is_found = place.profile.is_found
+    return _change(place, name, url, lambda _: None)
+
+
+def _change(
+    place: ConfigurationFile, name: str, url: str | None, wanted: Callable[[_Entry], _Entry]
+) -> EntryChange:
+    """What makes a configuration hold the entry that is wanted in place of the one that it has."""
+    is_found = place.client_is_found
     contents, text, table = read_servers(place)
     found = table.entries.get(name)
-    if found is None:
-        return Change(place, contents, text, text, name, None, is_found)
-    _check_ours(place, contents, name, found, url)
-    try:
-        after = table.without(name)
-    except DocumentError as error:
-        raise _refused(contents, error) from None
-    program = own_program(place.client, place.scope)
-    commands = [removing(program, name)] if program else []
-    return Change(place, contents, text, after, name, None, is_found, commands)
+    if found is not None:
+        _check_ours(place, contents, name, found, url)
+    entry = wanted(found)
+    if _holds(found, entry):
+        return EntryChange(place, contents, text, text, name, entry, is_found)
+    with refusing(contents):
+        after = table.without(name) if entry is None else table.with_entry(name, entry)
+    whole = ServerTable(place.settings, after).entries.get(name)
+    commands = _own_commands(place, name, found, whole)
+    return EntryChange(place, contents, text, after, name, entry, is_found, commands)
 
 
-def _refused(contents: FileContents, error: DocumentError) -> FileRefused:
-    return FileRefused(contents.file, error.reason, f":{error.line}:{error.column}" if error.line else "")
-
-
-def _check_ours(place: Place, contents: FileContents, name: str, entry: Any, url: str | None) -> None:
-    if is_ours(place.profile, entry, url):
+def _check_ours(
+    place: ConfigurationFile, contents: FileContents, name: str, entry: Any, url: str | None
+) -> None:
+    if is_ours(place.settings, entry, url):
         return
-    if leads_to := url_in(place.profile, entry):
-        reason = (
-            f"its server {name!r} leads to {leads_to}: choose another --name, or uninstall that --url first"
-        )
-    else:
-        reason = f"its server {name!r} is not promptkit's: choose another --name"
-    raise NotOurs(contents.file, reason)
+    reason = "is not promptkit's: choose another --name"
+    if leads_to := url_in(place.settings, entry):
+        reason = f"leads to {leads_to}: choose another --name, or uninstall that --url first"
+    raise NotOurs(contents.file, f"its server {name!r} {reason}")
 
 
-def _holds(found: Any, entry: Mapping[str, Any]) -> bool:
+def _holds(found: Any, entry: _Entry) -> bool:
     """Whether all that is wanted stands there; people may have added to it."""
+    if entry is None:
+        return found is None
     return isinstance(found, Mapping) and all(found.get(key) == value for key, value in entry.items())
+
+
+def _own_commands(place: ConfigurationFile, name: str, before: _Entry, after: _Entry) -> list[list[str]]:
+    """The client's own commands that make an entry what it is to be; none if promptkit edits the file."""
+    program = shutil.which("claude") if (place.client, place.scope) == ("claude-code", "user") else None
+    if program is None:
+        return []
+    start = [program, "mcp"]
+    remove = [*start, "remove", "--scope", "user", name]
+    add = [*start, "add-json", "--scope", "user", name, json.dumps(after, ensure_ascii=False)]
+    return [*([] if before is None else [remove]), *([] if after is None else [add])]
+
+
+def _run(command: Sequence[str], file: Path) -> None:
+    """Run a command that changes a file. Raises FileRefused with what it says, if it fails."""
+    shown = " ".join(command[:3])
+    try:
+        ran = subprocess.run(  # noqa: S603 (the client's own command)
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise FileRefused(file, f"{shown} failed: {error}") from None
+    if ran.returncode != 0:
+        said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
+        raise FileRefused(file, f"{shown} failed: {said}")

@@ -13,15 +13,37 @@ from typing import Final
 from msgspec import Struct
 from platformdirs import user_state_path
 
-from promptkit.cli.clients.errors import FileRefused
-from promptkit.errors.regular_files import read_regular_file
+from promptkit.errors.regular_files import read_regular_file, replace_regular_file
 
-__all__ = ["FileContents", "back_up", "read_file", "replace_file"]
+__all__ = ["FileContents", "FileRefused", "NotOurs", "back_up", "read_file", "replace_file"]
 
 #: A larger file is no configuration; that of Claude Code is its memory, too.
 _MAX_BYTES: Final = 16 << 20
 
 _CHANGED = "it was changed by somebody else at the same time, and is left as it is: run the command again"
+
+
+class FileRefused(Exception):
+    """
+    A file cannot be read or written, and is as it was before.
+
+    Args:
+        file:
+            The file.
+
+        reason:
+            What is wrong, and what to do.
+
+        place:
+            Where in the file, as in ``:3:5``.
+    """
+
+    def __init__(self, file: Path, reason: str, place: str = "") -> None:
+        super().__init__(f"{file}{place}: {reason}")
+
+
+class NotOurs(FileRefused):
+    """What a file has by a name is somebody else's."""
 
 
 class FileContents(Struct, frozen=True):
@@ -67,7 +89,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
     """
-    Replace what a file holds, all at once. Whoever is killed half-way leaves the file as it was.
+    Replace what a file holds, all at once: who is killed half-way leaves the file as it was.
 
     Args:
         contents:
@@ -115,8 +137,7 @@ def back_up(contents: FileContents) -> Path | None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = blake2b(os.fsencode(contents.target), digest_size=4).hexdigest()
     backup = folder / f"{digest}-{contents.target.name}"
-    scratch = _scratch(backup, contents.data, mode=0o600)
-    scratch.replace(backup)
+    replace_regular_file(backup, contents.data, mode=0o600)
     return backup
 
 
@@ -138,7 +159,7 @@ def _check_writable(contents: FileContents) -> None:
         found = contents.target.stat()
     except OSError:
         raise FileRefused(contents.file, _CHANGED) from None
-    # The mode counts for root, too: whoever took the right away had a reason.
+    # The mode counts for root, too: somebody took the right away for a reason.
     if not found.st_mode & 0o222 or not os.access(contents.target, os.W_OK):
         raise FileRefused(contents.file, "it is read-only: make it writable, or write into it by hand")
     if found.st_nlink > 1:
@@ -148,39 +169,26 @@ def _check_writable(contents: FileContents) -> None:
 
 
 def _replace(contents: FileContents, data: bytes) -> None:
-    target = contents.target
-    scratch = _scratch(target, data, mode=0o666 if contents.data is None else 0o600)
+    target, is_new = contents.target, contents.data is None
+    scratch = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        if contents.data is not None:
+        with open(os.open(scratch, flags, 0o666 if is_new else 0o600), "wb") as file:  # noqa: PTH123 (a mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if not is_new:
             _copy_owner_and_mode(target, scratch)
         _check_unchanged(contents)
         scratch.replace(target)
     except BaseException:
-        with suppress(FileNotFoundError):
-            scratch.unlink()
+        scratch.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
 
 
 def _check_unchanged(contents: FileContents) -> None:
     if _data(contents.file, contents.target) != contents.data:
         raise FileRefused(contents.file, _CHANGED)
-
-
-def _scratch(target: Path, data: bytes, mode: int) -> Path:
-    """A file beside another one, with what that is to hold, on the disk."""
-    path = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(path, flags, mode), "wb") as file:  # noqa: PTH123 (with a mode)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        with suppress(FileNotFoundError):
-            path.unlink()
-        raise
-    return path
 
 
 def _copy_owner_and_mode(source: Path, scratch: Path) -> None:
@@ -189,17 +197,6 @@ def _copy_owner_and_mode(source: Path, scratch: Path) -> None:
         os.chown(scratch, found.st_uid, found.st_gid)
     shutil.copystat(source, scratch)  # the mode, and access lists where there are any
     os.utime(scratch)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # folders cannot be opened
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # not every file system can
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

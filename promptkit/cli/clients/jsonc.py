@@ -10,12 +10,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-import attrs
-
-from promptkit.cli.clients.errors import DocumentError
-from promptkit.cli.clients.layout import nested, newline_of
+from promptkit.cli.clients.texts import DocumentError, nested, newline_of
 
 __all__ = ["put", "read", "take"]
 
@@ -26,38 +23,30 @@ _TOKEN: Final = re.compile(
       | (?P<token>"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z) | [{}\[\],:] | [^\s{}\[\],:"/]+ | .)""",
     re.DOTALL | re.VERBOSE,
 )
+#: Where a text is replaced, and by what.
+_Edit: TypeAlias = tuple[int, int, str]
+
+_OPENING: Final = ("{", "[")
 _CLOSING: Final = ("}", "]")
 
 
-class _Token(NamedTuple):
-    text: str
-    start: int
-    end: int
-
-
-@attrs.define
-class _Value:
-    """Where a value stands; an object with its members."""
-
-    start: int
-    end: int = 0
-    members: "list[_Member] | None" = None
-
-
-@attrs.define
-class _Member:
-    """Where a member stands, and the comma behind it; 0 if there is none."""
+class _Member(NamedTuple):
+    """Where a member begins, where its value is, and where the comma behind it ends; 0 if there is none."""
 
     name: str
     start: int
-    value: _Value
-    comma: int = 0
+    value: int
+    end: int
+    comma: int
 
 
-class _Edit(NamedTuple):
+class _Object(NamedTuple):
     start: int
     end: int
-    text: str
+    members: list[_Member]
+
+    def member(self, name: str) -> _Member:
+        return next(member for member in self.members if member.name == name)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -93,21 +82,17 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
 
         value:
             What it is set to.
-
-    Raises:
-        DocumentError: If something on the way is no object.
     """
     if not text.strip():
         return f"{json.dumps(nested(path, value), indent=2, ensure_ascii=False)}\n"
-    at, start = _tree(text), 0
-    unit = _unit(text, at)
+    at = start = next(_tokens(text, 0)).start()
+    end, unit = 0, _unit(text, _object_at(text, at))
     for depth, name in enumerate(path):
-        member = _find(at, name)
-        if member is None:
-            return _applied(text, _insertion(text, at, name, nested(path[depth + 1 :], value), unit))
-        at, start = member.value, member.start
-    shown = _dumped(value, text, _indent_at(text, start), unit)
-    return _applied(text, [_Edit(at.start, at.end, shown)])
+        holder = _object_at(text, at)
+        if name not in [member.name for member in holder.members]:
+            return _applied(text, _insertion(text, holder, name, nested(path[depth + 1 :], value), unit))
+        _, start, at, end, _ = holder.member(name)
+    return _applied(text, [(at, end, _dumped(value, text, _indent_at(text, start), unit))])
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
@@ -120,15 +105,12 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
         path:
             The names that lead to the member, which exists.
-
-    Raises:
-        DocumentError: If something on the way is no object.
     """
     *above, name = path
-    holder = _tree(text)
+    holder = _object_at(text, next(_tokens(text, 0)).start())
     for key in above:
-        holder = _existing(holder, key).value
-    return _applied(text, _removal(text, holder, _existing(holder, name)))
+        holder = _object_at(text, holder.member(key).value)
+    return _applied(text, _removal(text, holder, holder.member(name)))
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -152,10 +134,10 @@ def _blanked(text: str) -> str:
     places = [
         one.span() for one in comments if one[0][1] == "/" or (one[0].endswith("*/") and len(one[0]) > 3)
     ]
-    tokens = list(_tokens(text))
+    tokens = list(_tokens(text, 0))
     for this, following in itertools.pairwise(tokens):
-        if this.text == "," and following.text in _CLOSING:
-            places.append((this.start, this.end))
+        if this[0] == "," and following[0] in _CLOSING:
+            places.append(this.span())
     characters = list(text)
     for start, end in places:
         characters[start:end] = (c if c in "\r\n" else " " for c in text[start:end])
@@ -163,97 +145,72 @@ def _blanked(text: str) -> str:
     return "".join(characters) if not _has_stray_comma(tokens) else text
 
 
-def _has_stray_comma(tokens: list[_Token]) -> bool:
+def _has_stray_comma(tokens: list[re.Match[str]]) -> bool:
     pairs = itertools.pairwise(tokens)
-    return any(this.text in ("{", "[", ",") and following.text == "," for this, following in pairs)
+    return any(this[0] in (*_OPENING, ",") and following[0] == "," for this, following in pairs)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
-        if match.lastgroup == "token":
-            yield _Token(match[0], match.start(), match.end())
+def _tokens(text: str, start: int) -> Iterator[re.Match[str]]:
+    return (match for match in _TOKEN.finditer(text, start) if match.lastgroup == "token")
 
 
-def _tree(text: str) -> _Value:
-    read(text)
-    tokens = _tokens(text)
-    return _value(next(tokens), tokens)
+def _object_at(text: str, start: int) -> _Object:
+    """The object that begins at a place of a text that is JSON."""
+    members: list[_Member] = []
+    tokens = _tokens(text, start + 1)
+    token = next(tokens)
+    while token[0] != "}":
+        name, _, value = token, next(tokens), next(tokens)
+        end = _end_of(value, tokens)
+        token = next(tokens)
+        comma = token.end() if token[0] == "," else 0
+        members.append(_Member(json.loads(name[0]), name.start(), value.start(), end, comma))
+        token = next(tokens) if comma else token
+    return _Object(start, token.end(), members)
 
 
-def _value(first: _Token, tokens: Iterator[_Token]) -> _Value:
-    """The value that begins with a token. That the text is JSON is known before."""
-    found = _Value(first.start, first.end)
-    if first.text == "{":
-        found.members = []
-        for token in tokens:
-            found.end = token.end
-            if token.text == "}":
-                break
-            if token.text == ",":
-                found.members[-1].comma = token.end
-                continue
-            next(tokens)  # the colon
-            value = _value(next(tokens), tokens)
-            found.members.append(_Member(json.loads(token.text), token.start, value))
-    elif first.text == "[":
-        depth = 1
-        while depth:
-            token = next(tokens)
-            depth += (token.text in ("[", "{")) - (token.text in _CLOSING)
-        found.end = token.end
-    return found
+def _end_of(value: re.Match[str], tokens: Iterator[re.Match[str]]) -> int:
+    """Where the value ends that a token begins."""
+    token, depth = value, int(value[0] in _OPENING)
+    while depth:
+        token = next(tokens)
+        depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
+    return token.end()
 
 
-def _find(at: _Value, name: str) -> _Member | None:
-    if at.members is None:
-        msg = f"{name!r} has no place in it, as what should hold it is no object"
-        raise DocumentError(msg)
-    return next((member for member in at.members if member.name == name), None)
-
-
-def _existing(at: _Value, name: str) -> _Member:
-    if (member := _find(at, name)) is None:
-        msg = f"it has no {name!r}"
-        raise DocumentError(msg)
-    return member
-
-
-def _insertion(text: str, at: _Value, name: str, value: Any, unit: str) -> list[_Edit]:
+def _insertion(text: str, holder: _Object, name: str, value: Any, unit: str) -> list[_Edit]:
     """What puts a new member behind the others, and behind the comments on the line of the last one."""
-    end = newline_of(text)
-    outer = _indent_at(text, at.start)
-    own_lines = [member for member in at.members or () if _indent_before(text, member.start) is not None]
-    indent = _indent_at(text, own_lines[-1].start) if own_lines else outer + unit
-    shown = f"{end}{indent}{json.dumps(name)}: {_dumped(value, text, indent, unit)}"
-    if not at.members:
-        place = _behind_comments(text, at.start + 1, at.end - 1, same_line=False)
-        return [_Edit(place, place, shown + _closing(text, place, at.end - 1, end + outer))]
-    last = at.members[-1]
-    place = _behind_comments(text, last.comma or last.value.end, at.end - 1, same_line=True)
-    shown += "," if last.comma else ""
-    added = _Edit(place, place, shown + _closing(text, place, at.end - 1, end + outer))
-    return [added] if last.comma else [_Edit(last.value.end, last.value.end, ","), added]
+    newline, close, outer = newline_of(text), holder.end - 1, _indent_at(text, holder.start)
+    on_own_lines = [member for member in holder.members if not _line_before(text, member.start).strip()]
+    indent = _line_before(text, on_own_lines[-1].start) if on_own_lines else outer + unit
+    shown = f"{newline}{indent}{json.dumps(name)}: {_dumped(value, text, indent, unit)}"
+    edits: list[_Edit] = []
+    if not holder.members:
+        place = _behind_comments(text, holder.start + 1, close, same_line=False)
+    else:
+        last = holder.members[-1]
+        place = _behind_comments(text, last.comma or last.end, close, same_line=True)
+        if last.comma:
+            shown += ","
+        else:
+            edits.append((last.end, last.end, ","))
+    closing = "" if "\n" in text[place:close] else f"{newline}{outer}"
+    return [*edits, (place, place, shown + closing)]
 
 
-def _closing(text: str, place: int, close: int, line: str) -> str:
-    """A new line for what closes the object, unless there is one."""
-    return "" if "\n" in text[place:close] else line
-
-
-def _removal(text: str, holder: _Value, member: _Member) -> list[_Edit]:
+def _removal(text: str, holder: _Object, member: _Member) -> list[_Edit]:
     """What takes a member out, with the blanks before it and its comma."""
     start = len(text[: member.start].rstrip(" \t\r\n"))
-    end = member.comma or member.value.end
-    members = holder.members or []
-    place = members.index(member)
-    if len(members) == 1 and not text[end : holder.end - 1].strip():
+    end = member.comma or member.end
+    place = holder.members.index(member)
+    if len(holder.members) == 1 and not text[end : holder.end - 1].strip():
         end = holder.end - 1
     if _ends_line_comment(text, start) and "\n" not in text[end : _next_token(text, end)]:
         start = text.index("\n", start) + 1  # what follows is no part of the comment
-    edits = [_Edit(start, end, "")]
+    edits = [(start, end, "")]
     if not member.comma and place:  # the one before is the last now
-        comma = members[place - 1].comma
-        edits.insert(0, _Edit(comma - 1, comma, ""))
+        comma = holder.members[place - 1].comma
+        edits.insert(0, (comma - 1, comma, ""))
     return edits
 
 
@@ -280,8 +237,8 @@ def _next_token(text: str, place: int) -> int:
 
 def _applied(text: str, edits: list[_Edit]) -> str:
     # They are in the order of the text. The last comes first, so that the places before it stay.
-    for edit in reversed(edits):
-        text = text[: edit.start] + edit.text + text[edit.end :]
+    for start, end, new in reversed(edits):
+        text = text[:start] + new + text[end:]
     return text
 
 
@@ -290,21 +247,17 @@ def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
     return f"{newline_of(text)}{indent}".join(lines)
 
 
-def _unit(text: str, root: _Value) -> str:
+def _unit(text: str, root: _Object) -> str:
     """How far one level is indented: as the first member of the outermost object on a line of its own."""
-    for member in root.members or ():
-        if (indent := _indent_before(text, member.start)) is not None:
-            return indent or "  "
-    return "  "
+    before = (_line_before(text, member.start) for member in root.members)
+    return next((line for line in before if not line.strip()), "") or "  "
 
 
-def _indent_before(text: str, place: int) -> str | None:
-    """The blanks between the beginning of the line and a place; None if there is something else."""
-    before = text[text.rfind("\n", 0, place) + 1 : place]
-    return before if not before.strip(" \t") else None
+def _line_before(text: str, place: int) -> str:
+    return text[text.rfind("\n", 0, place) + 1 : place]
 
 
 def _indent_at(text: str, place: int) -> str:
     """The blanks that the line of a place begins with."""
-    line = text[text.rfind("\n", 0, place) + 1 : place]
+    line = _line_before(text, place)
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,4 +1,4 @@
-"""The server that a client is told of: how it is started or reached, and how that looks in an entry."""
+"""The server that is put into a client: how it is started or reached, and how that looks in an entry."""
 
 import os
 import re
@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.cli.clients.table import Client, Part
+from promptkit.compiler.lints.client_profiles import ClientConfiguration
 from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["Server", "as_name", "command_in", "default_name", "is_ours", "local_server", "url_in"]
+__all__ = ["InstalledServer", "as_name", "command_in", "default_name", "is_ours", "local_server", "url_in"]
 
 #: What no client takes in a name: Claude Code has letters, digits, ``-`` and ``_`` alone.
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -23,7 +23,7 @@ _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _PROGRAM: Final = re.compile(r"(?:.*[/\\])?promptkit(?:\.exe)?", re.IGNORECASE | re.DOTALL)
 
 
-class Server(Struct, frozen=True):
+class InstalledServer(Struct, frozen=True):
     """
     A server: one that the client starts, or one that is reached over HTTP.
 
@@ -42,31 +42,28 @@ class Server(Struct, frozen=True):
     command: tuple[str, ...] = ()
     url: str | None = None
 
-    def entry(self, client: Client, found: Any = None) -> dict[str, Any]:
+    def entry(self, settings: ClientConfiguration, found: Any = None) -> dict[str, Any]:
         """
         Return what stands for it in the configuration of a client.
 
         Args:
-            client:
-                The client.
+            settings:
+                What is known of that configuration.
 
             found:
                 What stands there now: what does not say how it is reached is taken from that, as people may
                 have changed it.
         """
-        values: dict[Part, Any] = {Part.NAME: self.name, Part.URL: self.url}
-        if self.url is None:
-            program, *arguments = self.command
-            values |= {Part.PROGRAM: program, Part.ARGUMENTS: arguments, Part.COMMAND: [program, *arguments]}
-        template = client.stdio if self.url is None else client.url or {}
+        template = settings.stdio if self.url is None else settings.url or {}
+        values = {"{name}": self.name, "{url}": self.url, "{command}": list(self.command)}
+        values |= {"{program}": next(iter(self.command), None), "{arguments}": list(self.command[1:])}
         kept = {key: value for key, value in (found or {}).items() if key != "type"}
         return {
-            key: values[value] if isinstance(value, Part) else kept.get(key, value)
-            for key, value in template.items()
+            key: values[value] if value in values else kept.get(key, value) for key, value in template.items()
         }
 
 
-def local_server(name: str, target: str, *, tools: bool = False) -> Server:
+def local_server(name: str, target: str, *, tools: bool = False) -> InstalledServer:
     """
     Return the server of recipes, which is started by the promptkit that runs now.
 
@@ -86,7 +83,7 @@ def local_server(name: str, target: str, *, tools: bool = False) -> Server:
         LoadError: If there is nothing at the target, or a module that is found from here alone.
     """
     offered = ("--tools",) if tools else ()
-    return Server(name, (*_promptkit(), "serve", _absolute(target), *offered))
+    return InstalledServer(name, (*_promptkit(), "serve", _absolute(target), *offered))
 
 
 def default_name(target: str) -> str:
@@ -104,33 +101,32 @@ def as_name(text: str) -> str:
     return _NO_NAME.sub("-", text).strip("-")[:64] or "promptkit"
 
 
-def command_in(client: Client, entry: Any) -> list[str] | None:
-    """Return what an entry in the configuration of *client* starts; None if it starts nothing."""
+def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
+    """Return what an entry in a configuration starts; None if it starts nothing."""
     found: list[str] = []
-    for key, part in client.stdio.items():
+    for key, part in settings.stdio.items():
         value = entry.get(key) if isinstance(entry, Mapping) else None
-        if part is Part.PROGRAM and isinstance(value, str):
+        if part == "{program}" and isinstance(value, str):
             found.insert(0, value)
-        elif part in (Part.ARGUMENTS, Part.COMMAND) and isinstance(value, Sequence):
+        elif part in ("{arguments}", "{command}") and isinstance(value, Sequence):
             found += [str(word) for word in value]
     return found or None
 
 
-def url_in(client: Client, entry: Any) -> str | None:
-    """Return the URL of an entry in the configuration of *client*; None if it has none."""
-    for key, part in (client.url or {}).items():
-        if part is Part.URL and isinstance(entry, Mapping) and isinstance(entry.get(key), str):
-            return str(entry[key])
-    return None
+def url_in(settings: ClientConfiguration, entry: Any) -> str | None:
+    """Return the URL of an entry in a configuration; None if it has none."""
+    key = next((key for key, part in (settings.url or {}).items() if part == "{url}"), None)
+    found = entry.get(key) if isinstance(entry, Mapping) else None
+    return found if isinstance(found, str) else None
 
 
-def is_ours(client: Client, entry: Any, url: str | None = None) -> bool:
+def is_ours(settings: ClientConfiguration, entry: Any, url: str | None = None) -> bool:
     """
     Return whether an entry is one of promptkit's.
 
     Args:
-        client:
-            Whose configuration it stands in.
+        settings:
+            What is known of the configuration that it stands in.
 
         entry:
             The entry.
@@ -138,9 +134,9 @@ def is_ours(client: Client, entry: Any, url: str | None = None) -> bool:
         url:
             A URL that is known to be a server of promptkit's, as nothing else tells that of a URL.
     """
-    if (found := url_in(client, entry)) is not None:
+    if (found := url_in(settings, entry)) is not None:
         return found == url
-    command = command_in(client, entry) or []
+    command = command_in(settings, entry) or []
     started = command[3:] if command[1:3] == ["-m", "promptkit"] else command[1:]
     is_promptkit = bool(command) and (len(started) < len(command) - 1 or bool(_PROGRAM.fullmatch(command[0])))
     return is_promptkit and "serve" in started[:1]

@@ -1,24 +1,20 @@
 """
-Changing one setting of a TOML text, with its layout and comments kept.
+Changing one table of a TOML text by its lines, with every other line left as it is.
 
-A new table is put behind the text. tomlkit changes values, in the lines of their table alone.
+Lines may deceive, as those of a long string: whatever calls this reads the new text, and compares.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
-from promptkit.cli.clients.errors import DocumentError
-from promptkit.cli.clients.layout import nested, newline_of
+from promptkit.cli.clients.texts import DocumentError, as_json, cannot_be_changed, joined, newline_of
 
 __all__ = ["put", "read", "take"]
 
 #: A line that begins a table.
-_HEADING: Final = re.compile(r"^[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$", re.MULTILINE)
+_HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
 
 
 def read(text: str) -> dict[str, Any]:
@@ -35,103 +31,76 @@ def read(text: str) -> dict[str, Any]:
         raise DocumentError(msg) from None
 
 
-def put(text: str, path: tuple[str, ...], value: Any) -> str:
+def put(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str:
     """
-    Return a text with a setting.
+    Return a text with a table in place of what its lines say, or behind all others if it is new.
 
     Args:
         text:
             What `read` takes.
 
         path:
-            The keys that lead to the setting. Tables on the way are made.
+            The keys that lead to the table.
 
-        value:
-            What it is set to.
+        table:
+            What it holds.
 
     Raises:
-        DocumentError: If something on the way is no table, or none of its own.
+        DocumentError: If it holds what only TOML has.
     """
-    *above, name = path
-    table: Any = read(text)
-    for key in above:
-        table = _table(table.get(key, {}), name)
-    if isinstance(value, Mapping) and name not in table:
-        return _appended(text, path, value)  # tomlkit may move other tables to make room
-    return _edited(text, tuple(above), lambda found: found.update({name: tomlkit.item(value)}))
+    end, lines = newline_of(text), text.splitlines(keepends=True)
+    settings = [f"{_key(key)} = {_shown(value)}" for key, value in table.items()]
+    shown = "".join(f"{line}{end}" for line in (f"[{'.'.join(map(_key, path))}]", *settings))
+    found = _find(lines, path)
+    if found is None:
+        return joined(text, f"{end if text else ''}{shown}", "")
+    first, last = found
+    return joined("".join(lines[:first]), shown, "".join(lines[last:]))
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
     """
-    Return a text without a setting.
+    Return a text without a table, and without the blank line before it.
 
     Args:
         text:
             What `read` takes.
 
         path:
-            The keys that lead to the setting, which exists.
+            The keys that lead to the table, which exists.
 
     Raises:
-        DocumentError: If something on the way is no table, or none of its own.
+        DocumentError: If it has no heading.
     """
-    *above, name = path
-    if (section := _section(text, path)) is not None:
-        return _without(text, *section)
-    return _edited(text, tuple(above), lambda found: found.pop(name))
+    lines = text.splitlines(keepends=True)
+    found = _find(lines, path)
+    if found is None:
+        raise cannot_be_changed()
+    first, last = found
+    if first and not lines[first - 1].strip():
+        first -= 1
+    return "".join(lines[:first] + lines[last:])
 
 
-def _edited(text: str, path: tuple[str, ...], edit: Callable[[MutableMapping[str, Any]], Any]) -> str:
-    """The text with something done to one of its tables."""
-    section = _section(text, path)
-    if section is None:
-        msg = f"{path[-1]!r} is no table of its own in it"
-        raise DocumentError(msg)
-    start, end = section
-    try:
-        document = tomlkit.parse(text[start:end])  # of the whole text, it may move other tables
-        table: Any = document
-        for key in path:
-            table = table[key]
-    except TOMLKitError as error:  # the section was none, but lines of a text
-        msg = f"{path[-1]!r} cannot be found in it: {error}"
-        raise DocumentError(msg) from None
-    edit(table)
-    return text[:start] + tomlkit.dumps(document) + text[end:]
-
-
-def _section(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
-    """Where the table at a path begins, and where that and those below it end; None if it has no heading."""
+def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
+    """Where a table and those below it are, but for comments before the next one; None without a heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
-    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]].*")
-    start: int | None = None
-    for heading in _HEADING.finditer(text):
-        is_own = own.match(heading[0]) is not None
-        if start is None and is_own:
-            start = heading.start()
-        elif start is not None and not is_own:
-            return start, heading.start()
-    return None if start is None else (start, len(text))
+    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
+    headings = [at for at, line in enumerate(lines) if _HEADING.match(line)]
+    start = next((at for at in headings if own.match(lines[at])), None)
+    if start is None:
+        return None
+    end = next((at for at in headings if at > start and not own.match(lines[at])), len(lines))
+    while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
+        end -= 1
+    return start, end
 
 
-def _without(text: str, start: int, end: int) -> str:
-    """The text without a table, and the blank line before it. Comments before the next table stay."""
-    lines = text[start:end].splitlines(keepends=True)
-    while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
-        end -= len(lines.pop())
-    before = text[:start].splitlines(keepends=True)
-    if before and not before[-1].strip():
-        before.pop()
-    return "".join(before) + text[end:]
+def _shown(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return as_json(value)
+    return f"{{ {', '.join(f'{_key(key)} = {_shown(one)}' for key, one in value.items())} }}"
 
 
-def _appended(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str:
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return text + f"{gap}{tomlkit.dumps(nested(path, value))}".replace("\n", newline_of(text))
-
-
-def _table(found: Any, name: str) -> MutableMapping[str, Any]:
-    if not isinstance(found, MutableMapping):
-        msg = f"{name!r} has no place in it, as what should hold it is no table"
-        raise DocumentError(msg)
-    return found
+def _key(text: str) -> str:
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else as_json(text)

@@ -1,33 +1,30 @@
 """
-Changing one key of a YAML text, with everything else left byte for byte.
+Changing one entry of a YAML text by its lines, with every other line left as it is.
 
-ruamel.yaml tells where the keys and values stand, and writes the new lines.
+Lines may deceive, as those of a long string: whatever calls this reads the new text, and compares.
 """
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
-from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-
-from promptkit.cli.clients.errors import DocumentError
-from promptkit.cli.clients.layout import nested, newline_of
+from promptkit.cli.clients.texts import (
+    DocumentError,
+    as_json,
+    cannot_be_changed,
+    joined,
+    nested,
+    newline_of,
+)
 
 __all__ = ["put", "read", "take"]
 
-
-#: How long a text may be, as a second goes into that many characters, and how much its aliases may stand for.
+#: How long a text may be, as a second goes into that many characters.
 _MAX_CHARACTERS: Final = 1 << 17
-_MAX_VALUES: Final = 100_000
 
-
-class _Pair(NamedTuple):
-    """A key and its value."""
-
-    key: Node
-    value: Node
+#: What needs no quotes, but for words that mean something else than text.
+_WORD: Final = re.compile(r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[a-z/][a-z0-9_./-]*", re.IGNORECASE)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -35,194 +32,139 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says; an empty mapping for an empty text.
 
     Raises:
-        DocumentError: If it is no YAML mapping, is too long, or if its aliases stand for too much.
+        DocumentError: If it is no YAML mapping, is too long, or has aliases, which may stand for anything.
     """
+    from ruamel.yaml import YAML  # slow to import
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import AliasEvent
+
     if len(text) > _MAX_CHARACTERS:
         msg = f"it has more than {_MAX_CHARACTERS:,} characters, which are too many to be read as YAML"
         raise DocumentError(msg)
+    reader = YAML(typ="safe", pure=True)
     try:
-        if "*" in text:
-            _extent(_composed(text), {})
-        data = YAML(typ="safe", pure=True).load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        msg = f"this is not YAML: {error.problem or error.context}"
-        raise DocumentError(msg, *place) from None
+        if "*" in text and any(isinstance(event, AliasEvent) for event in reader.parse(StringIO(text))):
+            msg = "it has aliases, and what these stand for would be changed, too"
+            raise DocumentError(msg)
+        data = reader.load(text)
     except (YAMLError, ValueError) as error:
-        msg = f"this is not YAML: {error}"
-        raise DocumentError(msg) from None
+        mark = getattr(error, "problem_mark", None)
+        place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        msg = f"this is not YAML: {getattr(error, 'problem', None) or error}"
+        raise DocumentError(msg, *place) from None
     if data is not None and not isinstance(data, dict):
         msg = "it holds no mapping, so that a server has no place in it"
         raise DocumentError(msg)
     return data or {}
 
 
-def _extent(node: Node | None, known: dict[int, int]) -> int:
-    """How many values a node stands for, with those that its aliases repeat. Raises DocumentError."""
-    if node is None or isinstance(node, ScalarNode):
-        return 1
-    size = known.get(id(node))
-    if size is None:
-        known[id(node)] = 0  # while what is in it is counted
-        below = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
-        size = known[id(node)] = 1 + sum(_extent(one, known) for one in below)
-    if size == 0 or size > _MAX_VALUES:
-        msg = f"its aliases stand for more than {_MAX_VALUES:,} values" if size else "it holds itself"
-        raise DocumentError(msg)
-    return size
-
-
-def put(text: str, path: tuple[str, ...], value: Any) -> str:
+def put(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str:
     """
-    Return a text with a key set, which is added behind the others if it is new.
+    Return a text with a mapping in place of what its lines say, or behind the others if it is new.
 
     Args:
         text:
             What `read` takes.
 
         path:
-            The keys that lead to the value. Mappings on the way are made.
+            The keys that lead to the mapping. Others on the way are made.
 
         value:
-            What it is set to.
+            What it holds.
 
     Raises:
-        DocumentError: If something on the way is no mapping, or is written in braces.
+        DocumentError: If it holds what only YAML has.
     """
-    return _put(text, _root(text), None, path, value)
+    lines = text.splitlines(keepends=True)
+    start, end = 0, len(lines)
+    for depth, key in enumerate(path):
+        at = _find(lines, key, start, end)
+        if at is None:
+            return _inserted(text, start, end, nested(path[depth:], value))
+        start, end = at + 1, _end(lines, at)
+    first = start - 1
+    shown = "".join(_dumped({path[-1]: value}, _indent(lines[first]), newline_of(text)))
+    return joined("".join(lines[:first]), shown, "".join(lines[end:]))
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
     """
-    Return a text without a key.
+    Return a text without a mapping.
 
     Args:
         text:
             What `read` takes.
 
         path:
-            The keys that lead to the value, which exists.
+            The keys that lead to the mapping, which exists.
 
     Raises:
-        DocumentError: If something on the way is no mapping, or is written in braces.
+        DocumentError: If a key on the way has no line of its own.
     """
-    *above, name = path
-    holder: _Pair | None = None
-    pairs = _pairs(_root(text), name)
-    for key in above:
-        holder = _existing(pairs, key)
-        pairs = _pairs(holder.value, name)
-    pair = _existing(pairs, name)
-    start = text.rfind("\n", 0, pair.key.start_mark.index) + 1
-    end = _end_of_line(text, _end_of_pair(text, pair))
-    if holder is not None and len(pairs) == 1:  # what held it is empty now
-        colon = _behind_colon(text, holder.key)
-        return f"{text[:colon]} {{}}{text[colon:start]}{text[end:]}"
-    return text[:start] + text[end:]
+    lines = text.splitlines(keepends=True)
+    start, end, holder, at = 0, len(lines), 0, 0
+    for key in path:
+        found = _find(lines, key, start, end)
+        if found is None:
+            raise cannot_be_changed()
+        holder, at = at, found
+        start, end = at + 1, _end(lines, at)
+    del lines[at:end]
+    if _end(lines, holder) == holder + 1:  # it holds nothing now
+        lines[holder] = lines[holder].replace(":", ": {}", 1)
+    return "".join(lines)
 
 
-def _put(text: str, at: Node | None, above: _Pair | None, path: tuple[str, ...], value: Any) -> str:
-    name, *rest = path
-    pairs = _pairs(at, name)
-    indent = 0 if above is None else above.key.start_mark.column + 2
-    if not pairs:
-        return _filled(text, above, _dumped(nested(path, value), indent, text))
-    indent = pairs[0].key.start_mark.column
-    pair = _find(pairs, name)
-    if pair is None:
-        place = _end_of_line(text, _end_of_pair(text, pairs[-1]))
-        return _joined(text[:place], _dumped(nested(path, value), indent, text), text[place:])
-    if rest:
-        return _put(text, pair.value, pair, tuple(rest), value)
-    shown = _dumped({name: value}, indent, text).strip()
-    return text[: pair.key.start_mark.index] + shown + text[_end_of_pair(text, pair) :]
+def _inserted(text: str, start: int, end: int, value: Mapping[str, Any]) -> str:
+    """The text with a value behind what is between two lines; the one before them holds it."""
+    lines = text.splitlines(keepends=True)
+    inside = [line for line in lines[start:end] if _says_something(line)]
+    indent = _indent(inside[0]) if inside else _indent(lines[start - 1]) + 2 if start else 0
+    if start and not inside:
+        lines[start - 1] = re.sub(r":[ \t]*\{\}", ":", lines[start - 1], count=1)
+    shown = "".join(_dumped(value, indent, newline_of(text)))
+    return joined("".join(lines[:end]), shown, "".join(lines[end:]))
 
 
-def _root(text: str) -> Node | None:
-    read(text)
-    return _composed(text)
+def _find(lines: Sequence[str], key: str, start: int, end: int) -> int | None:
+    """The line of a key among those of a mapping, which is between two lines."""
+    inside = [at for at in range(start, end) if _says_something(lines[at])]
+    named = re.compile(rf"[ ]*([\"']?){re.escape(key)}\1[ \t]*:\s")
+    own = (at for at in inside if _indent(lines[at]) == _indent(lines[inside[0]]))
+    return next((at for at in own if named.match(f"{lines[at]}\n")), None)
 
 
-def _composed(text: str) -> Node | None:
-    return YAML(typ="safe", pure=True).compose(StringIO(text, newline=""))  # type: ignore[no-any-return]
-
-
-def _pairs(at: Node | None, name: str) -> list[_Pair]:
-    """The keys of a mapping with their values; none if it is empty."""
-    if at is None or (isinstance(at, ScalarNode) and at.tag == "tag:yaml.org,2002:null"):
-        return []
-    if not isinstance(at, MappingNode):
-        msg = f"{name!r} has no place in it, as what should hold it is no mapping"
-        raise DocumentError(msg)
-    if at.flow_style and at.value:
-        msg = f"{name!r} cannot be written into what stands in braces"
-        raise DocumentError(msg)
-    return [_Pair(*pair) for pair in at.value]
-
-
-def _find(pairs: list[_Pair], name: str) -> _Pair | None:
-    return next((pair for pair in pairs if pair.key.value == name), None)
-
-
-def _existing(pairs: list[_Pair], name: str) -> _Pair:
-    if (pair := _find(pairs, name)) is None:
-        msg = f"it has no {name!r}"
-        raise DocumentError(msg)
-    return pair
-
-
-def _end(text: str, node: Node) -> int:
-    """Where a value ends, without the blanks and comments behind it."""
-    if isinstance(node, MappingNode) and node.value and not node.flow_style:
-        return _end_of_pair(text, _Pair(*node.value[-1]))
-    if isinstance(node, SequenceNode) and node.value and not node.flow_style:
-        return _end(text, node.value[-1])
-    end: int = node.end_mark.index
-    if isinstance(node, ScalarNode) and node.style in ("|", ">"):
-        return len(text[:end].rstrip())
+def _end(lines: Sequence[str], at: int) -> int:
+    """Where the value of a key ends, without the comments and blank lines behind it."""
+    end, indent = at + 1, _indent(lines[at])
+    for below in range(at + 1, len(lines)):
+        if not _says_something(lines[below]):
+            continue
+        is_item = lines[below].split()[0] == "-"  # those of a list may stand right below its key
+        if _indent(lines[below]) < indent + (not is_item):
+            break
+        end = below + 1
     return end
 
 
-def _end_of_pair(text: str, pair: _Pair) -> int:
-    # Where nothing is written, the mark is at what comes next.
-    return _behind_colon(text, pair.key) if _is_unwritten(pair.value) else _end(text, pair.value)
+def _says_something(line: str) -> bool:
+    return line.strip()[:1] not in {"", "#"}
 
 
-def _is_unwritten(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value == "" and not node.style
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
-def _behind_colon(text: str, key: Node) -> int:
-    return text.index(":", key.end_mark.index) + 1
+def _dumped(value: Mapping[str, Any], indent: int, end: str) -> Iterator[str]:
+    """The lines of a mapping."""
+    for key, one in value.items():
+        if isinstance(one, Mapping) and one:
+            yield f"{' ' * indent}{_shown(key)}:{end}"
+            yield from _dumped(one, indent + 2, end)
+        else:
+            yield f"{' ' * indent}{_shown(key)}: {_shown(one)}{end}"
 
 
-def _end_of_line(text: str, place: int) -> int:
-    end = text.find("\n", place)
-    return len(text) if end < 0 else end + 1
-
-
-def _filled(text: str, pair: _Pair | None, lines: str) -> str:
-    """The text with lines for the value of a key that has none; without a key, for the whole text."""
-    if pair is None:
-        return _joined(text, lines, "")
-    place = _behind_colon(text, pair.key)
-    line, newline, behind = text[_end_of_pair(text, pair) :].partition("\n")
-    return _joined(f"{text[:place]}{line}{newline}", lines, behind)
-
-
-def _joined(before: str, lines: str, behind: str) -> str:
-    gap = "" if not before or before.endswith("\n") else "\n"
-    return f"{before}{gap}{lines}{behind}"
-
-
-def _dumped(value: Any, indent: int, text: str) -> str:
-    written = StringIO()
-    writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # it says None
-    writer.width = 1 << 20
-    writer.allow_unicode = True
-    writer.dump(value, written)
-    lines = written.getvalue().splitlines()
-    return "".join(f"{' ' * indent}{line}{newline_of(text)}" for line in lines)
+def _shown(value: Any) -> str:
+    is_word = isinstance(value, str) and _WORD.fullmatch(value)
+    return value if is_word else as_json(value)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from promptkit.cli.differences.widening import WORDS, takes_all
 
-__all__ = ["Change", "Kind", "changes_between"]
+__all__ = ["Difference", "Kind", "changes_between"]
 
 #: One item of a list, as a client receives it.
 Item: TypeAlias = Mapping[str, Any]
@@ -60,7 +60,7 @@ class Kind(Enum):
         self.breaking = breaking
 
 
-class Change(Struct, frozen=True):
+class Difference(Struct, frozen=True):
     """
     One thing that has changed.
 
@@ -111,7 +111,7 @@ class Change(Struct, frozen=True):
         }
 
 
-def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
     """
     Return what has changed: of prompts, then of resources, by name.
 
@@ -122,7 +122,7 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Chan
         new:
             The later side, rendered and read for the same.
     """
-    found: list[Change] = []
+    found: list[Difference] = []
     for kind in _LISTS:
         before, after = _by_key(old, kind), _by_key(new, kind)
         for key in sorted(before.keys() | after.keys()):
@@ -138,17 +138,17 @@ class _List(Struct, frozen=True):
     called: str
     removed: Kind
     added: Kind
-    compare: Callable[[str, Item, Item], Iterator[Change]]
+    compare: Callable[[str, Item, Item], Iterator[Difference]]
 
     def changes(
         self, key: str, old: Item | None, new: Item | None, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
-    ) -> Iterable[Change]:
+    ) -> Iterable[Difference]:
         """What has changed of one item, which may be missing on one side."""
         owner = f"{self.called} {key!r}"
         if old is None:
-            return [Change(self.added, owner, "is new")]
+            return [Difference(self.added, owner, "is new")]
         if new is None:
-            return [Change(self.removed, owner, "is gone")]
+            return [Difference(self.removed, owner, "is gone")]
         listed = [*self.compare(owner, old, new), *_scopes(owner, old, new)]
         before, after = (side["shown"].get(f"{self.called} {key}", []) for side in sides)
         # Of an argument that is gone, say, every example says again what was said already.
@@ -161,16 +161,16 @@ def _by_key(side: Mapping[str, Any], kind: _List) -> dict[str, Item]:
     return {item[kind.key]: item for item in side["lists"].get(kind.name, ())}
 
 
-def _scopes(owner: str, old: Item, new: Item) -> Iterator[Change]:
+def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
     """Which scopes callers need now, or need no more."""
-    before, after = set(old["scopes"]), set(new["scopes"])
+    before, after = set(old.get("scopes", ())), set(new.get("scopes", ()))
     if more := sorted(after - before):
-        yield Change(Kind.SCOPES_NEEDED, owner, f"callers need more scopes: {' '.join(more)}")
+        yield Difference(Kind.SCOPES_NEEDED, owner, f"callers need more scopes: {' '.join(more)}")
     if fewer := sorted(before - after):
-        yield Change(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
+        yield Difference(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
 
 
-def _shown(called: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Change]:
+def _shown(called: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
     """How examples are rendered, or read, differently."""
     verb, differs, fails = "says", Kind.RENDERING, Kind.RENDERING_FAILS
     if called != "prompt":
@@ -179,18 +179,18 @@ def _shown(called: str, owner: str, old: Iterable[Item], new: Iterable[Item]) ->
         if before["text"] is None or before["text"] == after["text"]:
             continue
         if after["text"] is None:
-            yield Change(fails, owner, f"fails for {after['for']}: {after['failure']}")
+            yield Difference(fails, owner, f"fails for {after['for']}: {after['failure']}")
         else:
             message = f"{verb} something else for {after['for']}"
-            yield Change(differs, owner, message, before["text"], after["text"])
+            yield Difference(differs, owner, message, before["text"], after["text"])
 
 
-def _words(owner: str, old: Item, new: Item, table: Mapping[str, tuple[Kind, str]]) -> Iterator[Change]:
+def _words(owner: str, old: Item, new: Item, table: Mapping[str, tuple[Kind, str]]) -> Iterator[Difference]:
     """What has changed of members that are words."""
     for member, (kind, name) in table.items():
         before, after = old.get(member), new.get(member)
         if before != after:
-            yield Change(kind, owner, f"{name} has changed", _as_text(before), _as_text(after))
+            yield Difference(kind, owner, f"{name} has changed", _as_text(before), _as_text(after))
 
 
 def _as_text(value: Any) -> str:
@@ -199,7 +199,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
 
 
-def _prompt(owner: str, old: Item, new: Item) -> Iterator[Change]:
+def _prompt(owner: str, old: Item, new: Item) -> Iterator[Difference]:
     table = {
         "title": (Kind.TITLE, "the title"),
         "description": (Kind.DESCRIPTION, "the description"),
@@ -211,7 +211,9 @@ def _prompt(owner: str, old: Item, new: Item) -> Iterator[Change]:
     for name in dict.fromkeys((*before, *after)):
         yield from _argument(owner, name, before.get(name), after.get(name))
     if [name for name in before if name in after] != [name for name in after if name in before]:
-        yield Change(Kind.ARGUMENT_ORDER, owner, f"the arguments stand in another order: {', '.join(after)}")
+        yield Difference(
+            Kind.ARGUMENT_ORDER, owner, f"the arguments stand in another order: {', '.join(after)}"
+        )
 
 
 def _with_meta(prompt: Item) -> Item:
@@ -220,7 +222,7 @@ def _with_meta(prompt: Item) -> Item:
     return {**prompt, "meta": own or None}
 
 
-class _Argument(Struct, frozen=True):
+class _ListedArgument(Struct, frozen=True):
     """An argument: its schema, what that refers to, and its type and words as its author writes them."""
 
     required: bool
@@ -239,24 +241,26 @@ class _Argument(Struct, frozen=True):
         return _as_text({**found, "$defs": self.root["$defs"]})
 
 
-def _arguments(prompt: Item) -> dict[str, _Argument]:
+def _arguments(prompt: Item) -> dict[str, _ListedArgument]:
     root, types, words = prompt["schema"], prompt["types"], prompt["words"]
     properties = root["properties"]
     return {
-        name: _Argument(one["required"], properties[name], root, types[name], words[name])
+        name: _ListedArgument(one["required"], properties[name], root, types[name], words[name])
         for one in prompt.get("arguments", ())
         for name in [one["name"]]
     }
 
 
-def _argument(owner: str, name: str, old: _Argument | None, new: _Argument | None) -> Iterator[Change]:
+def _argument(
+    owner: str, name: str, old: _ListedArgument | None, new: _ListedArgument | None
+) -> Iterator[Difference]:
     if old is None or new is None:
         yield _come_or_gone(owner, name, new)
         return
     if old.required and not new.required:
-        yield Change(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"argument {name!r} is optional now")
+        yield Difference(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"argument {name!r} is optional now")
     if new.required and not old.required:
-        yield Change(Kind.ARGUMENT_NOW_REQUIRED, owner, f"argument {name!r} is required now")
+        yield Difference(Kind.ARGUMENT_NOW_REQUIRED, owner, f"argument {name!r} is required now")
     yield from _type(owner, name, old, new)
     table = {
         "title": (Kind.ARGUMENT_TITLE, f"the title of argument {name!r}"),
@@ -266,20 +270,20 @@ def _argument(owner: str, name: str, old: _Argument | None, new: _Argument | Non
     yield from _words(owner, _said(old), _said(new), table)
 
 
-def _said(argument: _Argument) -> Item:
+def _said(argument: _ListedArgument) -> Item:
     """What is said of an argument. Its type adds to that, and is compared for itself."""
     return {**argument.schema, "description": argument.words}
 
 
-def _come_or_gone(owner: str, name: str, new: _Argument | None) -> Change:
+def _come_or_gone(owner: str, name: str, new: _ListedArgument | None) -> Difference:
     if new is None:
-        return Change(Kind.ARGUMENT_REMOVED, owner, f"argument {name!r} is gone")
+        return Difference(Kind.ARGUMENT_REMOVED, owner, f"argument {name!r} is gone")
     if new.required:
-        return Change(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"argument {name!r} is new, and required")
-    return Change(Kind.ARGUMENT_ADDED, owner, f"argument {name!r} is new, and optional")
+        return Difference(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"argument {name!r} is new, and required")
+    return Difference(Kind.ARGUMENT_ADDED, owner, f"argument {name!r} is new, and optional")
 
 
-def _type(owner: str, name: str, old: _Argument, new: _Argument) -> Iterator[Change]:
+def _type(owner: str, name: str, old: _ListedArgument, new: _ListedArgument) -> Iterator[Difference]:
     """Whether an argument takes more than before, or not all that it took."""
     kind, message = Kind.ARGUMENT_NARROWED, f"argument {name!r} no longer takes all that it took"
     if takes_all(old.schema, new.schema, old.root, new.root):
@@ -292,9 +296,9 @@ def _type(owner: str, name: str, old: _Argument, new: _Argument) -> Iterator[Cha
                 f"argument {name!r} takes what it took, and is of another type",
             )
     if old.type != new.type:
-        yield Change(kind, owner, message, old.type, new.type)
+        yield Difference(kind, owner, message, old.type, new.type)
     else:
-        yield Change(kind, owner, message, old.schema_text, new.schema_text)
+        yield Difference(kind, owner, message, old.schema_text, new.schema_text)
 
 
 def _ordered(schema: str) -> list[str]:
@@ -302,7 +306,7 @@ def _ordered(schema: str) -> list[str]:
     return sorted(line.rstrip(",") for line in schema.splitlines())
 
 
-def _resource(owner: str, old: Item, new: Item) -> Iterator[Change]:
+def _resource(owner: str, old: Item, new: Item) -> Iterator[Difference]:
     table = {
         "name": (Kind.RESOURCE_NAME, "the name"),
         "title": (Kind.TITLE, "the title"),

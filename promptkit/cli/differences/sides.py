@@ -9,30 +9,21 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.redaction import Redactor
-from promptkit.catalog.resources import CompiledResource
-from promptkit.cli.calls import call_within_limit, render_within_limit
 from promptkit.cli.differences.revisions import RevisionError
-from promptkit.cli.examples import failure_reason, refusal, shown_arguments
-from promptkit.cli.list import shown_type
+from promptkit.cli.examples import Example, Item, failure_reason, wire_examples
+from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output, capture_output
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import LoadError
-from promptkit.language.documents import EmbeddedResource
-from promptkit.language.messages import Workflow
-from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 __all__ = ["ask_side", "main", "moved", "own_examples", "side_of"]
 
@@ -130,16 +121,7 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
         examples:
             What to render and read.
     """
-    rendered = {
-        f"prompt {prompt.name}": [
-            _rendered(prompt, sent) for sent in examples.get(f"prompt {prompt.name}", ())
-        ]
-        for prompt in catalog.prompts
-    }
-    read = {
-        _key(resource): [_read(catalog, resource, uri) for uri in examples.get(_key(resource), ())]
-        for resource in catalog.resources
-    }
+    wanted = {_key(item): (item, examples.get(_key(item), ())) for item in _items(catalog)}
     return {
         "lists": _lists(catalog),
         "places": {
@@ -147,7 +129,10 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
             for prompt in catalog.prompts
         },
         "examples": examples,
-        "shown": {**rendered, **read},
+        "shown": {
+            key: [_shown(Example.of(catalog, item, one)) for one in sent]
+            for key, (item, sent) in wanted.items()
+        },
         "faults": [
             [one.location.file, one.location.line, one.message]
             for one in catalog.diagnostics
@@ -156,77 +141,44 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
     }
 
 
-def _key(resource: CompiledResource) -> str:
-    return f"{'template' if resource.is_template else 'resource'} {resource.uri_template}"
+def _key(item: Item) -> str:
+    if isinstance(item, CompiledPrompt):
+        return f"prompt {item.name}"
+    return f"{'template' if item.is_template else 'resource'} {item.uri_template}"
 
 
-def _lists(catalog: Catalog) -> Any:
-    """All lists, as clients of the newest revision with a handshake receive them, and more of arguments."""
-    lowering, resources = lowering_for(LATEST_HANDSHAKE), catalog.resources
-    return msgspec.to_builtins(
-        {
-            "prompts": [_listed(prompt) for prompt in catalog.prompts],
-            "resources": [_scoped(lowering.resource(one), one) for one in resources if not one.is_template],
-            "resourceTemplates": [
-                _scoped(lowering.template(one), one) for one in resources if one.is_template
-            ],
-        }
-    )
-
-
-def _listed(prompt: CompiledPrompt) -> dict[str, Any]:
-    arguments = prompt.arguments.ordered
-    types = {one.name: shown_type(one.annotation) for one in arguments}
-    words = {one.name: one.arg.description for one in arguments}
-    listed = _scoped(lowering_for(LATEST_HANDSHAKE).prompt(prompt), prompt)
-    return {**listed, "schema": schema_of(arguments, places=True), "types": types, "words": words}
-
-
-def _scoped(listed: object, item: CompiledPrompt | CompiledResource) -> dict[str, Any]:
-    """What is listed of an item, and what a caller needs to see it."""
-    return {**msgspec.to_builtins(listed), "scopes": sorted(item.scopes)}
+def _lists(catalog: Catalog) -> dict[str, Any]:
+    """All lists, with more of the arguments of prompts than clients receive."""
+    lists = lists_of(catalog)
+    for item in lists["prompts"]:
+        arguments = catalog[item["name"]].arguments.ordered
+        item["schema"] = msgspec.to_builtins(schema_of(arguments, places=True))
+        item["types"] = {one.name: shown_type(one.annotation) for one in arguments}
+        item["words"] = {one.name: one.arg.description for one in arguments}
+    return lists
 
 
 def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
     """
     Return what the authors' examples come to: arguments of prompts, and URIs of resources.
     """
-    found: dict[str, list[Any]] = {}
-    for prompt in catalog.prompts:
-        found[f"prompt {prompt.name}"] = list(example_arguments(prompt.arguments))
-    for resource in catalog.resources:
-        found[_key(resource)] = list(example_uris(resource))
-    return found
+    return {_key(item): list(wire_examples(item)) for item in _items(catalog)}
 
 
-def _rendered(prompt: CompiledPrompt, sent: Mapping[str, str]) -> dict[str, Any]:
-    outcome = render_within_limit(prompt, sent)
-    redactor = Redactor.of(prompt.arguments, sent)
-    return _told(shown_arguments(prompt, sent), sent, outcome, redactor)
+def _items(catalog: Catalog) -> tuple[Item, ...]:
+    return *catalog.prompts, *catalog.resources
 
 
-def _read(catalog: Catalog, resource: CompiledResource, uri: str) -> dict[str, Any]:
-    outcome = call_within_limit(partial(catalog.read, uri))
-    given = resource.match(uri) or {}
-    redactor = Redactor.of(resource.arguments, given)
-    return _told(redactor.redacted(uri), given, outcome, redactor)
-
-
-def _told(
-    example: str,
-    given: Mapping[str, object],
-    outcome: Workflow | EmbeddedResource | BaseException,
-    redactor: Redactor,
-) -> dict[str, Any]:
+def _shown(example: Example) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
-    text = failure = None
-    if isinstance(outcome, Workflow | EmbeddedResource):
-        text = redactor.redacted(str(outcome))
-    elif (reason := refusal(given, outcome)) is not None:
+    outcome, text, failure = example.outcome(), None, None
+    if not isinstance(outcome, BaseException):
+        text = example.redacted(str(outcome))
+    elif (reason := example.refusal(outcome)) is not None:
         text = f"not rendered: {reason}"
     else:
-        failure = redactor.redacted(failure_reason(outcome))
-    return {"for": example, "text": text, "failure": failure}
+        failure = example.redacted(failure_reason(outcome))
+    return {"for": example.label, "text": text, "failure": failure}
 
 
 if __name__ == "__main__":

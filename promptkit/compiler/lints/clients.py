@@ -1,15 +1,23 @@
 """Lints for one client: what it does not show, send or fill of a prompt that others take."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, pairwise
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Final, get_args, get_origin
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.lints.client_profiles import Client, client_of
-from promptkit.compiler.lints.conversations import NAMED, Conversation, Kind, SentMessage, conversation_of
-from promptkit.compiler.lints.messages import Source, place_of
+from promptkit.compiler.lints.client_profiles import ClientProfile, client_of
+from promptkit.compiler.lints.conversations import (
+    NAMED,
+    Conversation,
+    Kind,
+    SentMessage,
+    content_in,
+    conversation_of,
+    conversations_in,
+)
+from promptkit.compiler.lints.scopes import Scope
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
@@ -41,10 +49,10 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
         UnknownClient: If there is none of that name.
     """
     client = client_of(name)
-    if not client.has_prompts:
-        return tuple(_without_prompts(client, catalog.prompts))
-    found = (_lint_prompt(client, prompt) for prompt in catalog.prompts)
-    return tuple(sorted(chain.from_iterable(found), key=lambda one: (one.location, one.rule.value)))
+    prompts = sorted(catalog.prompts, key=lambda prompt: prompt.location)
+    prompts = prompts if client.has_prompts else prompts[:1]  # of which it is said for all of them
+    found = [one for prompt in prompts for one in _lint_prompt(client, prompt)]
+    return tuple(sorted(found, key=lambda one: (one.location, one.rule.value)))
 
 
 def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
@@ -64,73 +72,57 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
     Raises:
         UnknownClient: If there is none of that name.
     """
-    report = _report(prompt)
+    report = Report(f"prompt {prompt.name!r}", prompt.location)
     conversation = conversation_of(workflow)
-    _check_conversations(client_of(name), [conversation], conversation, report)
+    _lint_conversations(client_of(name), [conversation], conversation, report)
     return tuple(report.without_duplicates())
 
 
-def _report(prompt: CompiledPrompt) -> Report:
-    return Report(f"prompt {prompt.name!r}", prompt.location)
-
-
-def _without_prompts(client: Client, prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
-    # One line is enough: it holds for all of them.
-    for prompt in sorted(prompts, key=lambda prompt: prompt.location)[:1]:
-        report = _report(prompt)
+def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnostic]:
+    report = Report(f"prompt {prompt.name!r}", prompt.location)
+    if not client.has_prompts:
         fault = f"{client.title} offers people no prompts, this one nor any other"
         remedy = "serve them as tools, with --tools, or use them in another client"
         report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
-        yield from report.found
-
-
-def _lint_prompt(client: Client, prompt: CompiledPrompt) -> list[Diagnostic]:
-    report = _report(prompt)
-    _check_arguments(client, prompt, report)
-    if client.types_titles and prompt.title and len(prompt.title.split()) > 1:
+        return report.found
+    _lint_arguments(client, prompt.arguments.ordered, report)
+    if client.types_titles and len((prompt.title or "").split()) > 1:
         fault = (
             f"{client.title} may make a command of its title {prompt.title!r}, and a command has no blanks"
         )
         report.add(Rule.TITLE_AS_COMMAND, fault, "leave title= out, or write it as one word", "def")
-    if (source := Source.of(prompt.renderer.function, prompt.location)) is not None:
-        _check_conversations(client, source.conversations, source.content, report)
+    if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
+        _lint_conversations(client, conversations_in(scope), content_in(scope), report)
     return report.without_duplicates()
 
 
-def _check_arguments(client: Client, prompt: CompiledPrompt, report: Report) -> None:
-    arguments = prompt.arguments.ordered
+def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
     if client.most_arguments is not None and len(arguments) > client.most_arguments:
         fault = f"{client.title} hides it, as it has {len(arguments)} arguments"
         remedy = f"write a prompt of at most {client.most_arguments} that calls it with values for the others"
         report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
-    if client.cuts_at_blanks:
-        _check_order(client, arguments, report)
+    cut = ((one, following) for one, following in pairwise(arguments) if _may_hold_blanks(one))
+    if client.cuts_at_blanks and (first := next(cut, None)) is not None:
+        name, following = first[0].name, first[1].name
+        fault = (
+            f"{client.title} cuts arguments at blanks, so that the second word of {name!r} "
+            f"would be {following!r}"
+        )
+        remedy = f"put {name!r} last; behind a * it may follow arguments that have defaults"
+        report.add(Rule.SPLIT_TEXT, fault, remedy, name)
     if client.joins_words and len(arguments) > 1:
         fault = f"{client.title} gives every word to {arguments[0].name!r}, and none to the other arguments"
         report.add(Rule.SPLIT_TEXT, fault, "keep one argument", arguments[1].name)
     for argument in arguments:
-        _check_argument(client, argument, report)
+        _lint_argument(client, argument, report)
 
 
-def _check_order(client: Client, arguments: tuple[Argument, ...], report: Report) -> None:
-    """Report the first argument that may hold blanks, and is not the last."""
-    for argument, following in pairwise(arguments):
-        if _may_hold_blanks(argument):
-            fault = (
-                f"{client.title} cuts arguments at blanks, so that the second word of {argument.name!r} "
-                f"would be {following.name!r}"
-            )
-            remedy = f"put {argument.name!r} last; behind a * it may follow arguments that have defaults"
-            report.add(Rule.SPLIT_TEXT, fault, remedy, argument.name)
-            return
-
-
-def _check_argument(client: Client, argument: Argument, report: Report) -> None:
-    name = argument.name
-    if client.placeholder is not None and not _takes(argument, client.placeholder):
-        fault = f"{client.title} sends {client.placeholder!r} for {name!r} when it starts, which is refused"
-        remedy = "take text, and read it in the function"
-        report.add(Rule.UNFILLED_ARGUMENT, fault, remedy, name)
+def _lint_argument(client: ClientProfile, argument: Argument, report: Report) -> None:
+    """Report an argument for which a client sends something else than people mean."""
+    name, sent = argument.name, client.placeholder
+    if sent is not None and not _takes(argument, sent):
+        fault = f"{client.title} sends {sent!r} for {name!r} when it starts, which is refused"
+        report.add(Rule.UNFILLED_ARGUMENT, fault, "take text, and read it in the function", name)
     if client.asks_for_all and not argument.required:
         fault = f"{client.title} asks for {name!r}, though it has a default"
         report.add(Rule.UNFILLED_ARGUMENT, fault, "take its default out, or the argument", name)
@@ -165,28 +157,25 @@ def _is_free(annotation: Any) -> bool:
     return any(_is_free(part) for part in parts)
 
 
-def _check_conversations(
-    client: Client, conversations: Iterable[Conversation], content: Iterable[SentMessage], report: Report
+def _lint_conversations(
+    client: ClientProfile,
+    conversations: Iterable[Conversation],
+    content: Iterable[SentMessage],
+    report: Report,
 ) -> None:
     """Report what is lost of messages, and of content wherever it is made."""
     for message in content:
         if message.kind in client.lost:
+            is_seen = client.loses != "does not show people"
+            remedy = _INSTEAD[message.kind] if is_seen else "say in the text beside it what it holds"
             fault = f"{client.title} {client.loses} {NAMED[message.kind]}"
-            place = place_of(message, report.location)
-            report.add(Rule.LOST_CONTENT, fault, _remedy(client, message.kind), place)
+            report.add(Rule.LOST_CONTENT, fault, remedy, message.node)
     for conversation in conversations:
         known = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
         for message in known[:1] if client.sends_first_only else ():
             fault = f"{client.title} sends the first message alone, and not this one"
-            place = place_of(message, report.location)
-            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", place)
+            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", message.node)
         spoken = [each for each in conversation if each.role == "assistant"]
         for message in spoken[:1] if client.drops_roles else ():
             fault = f"{client.title} sends a turn of the assistant as one of the user"
-            place = place_of(message, report.location)
-            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", place)
-
-
-def _remedy(client: Client, kind: Kind) -> str:
-    is_seen = client.loses != "does not show people"
-    return _INSTEAD[kind] if is_seen else "say in the text beside it what it holds"
+            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", message.node)

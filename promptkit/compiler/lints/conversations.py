@@ -7,13 +7,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.compiler.lints.names import TEXT_METHODS, Names
+from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_of, ways_through
 from promptkit.compiler.resources import Resource
-from promptkit.errors.sources import Function, own_nodes
-from promptkit.language.audio import Audio
+from promptkit.errors.sources import own_nodes
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import assistant, user
 
@@ -26,6 +25,7 @@ __all__ = [
     "conversation_of",
     "conversations_in",
     "kind_made",
+    "role_of",
 ]
 
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
@@ -48,11 +48,6 @@ NAMED: Final[Mapping[Kind, str]] = {
 
 #: What the methods of classes of content, and of resources, make.
 _METHODS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
-
-_ROLES: Final = {user: "user", assistant: "assistant"}
-
-#: A function of very many branches is not followed into each combination of them.
-_MOST: Final = 32
 
 
 class SentMessage(Struct, frozen=True):
@@ -84,164 +79,93 @@ def conversation_of(workflow: Workflow) -> Conversation:
     return tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow)
 
 
-def conversations_in(function: Function, names: Names) -> tuple[Conversation, ...]:
+def conversations_in(scope: Scope) -> list[Conversation]:
     """
     Return the conversations that a function may send, one for each way through it.
 
-    A loop is taken to run once. Functions that it calls are not followed.
-
-    Args:
-        function:
-            The function's syntax.
-
-        names:
-            What its names stand for.
+    Functions that it calls are not followed.
     """
-    if own_nodes(function, ast.Yield, ast.YieldFrom):
-        return tuple(_yielded(function.body, names))
-    returned = [node.value for node in own_nodes(function, ast.Return) if node.value is not None]
-    return tuple(each for value in returned for each in _conversations(value, names))
+    body: list[ast.stmt] = getattr(scope.syntax, "body", [])
+    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
+        ways = [[value for step in way for value in _yielded(step)] for way in ways_through(body)]
+    else:
+        ways = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
+    return [conversation for way in ways for conversation in _joined(way, scope)]
 
 
-def content_in(function: Function, names: Names) -> Iterator[SentMessage]:
+def _yielded(statement: ast.stmt) -> list[ast.expr]:
+    match statement:
+        case ast.Expr(value=ast.Yield(value=ast.expr() as value) | ast.YieldFrom(value=value)):
+            return [value]
+    return []
+
+
+def content_in(scope: Scope) -> Iterator[SentMessage]:
     """Yield what a function makes other than text, wherever it stands. Its role is not known."""
-    for node in own_nodes(function, ast.Call, ast.Attribute):
+    for node in own_nodes(scope.syntax, ast.Call, ast.Attribute):
         match node:
             case ast.Call(func=ast.Name() as maker) | (ast.Attribute() as maker):
-                kind = kind_made(maker, names)
+                kind = kind_made(maker, scope)
                 if kind is not None and kind != "text":
                     yield SentMessage("unknown", kind, node)
 
 
-def kind_made(maker: ast.expr, names: Names) -> Kind | None:
+def role_of(maker: Any) -> str | None:
+    """Return the role whose turns a function makes, if it is `user` or `assistant`."""
+    return next((turn.__name__ for turn in (user, assistant) if turn is maker), None)
+
+
+def kind_made(maker: ast.expr, scope: Scope) -> Kind | None:
     """Return which content a class or a method makes: `Image`, `Image.from_path`, a resource's `embed`."""
-    made = names.value(maker)
-    if isinstance(made, type) and issubclass(made, Content):
-        return _KINDS.get(made)
-    if isinstance(maker, ast.Attribute):
-        owner = names.value(maker.value)
-        if isinstance(owner, Resource):
+    made = scope.value(maker)
+    if isinstance(maker, ast.Attribute) and made is None:
+        made = scope.value(maker.value)
+        if isinstance(made, Resource):
             return _METHODS.get(maker.attr)
-        if isinstance(owner, type) and issubclass(owner, Content):
-            return _KINDS.get(owner)
-    return None
+    return _KINDS.get(made) if isinstance(made, type) and issubclass(made, Content) else None
 
 
-def _yielded(body: Iterable[ast.stmt], names: Names) -> list[Conversation]:
-    """What a generator yields, one after the other."""
-    found: list[Conversation] = [()]
-    for statement in body:
-        below = _of_statement(statement, names)
-        found = [before + after for before, after in islice(product(found, below), _MOST)]
-    return found
-
-
-def _of_statement(statement: ast.stmt, names: Names) -> list[Conversation]:  # noqa: PLR0911 (a list of cases)
-    match statement:
-        case ast.Expr(value=ast.Yield(value=ast.expr() as value) | ast.YieldFrom(value=value)):
-            return _conversations(value, names)
-        case ast.Return(value=ast.expr() as value):
-            return _conversations(value, names)
-        case ast.If(body=then, orelse=otherwise):
-            return _yielded(then, names) + _yielded(otherwise, names)
-        case ast.For(body=body) | ast.AsyncFor(body=body) | ast.While(body=body):
-            return _yielded(body, names)
-        case ast.With(body=body) | ast.AsyncWith(body=body):
-            return _yielded(body, names)
-        case ast.Try(body=body, orelse=otherwise, finalbody=last):
-            return _yielded([*body, *otherwise, *last], names)
-        case ast.Match(cases=cases):
-            return [each for case in cases for each in _yielded(case.body, names)]
-    return [()]
-
-
-def _conversations(  # noqa: PLR0911 (a list of cases)
-    node: ast.expr, names: Names, followed: frozenset[str] = frozenset()
-) -> list[Conversation]:
+def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:
     """The messages that an expression stands for, one conversation for each way it may turn out."""
-    if _is_text(node, names):
-        return [_texts(node)]
+    if choices := choices_of(node):
+        return [each for choice in choices for each in _conversations(choice, scope)]
     match node:
-        case ast.Constant(value=None | False):
+        case ast.Name(id=name) if name not in scope.untracked and name not in scope.appended:
+            if (value := scope.behind(node)) is not node:
+                return _conversations(value, scope)
+        case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
+            return _joined(items_of(node), scope)
+        case ast.Constant(value=value) if value in (None, False) or not str(value).strip():
             return [()]
-        case ast.IfExp(body=then, orelse=otherwise):
-            return _conversations(then, names, followed) + _conversations(otherwise, names, followed)
+    return _messages(node, scope)
+
+
+def _messages(node: ast.expr, scope: Scope) -> list[Conversation]:
+    """The messages that an expression makes: a text is the user's."""
+    if scope.is_text(node):
+        return [(SentMessage("user", "text", node),)]
+    match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _joined([left, right], names, followed)
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return _joined(items, names, followed)
-        case ast.Name(id=name) if name not in followed and (value := _assigned(name, names)) is not None:
-            return _conversations(value, names, followed | {name})
-        case ast.Call(func=called, args=parts) if (role := _role(called, names)) is not None:
-            return _turns(role, _joined(parts, names, followed))
-        case ast.Call(func=maker) if (kind := kind_made(maker, names)) is not None:
+            return _joined([left, right], scope)
+        case ast.Call(func=called, args=parts) if (role := role_of(scope.value(called))) is not None:
+            return [_turn(role, way) for way in _joined(parts, scope)]
+        case ast.Call(func=maker) if (kind := kind_made(maker, scope)) is not None:
             return [(SentMessage("user", kind, node),)]
     return [(SentMessage("unknown", "unknown", node),)]
 
 
-def _texts(node: ast.expr) -> Conversation:
-    """A text is a message of the user, unless it is blank."""
-    is_blank = isinstance(node, ast.Constant) and not str(node.value).strip()
-    return () if is_blank else (SentMessage("user", "text", node),)
+def _joined(items: Iterable[ast.expr], scope: Scope) -> list[Conversation]:
+    each = (_conversations(item, scope) for item in items)
+    return [sum(found, ()) for found in islice(product(*each), MOST_WAYS)]
 
 
-def _joined(items: Iterable[ast.expr], names: Names, followed: frozenset[str]) -> list[Conversation]:
-    each = (_conversations(item, names, followed) for item in items)
-    return [sum(found, ()) for found in islice(product(*each), _MOST)]
-
-
-def _role(called: ast.expr, names: Names) -> str | None:
-    value = names.value(called)
-    return next((role for function, role in _ROLES.items() if value is function), None)
-
-
-def _turns(role: str, ways: Iterable[Conversation]) -> list[Conversation]:
+def _turn(role: str, parts: Conversation) -> Conversation:
     """The messages of a turn: neighbouring texts are one, and what is not known is taken for text."""
-    found = []
-    for parts in ways:
-        blocks: list[SentMessage] = []
-        runs = groupby(parts, key=lambda part: part.kind in ("text", "unknown"))
-        for is_text, run in runs:
-            messages = list(run)
-            if is_text:
-                known = all(message.kind == "text" for message in messages)
-                blocks.append(SentMessage(role, "text" if known else "unknown", messages[0].node))
-            else:
-                blocks += (SentMessage(role, message.kind, message.node) for message in messages)
-        found.append(tuple(blocks))
-    return found
-
-
-def _is_text(node: ast.expr, names: Names) -> bool:  # noqa: PLR0911 (a list of cases)
-    match node:
-        case ast.Constant(value=str()) | ast.JoinedStr():
-            return True
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _is_text(left, names) and _is_text(right, names)
-        case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in TEXT_METHODS:
-            return _is_text(value, names)
-        case ast.Call(func=called):
-            return _module_of(names.value(called)).startswith("promptkit.fragments")
-        case ast.Name(id=name) if name in names.local:
-            annotation = names.arguments.get(name)
-            return name not in names.assigned and annotation is not None and _is_str(annotation, names)
-        case ast.Name() | ast.Attribute():
-            return isinstance(names.value(node), str)
-    return False
-
-
-def _is_str(annotation: ast.expr, names: Names) -> bool:
-    match annotation:
-        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
-            return _is_str(inner, names)
-    return names.value(annotation) is str
-
-
-def _module_of(value: Any) -> str:
-    return getattr(value, "__module__", None) or ""
-
-
-def _assigned(name: str, names: Names) -> ast.expr | None:
-    """The value of a local name that is assigned once, and not changed since."""
-    is_changed = name in names.arguments or name in names.appended or name in names.untracked
-    return None if is_changed else names.assigned_once(name)
+    blocks: list[SentMessage] = []
+    for is_text, run in groupby(parts, key=lambda part: part.kind in ("text", "unknown")):
+        messages = list(run)
+        if is_text:
+            is_known = all(message.kind == "text" for message in messages)
+            messages = [SentMessage(role, "text" if is_known else "unknown", messages[0].node)]
+        blocks += (SentMessage(role, message.kind, message.node) for message in messages)
+    return tuple(blocks)

@@ -5,39 +5,36 @@ In the body of a function, these would only be noticed when a client asks for th
 """
 
 import ast
+import builtins
+import dis
 import glob
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.blocks_in_lines import lint_blocks
-from promptkit.compiler.lints.changed_defaults import lint_defaults
-from promptkit.compiler.lints.names import Names, value_of
-from promptkit.compiler.lints.objects_in_text import lint_objects
-from promptkit.compiler.lints.placeholders import lint_placeholders
-from promptkit.compiler.lints.undefined_names import undefined_names
+from promptkit.compiler.lints.functions import LINTS
+from promptkit.compiler.lints.scopes import Scope
 from promptkit.compiler.loading.finders import executed_code
 from promptkit.compiler.loading.targets import project_root
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
+from promptkit.compiler.remedies import missing_module, missing_name, undefined_name
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
-from promptkit.errors.sources import Function, nodes_of, span_at, span_of, tree_of
+from promptkit.errors.sources import Function, nodes_below, nodes_of, span_at, tree_of
 
-__all__ = ["lint_file"]
+__all__ = ["lint_file", "undefined_names"]
 
 #: Methods of a path that read a file or a folder.
 _READ_METHODS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
 
 #: Functions that list a folder.
 _LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
-
-_WHERE: Final = "it is looked for in whatever folder a client starts the server in"
 
 
 def lint_file(file: Path) -> tuple[Diagnostic, ...]:
@@ -50,7 +47,9 @@ def lint_file(file: Path) -> tuple[Diagnostic, ...]:
     waiting, seen = [file.absolute()], set[Path]()
     while waiting:
         path = waiting.pop()
-        if path not in seen and (source := _SourceFile.of(path)) is not None:
+        tree, module = tree_of(str(path)), _module_of(str(path))
+        if path not in seen and tree is not None and module is not None:
+            source = _SourceFile(path, tree, module)
             found += source.lint()
             waiting += source.helpers()
         seen.add(path)
@@ -65,37 +64,34 @@ class _SourceFile:
         self.tree = tree
         self.module = module
         self.names: dict[str, Any] = vars(module)
+        self.report = Report(file.name, Location(str(file)))
 
-    @classmethod
-    def of(cls, file: Path) -> "_SourceFile | None":
-        tree = tree_of(str(file))
-        module = _module_of(str(file))
-        return cls(file, tree, module) if tree is not None and module is not None else None
-
-    def lint(self) -> list[Diagnostic]:
-        found: list[Diagnostic] = []
-        for place, rule, message, remedy in (
-            *self._undefined_names(),
-            *self._failing_imports(),
-            *self._relative_paths(),
-        ):
-            found.append(Diagnostic(rule, f"{self.file.name}: {message}", remedy, place))
-        for function in self.functions:
-            report = Report(self._subject(function), Location(str(self.file), function.lineno))
-            names = Names(function, self.names)
-            lint_placeholders(function, names, report)
-            lint_objects(function, names, report)
-            lint_blocks(function, names, report)
-            lint_defaults(function, report)
-            found += report.without_duplicates()
-        return found
+    def lint(self) -> Iterator[Diagnostic]:
+        """Look at each node once, with the scope that it is in."""
+        self._lint_names()
+        reports = [self.report]
+        ahead: list[tuple[ast.AST, Scope, Report | None]] = [(self.tree, Scope(self.tree, self.names), None)]
+        while ahead:
+            node, scope, report = ahead.pop()
+            if isinstance(node, Function | ast.ClassDef | ast.Lambda):
+                scope = Scope(node, self.names, scope)
+            if isinstance(node, Function):
+                report = Report(self._subject(node), Location(str(self.file), node.lineno))
+                reports.append(report)
+            if isinstance(node, ast.Call):
+                self._lint_path(node, scope)
+            if report is not None:
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    self._lint_import(node)
+                for lint in LINTS.get(type(node).__name__, ()):
+                    lint(node, scope, report)
+            ahead += ((below, scope, report) for below in nodes_below(node))
+        return (one for report in reports for one in report.without_duplicates())
 
     def _subject(self, function: Function) -> str:
         """How a function is named in a diagnostic; a prompt by its own name."""
         made = self.names.get(function.name)
-        if isinstance(made, Prompt):
-            return f"prompt {made.options.name!r}"
-        return f"function {function.name!r}"
+        return f"prompt {made.options.name!r}" if isinstance(made, Prompt) else f"function {function.name!r}"
 
     def helpers(self) -> Iterator[Path]:
         """Yield the files beside it that are not recipes, and that it imports."""
@@ -106,42 +102,23 @@ class _SourceFile:
                 if stem.startswith("_") and (path := self.file.with_name(f"{stem}.py")).is_file():
                     yield path
 
+    def _lint_names(self) -> None:
+        """Report names in functions that nothing defines."""
+        for name, line, column, local in undefined_names(self.tree, self.names, executed_code(self.module)):
+            remedy = undefined_name(name, {*self.names, *local}) or "define it, or correct the name"
+            span = span_at(str(self.file), line, column, column + len(name.encode()))
+            place = Location(str(self.file), *span)
+            self.report.add(Rule.UNDEFINED_NAME, f"nothing defines {name!r}", remedy, place)
+
     @cached_property
-    def functions(self) -> list[Function]:
-        return nodes_of(self.tree, ast.FunctionDef, ast.AsyncFunctionDef)
+    def _guarded(self) -> set[ast.AST]:
+        """What stands inside of a ``try``."""
+        return {below for node in nodes_of(self.tree, ast.Try) for below in ast.walk(node)}
 
-    def _around(self, line: int, column: int) -> list[Function]:
-        """The functions whose bodies contain that position."""
-        found = []
-        for function in self.functions:
-            first = function.body[0]
-            if (first.lineno, first.col_offset) <= (line, column) and line <= (function.end_lineno or 0):
-                found.append(function)
-        return found
-
-    def _undefined_names(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        for name, line, column in undefined_names(self.tree, self.names, executed_code(self.module)):
-            if functions := self._around(line, column):
-                known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
-                remedy = undefined_name(name, known) or "define it, or correct the name"
-                span = span_at(str(self.file), line, column, column + len(name.encode()))
-                yield (
-                    Location(str(self.file), *span),
-                    Rule.UNDEFINED_NAME,
-                    f"nothing defines {name!r}",
-                    remedy,
-                )
-
-    def _failing_imports(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        """Imports in functions that would fail when called, unless inside of a ``try``."""
-        guarded = {id(below) for node in nodes_of(self.tree, ast.Try) for below in ast.walk(node)}
-        imports: list[ast.Import | ast.ImportFrom] = nodes_of(self.tree, ast.Import, ast.ImportFrom)
-        for node in imports:
-            if id(node) in guarded or not self._around(node.lineno, node.col_offset):
-                continue
-            place = Location(str(self.file), *span_of(str(self.file), node))
-            for message, remedy in self._faults_of(node):
-                yield place, Rule.FAILING_IMPORT, message, remedy
+    def _lint_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Report an import that would fail when its function is called, unless inside of a ``try``."""
+        for message, remedy in () if node in self._guarded else self._faults_of(node):
+            self.report.add(Rule.FAILING_IMPORT, message, remedy, node)
 
     def _faults_of(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
@@ -150,12 +127,9 @@ class _SourceFile:
         elif node.level == 0 and node.module:
             missing = list(self._missing(node.module))
             yield from missing
-            if not missing and (module := _loaded(node.module)) is not None:
-                for alias in node.names:
-                    known = hasattr(module, alias.name) or f"{node.module}.{alias.name}" in sys.modules
-                    remedy = None if known or alias.name == "*" else missing_name(alias.name, node.module)
-                    if remedy is not None:
-                        yield f"{node.module} has no {alias.name!r}", remedy
+            for alias in () if missing else node.names:
+                if not _has(node.module, alias.name) and (remedy := missing_name(alias.name, node.module)):
+                    yield f"{node.module} has no {alias.name!r}", remedy
 
     def _missing(self, name: str) -> Iterator[tuple[str, str]]:
         top, _, below = name.partition(".")
@@ -166,55 +140,51 @@ class _SourceFile:
         if find_spec(top) is None or (top == "promptkit" and below and find_spec(name) is None):
             yield f"there is no module {name!r}", missing_module(name, self.file)
 
-    def _relative_paths(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        for node in nodes_of(self.tree, ast.Call):
-            path = self._opened(node)
-            if path is not None:
-                place = Location(str(self.file), *span_of(str(self.file), node))
-                remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
-                yield place, Rule.RELATIVE_PATH, f"{path!r} has no folder: {_WHERE}", remedy
-
-    def _opened(self, call: ast.Call) -> str | None:
+    def _lint_path(self, call: ast.Call, scope: Scope) -> None:
+        """Report a file or folder that is read by a path without a folder."""
         match call:
-            case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
-                return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
-            case ast.Call(func=function, args=[path]) if value_of(function, self.names) in _LIST_FUNCTIONS:
-                return self._relative(self._assigned(path))
-            case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READ_METHODS:
-                value = self._assigned(value)
-                return self._relative(value) if self._is_path(value) else None
-        return None
+            case ast.Call(func=ast.Name(id="open") as name, args=[path, *mode]):
+                is_read = scope.value(name) is open and _is_read(mode, call.keywords)
+            case ast.Call(func=function, args=[path]) if scope.value(function) in _LIST_FUNCTIONS:
+                is_read = True
+            case ast.Call(func=ast.Attribute(value=path, attr=attribute)):
+                is_read = attribute in _READ_METHODS
+            case _:
+                return
+        if is_read and (shown := _relative(path, scope)) is not None:
+            where = "it is looked for in whatever folder a client starts the server in"
+            remedy = f"name it from the recipe's folder: Path(__file__).parent / {shown!r}"
+            self.report.add(Rule.RELATIVE_PATH, f"{shown!r} has no folder: {where}", remedy, call)
 
-    def _assigned(self, node: ast.expr) -> ast.expr:
-        """The value of a local name that is assigned once."""
-        if isinstance(node, ast.Name):
-            for function in reversed(self._around(node.lineno, node.col_offset)):
-                if (value := Names(function, {}).assigned_once(node.id)) is not None:
-                    return value
-        return node
 
-    def _is_path(self, node: ast.expr) -> bool:
-        match node:
-            case ast.Call(func=function):
-                kind = value_of(function, self.names)
-                return isinstance(kind, type) and issubclass(kind, PurePath)
-            case ast.BinOp(left=left, op=ast.Div()):
-                return self._is_path(left)
-        return isinstance(value_of(node, self.names), PurePath)
+def _relative(node: ast.expr, scope: Scope) -> str | None:
+    """The path that an expression stands for, if it is known to be relative."""
+    node = scope.behind(node)
+    match node:
+        case ast.JoinedStr(values=[ast.Constant() as begin, *_]):
+            return _relative(begin, scope) and ast.unparse(node)[2:-1]
+        case ast.BinOp(left=left, op=ast.Div()):
+            return _relative(left, scope)
+        case ast.Call(func=function, args=[begin, *_]):
+            kind = scope.value(function)
+            is_path = isinstance(kind, type) and issubclass(kind, PurePath)
+            return _relative(begin, scope) if is_path else None
+    path: Any = node.value if isinstance(node, ast.Constant) else scope.value(node)
+    text = str(path) if isinstance(path, str | PurePath) else ""
+    return text if text and not PurePath(text).is_absolute() and text[0] not in "~/\\" else None
 
-    def _relative(self, node: ast.expr) -> str | None:
-        """The path that an expression stands for, if it is known to be relative."""
-        match node:
-            case ast.Constant(value=str(path)):
-                return path if path and not PurePath(path).is_absolute() and path[0] not in "~/\\" else None
-            case ast.JoinedStr(values=[ast.Constant(value=str(path)), *_]):
-                return None if self._relative(ast.Constant(path)) is None else ast.unparse(node)[2:-1]
-            case ast.Call(args=[path, *_]) if self._is_path(node):
-                return self._relative(path)
-            case ast.BinOp(left=left, op=ast.Div()):
-                return self._relative(left)
-        value = value_of(node, self.names)
-        return self._relative(ast.Constant(str(value))) if isinstance(value, str | PurePath) else None
+
+def _is_read(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
+    """Whether a mode of `open` is one for reading."""
+    given = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
+    return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in given)
+
+
+def _has(module: str, name: str) -> bool:
+    """Whether a module has a name, or may have it, as it is not loaded yet."""
+    is_own = module.partition(".")[0] == "promptkit"
+    loaded = importlib.import_module(module) if is_own else sys.modules.get(module)
+    return loaded is None or name == "*" or hasattr(loaded, name) or f"{module}.{name}" in sys.modules
 
 
 #: By file: the name of the module that was made of it. It is looked up anew where it is wrong.
@@ -238,14 +208,71 @@ def _file_of(module: object) -> str | None:
         return None
 
 
-def _loaded(name: str) -> ModuleType | None:
-    """The module, if it is loaded or promptkit's own."""
-    if name.partition(".")[0] == "promptkit":
-        return importlib.import_module(name)
-    return sys.modules.get(name)
+def undefined_names(
+    tree: ast.Module, defined: Iterable[str], code: CodeType | None = None
+) -> Iterator[tuple[str, int, int, frozenset[str]]]:
+    """
+    Yield each name in a function that would be an error once it is looked up, as the bytecode shows it.
+
+    Args:
+        tree:
+            A module.
+
+        defined:
+            The names that it has after its import.
+
+        code:
+            What its import has executed, if that is known: to compile it again takes long.
+
+    Yields:
+        Each name with its line, counted from 1, its column, counted in bytes from 0, and the local names that
+        are in scope there.
+    """
+    known = {*vars(builtins), *defined}
+    if code is None or sys.flags.optimize:  # with ``python -O``, assertions are left out
+        code = compile(tree, "", "exec", dont_inherit=True, optimize=0)
+    # To look at instructions takes long, so it is done only where there is another name.
+    steps = [
+        (local, [*dis.get_instructions(each)])
+        for each, local in _codes(code, None)
+        if not known.issuperset(each.co_names)
+    ]
+    known.update(step.argval for _, each in steps for step in each if step.opname == "STORE_GLOBAL")
+    found = dict.fromkeys(place for local, each in steps for place in _looked_up(each, local, known))
+    expected = _expected(tree) if found else ()
+    yield from (place for place in found if place[1:3] not in expected)  # of a `finally`, there is code twice
 
 
-def _reads(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
-    """Whether a mode of `open` is one for reading."""
-    given = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
-    return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in given)
+def _codes(code: CodeType, local: frozenset[str] | None) -> Iterator[tuple[CodeType, frozenset[str]]]:
+    """The code that is run after the import, each with the local names in scope; None is of the import."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and inner.co_name != "__annotate__":  # which is run on demand
+            # A class, or a comprehension, outside of functions is run by the import.
+            is_function = inner.co_flags & inspect.CO_OPTIMIZED and inner.co_name[0] != "<"
+            names = None
+            if is_function or local is not None:
+                names = frozenset(local or ()).union(inner.co_varnames, inner.co_cellvars)
+                yield inner, names
+            yield from _codes(inner, names)
+
+
+def _looked_up(
+    steps: list[dis.Instruction], local: frozenset[str], known: set[str]
+) -> Iterator[tuple[str, int, int, frozenset[str]]]:
+    """Where a name is looked up that is neither known nor a class's own."""
+    own = known.union(step.argval for step in steps if step.opname == "STORE_NAME")
+    for step in steps:
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval not in own and step.positions:
+            yield step.argval, step.positions.lineno or 0, step.positions.col_offset or 0, local
+
+
+def _expected(tree: ast.Module) -> set[tuple[int, int]]:
+    """Where a name may be missing, as the error is caught."""
+    guards = (guard for guard in nodes_of(tree, ast.Try) if any(map(_catches, guard.handlers)))
+    statements = (statement for guard in guards for statement in guard.body)
+    return {(node.lineno, node.col_offset) for each in statements for node in nodes_of(each, ast.Name)}
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type
+    return caught is None or any(node.id == "NameError" for node in nodes_of(caught, ast.Name))

@@ -1,28 +1,61 @@
-"""Lints of one prompt: its body, its docstring, its annotations and its examples."""
+"""Lints of prompts: what each says and declares, and what is only wrong beside the rest of a catalog."""
 
 import ast
 import inspect
 import re
 import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.docstrings import read_descriptions
-from promptkit.compiler.lints.messages import Source, lint_messages
-from promptkit.compiler.lints.unsendable_values import lint_values
+from promptkit.compiler.lints.conversations import (
+    NAMED,
+    Conversation,
+    conversation_of,
+    conversations_in,
+    kind_made,
+    role_of,
+)
+from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
+from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
+from promptkit.compiler.resources import Resource
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
-from promptkit.errors.exceptions import ArgumentErrors, nearest
-from promptkit.errors.sources import Function, function_at, line_of, own_nodes, span_of
+from promptkit.errors.exceptions import ArgumentErrors, MediaError, nearest
+from promptkit.errors.sources import function_at, line_of, own_nodes
+from promptkit.language.messages import Workflow
+from promptkit.language.unsendable import is_role_tuple, remedy_for
 
-__all__ = ["lint_prompt"]
+__all__ = ["lint_first_message", "lint_prompt", "with_lints"]
 
 #: Packages whose notes in ``Annotated`` are for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
+
+#: How what is given to `user` or `assistant` is sent.
+_A_PART: Final = "a part is"
+
+#: How diagnostics name the kinds of values that no message can hold.
+_KINDS: Final = {
+    dict: "a dict",
+    list: "a list",
+    type(iter(())): "a generator",
+    set: "a set",
+    bytes: "bytes",
+    int: "a number",
+    float: "a number",
+    bool: "True",
+    Unawaited: "a coroutine",
+    tuple: "a tuple",
+}
 
 
 def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
@@ -37,11 +70,12 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
             Its compiled arguments, if it can be served.
     """
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
-    if (source := Source.of(prompt.function, prompt.location)) is not None:
-        _lint_body(source.syntax, report)
+    if (scope := Scope.of(prompt.function, prompt.location)) is not None:
+        _lint_silence(scope, report)
         if arguments is not None:
-            lint_values(source.syntax, source.names, report)
-            lint_messages(source, report)
+            _lint_values(scope, report)
+            _lint_first(conversations_in(scope), report)
+            _lint_media(scope, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
@@ -49,69 +83,121 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
     return tuple(report.without_duplicates())
 
 
-def _lint_body(function: Function, report: Report) -> None:
+def _lint_silence(scope: Scope, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
-    if _returns_something(function):
+    body: list[ast.stmt] = getattr(scope.syntax, "body", [])
+    returned = (node.value for node in own_nodes(scope.syntax, ast.Return))
+    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or any(map(_is_something, returned)):
         return
-    place = report.location
-    last = function.body[-1]
-    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
-        at: Location | str = Location(place.file, *span_of(place.file, last))
-        remedy = "put 'return' in front of this line"
-        if _prints(last):
-            remedy = "return the text: no client sees what is printed"
-    else:
-        at, remedy = "def", "return text or messages, or yield them"
-    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)
+    if all(way and isinstance(way[-1], ast.Raise) for way in ways_through(body)):
+        return
+    place: ast.expr | str = "def"
+    remedy = "return text or messages, or yield them"
+    match body[-1]:
+        case ast.Expr(value=ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+            remedy = "put 'return' in front of this line"
+            if isinstance(place, ast.Call) and ast.unparse(place.func) == "print":
+                remedy = "return the text: no client sees what is printed"
+    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, place)
 
 
-def _prints(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
-            return True
-    return False
+def _is_something(value: ast.expr | None) -> bool:
+    return value is not None and not (isinstance(value, ast.Constant) and value.value is None)
 
 
-def _returns_something(function: Function) -> bool:
-    """Whether a function yields, returns something, or always raises."""
-    if own_nodes(function, ast.Yield, ast.YieldFrom):
-        return True
-    if not all(_is_none(node.value) for node in own_nodes(function, ast.Return)):
-        return True
-    return _raises(function.body)
+def _lint_values(scope: Scope, report: Report) -> None:
+    """Report what a prompt returns, yields or gives to a turn that is not text, content or a message."""
+    for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
+        match node:
+            case ast.Return(value=ast.expr() as sent):
+                _lint_value(sent, "it returns", scope, report)
+            case ast.Yield(value=ast.expr() as sent):
+                _lint_value(sent, "it yields", scope, report)
+            case ast.Call(func=called, args=parts) if role_of(scope.value(called)):
+                for part in parts:
+                    _lint_value(part, _A_PART, scope, report)
 
 
-def _is_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+def _lint_value(node: ast.expr, said: str, scope: Scope, report: Report) -> None:
+    """Report the expressions in *node* that no message can hold; *said* is how they are sent."""
+    sent = scope.behind(node)
+    value = scope.known(sent)
+    below = choices_of(sent)
+    if said != _A_PART and not is_role_tuple(value):
+        below = [*below, *items_of(sent)]
+        if isinstance(node, ast.Name) and sent is not node:
+            below += (appended for appended in scope.values(node) if appended is not sent)
+        value = None if isinstance(value, list | tuple) else value
+    for expression in below:
+        _lint_value(expression, said, scope, report)
+    if not below and (kind := _kind(value)) is not None:
+        fault = f"{said} {kind}, which no message can hold"
+        report.add(Rule.UNSENDABLE_VALUE, fault, remedy_for(value), sent)
 
 
-def _raises(body: list[ast.stmt]) -> bool:
-    """Whether a body always raises, judging by its last statement."""
-    match body[-1:]:
-        case [ast.Raise()]:
-            return True
-        case [ast.If(body=then, orelse=otherwise)]:
-            return _raises(then) and _raises(otherwise)
-        case [ast.With(body=inner) | ast.AsyncWith(body=inner)]:
-            return _raises(inner)
-        case [ast.Try(body=inner, handlers=handlers, orelse=otherwise)]:
-            return _raises(otherwise or inner) and all(_raises(handler.body) for handler in handlers)
-    return False
+def _kind(value: Any) -> str | None:
+    """What *value* is called, if no message can hold it."""
+    if value is None or value is False:
+        return None
+    if is_role_tuple(value):
+        return "a pair of strings" if len(value) == 2 else "a tuple that begins with a role"
+    if isinstance(value, Prompt | Resource):
+        return f"the {type(value).__name__.lower()} {value.function.__name__!r} itself"
+    if inspect.isroutine(value) or isinstance(value, type):
+        return f"{getattr(value, '__name__', 'a function')!r} itself"
+    return _KINDS.get(type(value))
+
+
+def _lint_first(conversations: Iterable[Conversation], report: Report) -> None:
+    """Report a first message that is no text of the user."""
+    for first, *others in filter(None, conversations):
+        if first.role == "assistant":
+            fault = "its first message is the assistant's"
+            remedy = "begin with what the person says, in user(...)"
+        elif first.kind in NAMED and any(other.kind == "text" for other in others):
+            fault = f"its first message is {NAMED[first.kind]}, and some clients take the first one alone"
+            remedy = "put the text before it"
+        else:
+            continue
+        report.add(Rule.FIRST_MESSAGE, fault, remedy, first.node)
+
+
+def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
+    """Return the diagnostic of a rendering that does not begin with text of the user, if it does not."""
+    report = Report(f"prompt {prompt.name!r}", prompt.location)
+    _lint_first([conversation_of(workflow)], report)
+    return tuple(report.found)
+
+
+def _lint_media(scope: Scope, report: Report) -> None:
+    """Report files that the source makes content of, and that cannot be sent."""
+    folder = Path(report.location.file).parent
+    for node in own_nodes(scope.syntax, ast.Call):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="from_path", value=owner) as maker,
+                args=[ast.Constant(value=str(path)), *_],
+                keywords=keywords,
+            ) if kind_made(maker, scope) and all(word.arg != "root" for word in keywords):
+                try:
+                    scope.value(owner).from_path(folder / path)
+                except OSError as error:
+                    fault = f"{path!r} cannot be read: {error.strerror or error}"
+                    remedy = f"it is looked for in {display_path(str(folder))!r}"
+                    report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
+                except MediaError as error:
+                    fault, remedy = str(error).replace(str(folder / path), path).rsplit(": ", 1)
+                    report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
 
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
     described = read_descriptions(prompt.function.__doc__)
     parameters = inspect.signature(prompt.function, **FORWARD).parameters if described else {}
-    for name in described:
-        if name in parameters:
-            continue
+    for name in (name for name in described if name not in parameters):
         meant = nearest(name, parameters)
-        report.add(
-            Rule.STRAY_DESCRIPTION,
-            f"the docstring describes {name!r}, which is not a parameter",
-            f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter",
-            _in_docstring(name, report.location),
-        )
+        fault = f"the docstring describes {name!r}, which is not a parameter"
+        remedy = f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter"
+        report.add(Rule.STRAY_DESCRIPTION, fault, remedy, _in_docstring(name, report.location))
 
 
 def _in_docstring(name: str, place: Location) -> Location:
@@ -140,12 +226,11 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
         for note in notes:
             module = type(note).__module__.partition(".")[0]
             if name != "return" and module in _OTHER_FRAMEWORKS:
-                report.add(
-                    Rule.FOREIGN_NOTE,
-                    f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read",
-                    "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)",
-                    name,
+                fault = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
+                remedy = (
+                    "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
                 )
+                report.add(Rule.FOREIGN_NOTE, fault, remedy, name)
 
 
 def _lint_examples(argument: Argument, report: Report) -> None:
@@ -156,12 +241,9 @@ def _lint_examples(argument: Argument, report: Report) -> None:
         for value in values:
             if not _is_accepted(argument, value):
                 shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
-                report.add(
-                    Rule.BAD_EXAMPLE,
-                    f"parameter {argument.name!r} would refuse its {shown}",
-                    f"give what it takes: {argument.reader.expected}",
-                    argument.name,
-                )
+                fault = f"parameter {argument.name!r} would refuse its {shown}"
+                remedy = f"give what it takes: {argument.reader.expected}"
+                report.add(Rule.BAD_EXAMPLE, fault, remedy, argument.name)
 
 
 def _is_accepted(argument: Argument, value: Any) -> bool:
@@ -176,3 +258,41 @@ def _is_accepted(argument: Argument, value: Any) -> bool:
     except TypeError:  # it cannot be written as text, so it cannot be checked
         return True
     return True
+
+
+def with_lints(catalog: Catalog) -> Catalog:
+    """Return *catalog* with the diagnostics of what is fine by itself, and not beside the rest."""
+    found = [*catalog.diagnostics, *_twins(catalog.prompts), *_answered(catalog.resources)]
+    found.sort(key=lambda one: (one.location, one.rule.value, one.message))
+    return catalog.with_diagnostics(found)
+
+
+def _twins(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
+    first: dict[str, CompiledPrompt] = {}
+    for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
+        earlier = first.setdefault(prompt.name.casefold(), prompt)
+        if earlier is not prompt:
+            yield Diagnostic(
+                Rule.NAMES_DIFFER_IN_CASE,
+                f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone",
+                "rename one of the two, so that people find the one they mean",
+                prompt.location.part("def"),
+            )
+
+
+def _answered(resources: Iterable[CompiledResource]) -> Iterator[Diagnostic]:
+    """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
+    templates = [one for one in resources if one.is_template]
+    for resource in resources:
+        if resource.is_template or not resource.scopes:
+            continue
+        for template in templates:
+            if resource.scopes <= template.scopes or template.match(resource.uri_template) is None:
+                continue
+            yield Diagnostic(
+                Rule.ANSWERED_WITHOUT_SCOPES,
+                f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
+                f"template {template.uri_template!r}, at {template.location}",
+                "give the template these scopes, too, or the resource a URI that no template matches",
+                resource.location.part("def"),
+            )

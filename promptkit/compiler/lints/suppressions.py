@@ -1,5 +1,6 @@
 """Suppressions: ``# promptkit: ignore[PK311]`` takes back a finding about its line."""
 
+import ast
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
@@ -8,18 +9,18 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
-from promptkit.errors.diagnostics import Diagnostic, Location
+from msgspec import Struct
+
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import nearest
 from promptkit.errors.rules import IGNORABLE, Rule
-from promptkit.errors.sources import text_of
+from promptkit.errors.sources import nodes_of, text_of, tree_of
 
 __all__ = ["lint_suppressions", "rule_of", "without_suppressed"]
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
-#: Since Python 3.12, an f-string is several tokens.
-_FSTRING_START: Final = getattr(tokenize, "FSTRING_START", None)
-_FSTRING_END: Final = getattr(tokenize, "FSTRING_END", None)
+_NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore[PK311]"
 
 
 def rule_of(code: str) -> Rule:
@@ -32,7 +33,7 @@ def rule_of(code: str) -> Rule:
 
     Raises:
         ValueError: If there is no such rule, or if it is an error: what an error concerns is not served,
-            and somebody has to be told why.
+            and somebody has to know why.
     """
     rules = {rule.value: rule for rule in Rule}
     if code not in rules:
@@ -55,37 +56,37 @@ def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, .
     )
 
 
-def lint_suppressions(file: Path) -> Iterator[Diagnostic]:
+def lint_suppressions(file: Path) -> list[Diagnostic]:
     """
-    Report comments that name no code, or a code that cannot be ignored.
+    Return what is wrong with comments that name no code, or a code that cannot be ignored.
 
     Args:
         file:
             A recipe.
     """
+    report = Report(file.name, Location(str(file)))
     for comment in _comments(str(file)):
-        reasons = []
-        for code in comment.codes:
-            try:
-                rule_of(code)
-            except ValueError as error:
-                reasons.append(str(error))
-        if not comment.codes:
-            reasons.append("name the codes that it is about, as in # promptkit: ignore[PK311]")
-        for reason in reasons:
-            message = f"{file.name}: this comment ignores nothing"
-            yield Diagnostic(Rule.BAD_SUPPRESSION, message, reason, comment.location)
+        for reason in map(_fault_of, comment.codes) if comment.codes else (_NAME_CODES,):
+            if reason is not None:
+                report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", reason, comment.location)
+    return report.found
 
 
-class _Comment:
-    """One comment: its codes, where it stands, and the first line that it is about."""
+def _fault_of(code: str) -> str | None:
+    """Why a code cannot be ignored."""
+    try:
+        rule_of(code)
+    except ValueError as error:
+        return str(error)
+    return None
 
-    def __init__(self, file: str, token: tokenize.TokenInfo, found: re.Match[str], first: int) -> None:
-        line, column = token.start
-        begin = column + found.start() + 1
-        self.codes = [code.strip() for code in (found[1] or "").split(",") if code.strip()]
-        self.location = Location(file, line, begin, begin + len(found[0]))
-        self.lines = range(first, line + 1)
+
+class _Comment(Struct, frozen=True):
+    """One comment: its codes, where it stands, and the lines that it is about."""
+
+    codes: list[str]
+    location: Location
+    lines: range
 
 
 def _suppressed(file: str) -> frozenset[tuple[int, str]]:
@@ -97,21 +98,15 @@ def _suppressed(file: str) -> frozenset[tuple[int, str]]:
 
 def _comments(file: str) -> Iterator[_Comment]:
     text = text_of(file)
-    if "promptkit:" not in text:
+    if "promptkit:" not in text or (tree := tree_of(file)) is None:
         return
-    # A comment behind a string of several lines is about all of them: no comment can stand inside.
-    first: dict[int, int] = {}
-    opened: list[int] = []
-    try:
-        for token in tokenize.generate_tokens(StringIO(text).readline):
-            begin, end = token.start[0], token.end[0]
-            if token.type == _FSTRING_START:
-                opened.append(begin)
-            elif token.type == _FSTRING_END:
-                begin = opened.pop()
-            if end > begin and token.type in (tokenize.STRING, _FSTRING_END):
-                first[end] = first.get(begin, begin)
-            if token.type == tokenize.COMMENT and (found := _COMMENT.search(token.string)):
-                yield _Comment(file, token, found, first.get(begin, begin))
-    except (tokenize.TokenError, SyntaxError):  # importing the file has reported that
-        return
+    # A comment behind a string of several lines is about all of them.
+    strings = nodes_of(tree, ast.Constant, ast.JoinedStr)
+    first = {node.end_lineno: node.lineno for node in strings if node.end_lineno != node.lineno}
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type == tokenize.COMMENT and (found := _COMMENT.search(token.string)):
+            line, column = token.start
+            begin = column + found.start() + 1
+            codes = [code.strip() for code in (found[1] or "").split(",") if code.strip()]
+            place = Location(file, line, begin, begin + len(found[0]))
+            yield _Comment(codes, place, range(first.get(line, line), line + 1))

@@ -1,60 +1,46 @@
-"""Finders for `sys.meta_path`: they import a folder of recipes, and the modules beside them."""
+"""
+The finder for `sys.meta_path` that imports a folder of recipes, the modules beside them, and their project's.
+
+It notes what is executed and found, so that a later load knows what has to be executed again.
+"""
 
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from promptkit.compiler.loading.executions import Execution, Executions, collecting
-from promptkit.compiler.prompts import declared_prompts
-from promptkit.errors.interruptions import call_interruptible, shielded
-from promptkit.errors.regular_files import Stamp, file_stamp
-from promptkit.language.files import files_read
+from promptkit.compiler.loading.executions import Executions, SourceLoader
+from promptkit.errors.regular_files import INSTALLED, Stamp, file_stamp
 
 __all__ = [
-    "Finder",
-    "PackageFinder",
-    "SiblingFinder",
-    "SourceLoader",
+    "RecipeFinder",
     "active_finders",
     "executed_code",
     "forget_folders",
-    "import_state",
-    "namespace_of",
     "place_module",
     "remove_module",
 ]
 
+#: Where modules of a package are looked for; None for those of no package.
+SearchPath: TypeAlias = Sequence[str] | None
 
-def active_finders() -> "list[Finder]":
-    """Return the finders of this module that are in `sys.meta_path`."""
-    installed: list[Any] = list(sys.meta_path)
-    # An author's finder may have a `__class__` that raises anything.
-    return [finder for finder in installed if issubclass(type(finder), Finder)]
+#: The folder of Python's own modules, which may lie inside of the project.
+_STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
 
 
-def import_state() -> tuple[object, ...]:
-    """Return what decides where modules are found, to be compared later."""
-    ours = active_finders()
-    roots = {root for finder in ours if (root := getattr(finder, "root", None)) is not None}
-    return (
-        tuple(place for place in sys.path if place not in roots),
-        tuple(id(finder) for finder in sys.meta_path if finder not in ours),
-        tuple(map(id, sys.path_hooks)),
-    )
+def active_finders() -> "list[RecipeFinder]":
+    """Return the finders of recipes that are in `sys.meta_path`."""
+    return [finder for finder in sys.meta_path if isinstance(finder, RecipeFinder)]
 
 
 def executed_code(module: ModuleType) -> CodeType | None:
     """Return what was executed to make a module; None if that is not known, or if another loader did so."""
-    name = str(namespace_of(module).get("__name__"))
-    ours = (finder for finder in active_finders() if isinstance(finder, PackageFinder))
-    found = (finder.executions.by_name.get(name) for finder in ours)
+    found = (finder.executions.by_name.get(module.__name__) for finder in active_finders())
     return next((one.code for one in found if one is not None and one.module is module), None)
 
 
@@ -69,161 +55,41 @@ def forget_folders() -> None:
             invalidate()
 
 
-def namespace_of(module: object) -> Mapping[str, Any]:
-    """Return the names in a module without running its code; none if it is not a module."""
-    if not issubclass(type(module), ModuleType):  # a proxy's `__class__` may run anything
-        return {}
-    names: dict[str, Any] = object.__getattribute__(module, "__dict__")
-    return names
+def remove_module(name: str) -> None:
+    """Take a module out of `sys.modules`, and out of its parent package."""
+    module = sys.modules.pop(name, None)
+    package, _, own = name.rpartition(".")
+    parent = sys.modules.get(package)
+    if isinstance(parent, ModuleType) and module is not None and vars(parent).get(own) is module:
+        delattr(parent, own)
 
 
-class Finder:
+def place_module(name: str, module: ModuleType) -> None:
+    """Put a module into `sys.modules`, and into its parent package."""
+    sys.modules[name] = module
+    package, _, own = name.rpartition(".")
+    if isinstance(parent := sys.modules.get(package), ModuleType):
+        setattr(parent, own, module)
+
+
+def _first_spec(finders: Iterable[Any], name: str, path: SearchPath) -> ModuleSpec | None:
+    """How the first of some finders that knows a module would import it."""
+    specs = (finder.find_spec(name, path) for finder in list(finders))
+    return next((spec for spec in specs if spec is not None), None)
+
+
+class RecipeFinder:
     """
-    Takes part in imports while one package of recipes is loaded.
+    Finds the modules that recipes are made of, for one load of one folder.
+
+    - The folder is a package. Its modules are executed again by each load, unless `keep` says otherwise.
+    - ``import helpers`` beside a recipe finds the module of the package (``recipes.helpers``), unless another
+      module of that name can be imported: each exists once.
+    - The modules of the recipes' project can be imported while the finder is installed. They are executed
+      once, as everywhere in Python, until one of them changes: an edit of a recipe does not repeat what they
+      do when they are imported.
 
     It derives from no class of `importlib.abc`, whose import is slow.
-    """
-
-    def __init__(self, package: str, folder: Path) -> None:
-        self.package = package
-        self.folder = folder
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """Return how to import *fullname*, or None if it is not one of this finder's modules."""
-        raise NotImplementedError
-
-    def install(self) -> None:
-        """Put it before the finder for `sys.path`, and after those of test runners."""
-        at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
-        sys.meta_path.insert(at, self)
-
-    def uninstall(self) -> None:
-        """Take it out of `sys.meta_path`."""
-        with suppress(ValueError):  # a recipe may have taken it out
-            sys.meta_path.remove(self)
-
-
-class PackageFinder(Finder):
-    """
-    Finds the modules of a package, and keeps those that were executed, whatever they do to `sys.modules`.
-
-    Args:
-        package:
-            Its name.
-
-        folder:
-            Its folder.
-
-        again:
-            Whether it was imported before, so that its bytecode may be stale.
-    """
-
-    def __init__(self, package: str, folder: Path, *, again: bool) -> None:
-        super().__init__(package, folder)
-        self.executions = Executions()
-        self.kept: AbstractSet[str] = frozenset()
-        self.read: set[str] = set()
-        self.stamps: dict[str, Stamp | None] = {}
-        self._again = again
-        self._within = (str(folder), f"{str(folder).rstrip(os.sep)}{os.sep}")
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """Return how to import *fullname*, if it is the package or in it, and in its folder."""
-        folder, inside = self._within
-        below = path is not None and any(place == folder or place.startswith(inside) for place in path)
-        if fullname != self.package and not (below and fullname.startswith(f"{self.package}.")):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = self.loader(fullname, spec.loader.path)
-        return spec
-
-    def keep(self, executions: Executions, stamps: Mapping[str, Stamp | None]) -> None:
-        """Take over what was executed before, and is not to be again. *stamps* are its files' of then."""
-        self.executions, self.kept = executions, frozenset(executions.by_name)
-        for file in {one.file for one in executions if one.file}:
-            self.stamps[file] = stamps.get(file) or file_stamp(file)
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether the file of any module has changed since it was imported."""
-        return any(stamp != file_stamp(path) for path, stamp in self.stamps.items())
-
-    def loader(self, name: str, path: str) -> SourceFileLoader:
-        """Return the loader of the module in the file at *path*."""
-        self.read.add(path)
-        self.stamps[path] = file_stamp(path)
-        return SourceLoader(name, path, again=self._again, executions=self.executions)
-
-
-class SourceLoader(SourceFileLoader):
-    """
-    Loads a module without using stale bytecode, and writes new bytecode for the next process.
-
-    Python compares the whole second in which the source was written, and its size. But edits may follow
-    each other faster, and tools may reset the time of a file.
-    """
-
-    def __init__(self, name: str, path: str, *, again: bool, executions: Executions | None = None) -> None:
-        super().__init__(name, path)
-        self._again = again
-        self._executions = executions
-        self._execution: Execution | None = None
-
-    def get_code(self, fullname: str) -> CodeType | None:
-        """Return the code of the module, and note it if the module is about to be executed."""
-        code = super().get_code(fullname)
-        if self._execution is not None:
-            self._execution.code = code
-        return code
-
-    def get_data(self, path: str) -> bytes:
-        """Return the content of a file. Raises `OSError` for stale bytecode, as if it did not exist."""
-        if path.endswith(tuple(BYTECODE_SUFFIXES)) and (self._again or self._is_stale(path)):
-            raise FileNotFoundError(path)
-        return super().get_data(path)
-
-    def _is_stale(self, bytecode: str) -> bool:
-        """Whether the source changed after its bytecode was written."""
-        source, link = os.stat(self.path), os.lstat(self.path)
-        changed = max(source.st_mtime_ns, source.st_ctime_ns, link.st_ctime_ns)
-        return changed >= os.stat(bytecode).st_ctime_ns
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, and note what it did."""
-        # The loader lives as long as the module, and must not keep all others alive.
-        executions, self._executions = self._executions, None
-        if executions is None:
-            call_interruptible(super().exec_module, module)
-        else:
-            shielded(self._execute, module, executions)  # a recipe may import it
-
-    def _execute(self, module: ModuleType, executions: Executions) -> None:
-        self._execution = execution = Execution(self.name, self.path)
-        try:
-            with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
-                call_interruptible(super().exec_module, module)
-            execution.module = module
-        finally:
-            self._execution = None
-            executions.add(execution)
-
-
-class SiblingFinder(Finder):
-    """
-    Finds ``import helpers`` beside a recipe, unless another module of that name can be imported.
-
-    The module is the one of the package (``recipes.helpers``), and so are those below it: each exists once.
 
     Args:
         package:
@@ -233,75 +99,214 @@ class SiblingFinder(Finder):
             Its folder.
 
         root:
-            The project's folder, which is on `sys.path`. Siblings have precedence over it.
+            The project's folder.
+
+        before:
+            The finder of the last load of the same folder.
+
+    Attributes:
+        executions:
+            The modules of the package that were executed.
+
+        kept:
+            The names of those that an earlier load has executed.
+
+        project:
+            The file of each module of the project, and its stamp when it was imported. The file is ``""`` for
+            a folder without an ``__init__.py``.
+
+        missing:
+            The files of modules that a recipe could not import.
+
+        again:
+            The modules of the project that were removed, so that their bytecode may be stale.
+
+        has_lost:
+            Whether modules of the project were removed that modules of the package may hold.
     """
 
-    def __init__(self, package: str, folder: Path, root: str) -> None:
-        super().__init__(package, folder)
-        self.found: set[str] = set()
-        self._root = root
-        self._beside = os.path.join(str(folder), "")
+    def __init__(self, package: str, folder: Path, root: str, before: "RecipeFinder | None" = None) -> None:
+        self.package = package
+        self.folder = folder
+        self.root = root
+        self.executions = Executions()
+        self.kept: frozenset[str] = frozenset()
+        self.missing: set[str] = set()
+        self.project: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.project)
+        self.has_lost: bool = before is not None and before.has_lost
+        self.again: set[str] = set() if before is None else set(before.again)
+        self._is_repeated = before is not None
+        self._siblings: set[str] = set()
+        self._inside = os.path.join(str(folder), "")
+
+    def install(self) -> None:
+        """
+        Begin to find modules.
+
+        It stands before the finder for `sys.path`, and behind those of test runners. The project's folder is
+        the last on the path.
+        """
+        at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
+        sys.meta_path.insert(at, self)
+        if self.root not in sys.path:
+            sys.path.append(self.root)
 
     def uninstall(self) -> None:
-        """Stop, and take what was found out of `sys.modules`: another folder has its own."""
-        super().uninstall()
-        for key in list(sys.modules):
-            if key.partition(".")[0] in self.found:
-                del sys.modules[key]
+        """Stop. What was found beside the recipes is forgotten: another folder has its own."""
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
+        sys.path[:] = [place for place in sys.path if place is not self.root]  # an equal one is of others
+        for name in [name for name in sys.modules if name.partition(".")[0] in self._siblings]:
+            del sys.modules[name]
 
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """Return how to import *fullname*, if there is such a file or folder beside the recipes."""
-        if path is not None:
-            return self._spec(fullname) if fullname.partition(".")[0] in self.found else None
-        beside = self._beside + fullname
-        if not (os.path.isfile(f"{beside}.py") or os.path.isdir(beside)) or self._is_elsewhere(
-            fullname, target
-        ):
+    def find_spec(self, name: str, path: SearchPath = None, _: object = None) -> ModuleSpec | None:
+        """Return how to import a module, or None if it is none of its own."""
+        found = None
+        if name == self.package:
+            found = self._package_spec()
+        elif path is not None and name.startswith(f"{self.package}."):
+            found = self._inner_spec(name, path)
+        elif self._is_sibling(name, path):
+            found = ModuleSpec(name, self)  # type: ignore[arg-type]  # it has what imports ask for
+        return found or self._project_spec(name, path)
+
+    def _package_spec(self) -> ModuleSpec:
+        init = f"{self._inside}__init__.py"
+        loader = self._loader(self.package, init) if os.path.isfile(init) else None
+        spec = ModuleSpec(self.package, loader, origin=init if loader else None, is_package=True)
+        spec.has_location = loader is not None
+        spec.submodule_search_locations = [str(self.folder)]
+        return spec
+
+    def _inner_spec(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
+        """How to import a module of the package, if it is in the folder."""
+        if not any(os.path.join(place, "").startswith(self._inside) for place in path):
             return None
-        return self._spec(fullname)
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = self._loader(name, spec.loader.path)
+        return spec
 
-    def _spec(self, name: str) -> ModuleSpec:
-        return ModuleSpec(name, self)  # type: ignore[arg-type]  # it has what imports ask for
+    def _loader(self, name: str, path: str) -> "SourceLoader":
+        return SourceLoader(name, path, again=self._is_repeated, executions=self.executions)
+
+    def keep(self, executions: Executions) -> None:
+        """Take over what was executed before, and is not to be again."""
+        self.executions, self.kept = executions, frozenset(executions.by_name)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file of any module of the package has changed since it was executed."""
+        return any(one.stamp != file_stamp(one.file) for one in self.executions if one.file)
+
+    def read_files(self) -> set[str]:
+        """Return the paths of the files that all was made from, and of those that were looked for in vain."""
+        files = {file for file, _ in self.project.values()} | self.missing
+        for execution in self.executions:
+            files.update((execution.file, *map(str, execution.read)))
+        return files - {""}
+
+    # Modules beside the recipes.
+
+    def _is_sibling(self, name: str, path: SearchPath = None) -> bool:
+        """Whether a module is one of the package that is called without its name."""
+        if path is not None:
+            return name.partition(".")[0] in self._siblings
+        beside = self._inside + name
+        if not (os.path.isfile(f"{beside}.py") or os.path.isdir(beside)):
+            return False
+        # Another finder, or another folder of `sys.path`, may have a module of that name.
+        places = [place for place in sys.path if place != self.root]
+        others = [finder for finder in sys.meta_path if not isinstance(finder, RecipeFinder)]
+        found = (finder.find_spec(name, places if finder is PathFinder else None) for finder in others)
+        return all(spec is None for spec in found)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the package's own module."""
+        """Return the package's own module in place of a sibling."""
         module = importlib.import_module(f"{self.package}.{spec.name}")
-        self.own_spec = module.__spec__
-        self.found.add(spec.name.partition(".")[0])
+        spec.loader_state = module.__spec__
+        self._siblings.add(spec.name.partition(".")[0])
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the module's own spec. It has been executed already."""
-        module.__spec__ = self.own_spec
+        """Give the module its own spec back. It has been executed already."""
+        assert module.__spec__ is not None  # noqa: S101 (imports set it)
+        module.__spec__ = module.__spec__.loader_state
 
-    def _is_elsewhere(self, name: str, target: ModuleType | None) -> bool:
-        """Whether another finder, or another folder of `sys.path`, has a module of that name."""
-        for finder in list(sys.meta_path):
-            if issubclass(type(finder), Finder):
-                continue
-            places = [place for place in sys.path if place != self._root] if finder is PathFinder else None
-            if finder.find_spec(name, places, target) is not None:
-                return True
-        return False
+    # Modules of the project.
 
+    def _project_spec(self, name: str, path: SearchPath) -> ModuleSpec | None:
+        """How to import a module of the project; from its source, if it was imported before."""
+        top = name.partition(".")[0]
+        if top == "promptkit" or top in sys.stdlib_module_names:
+            return None
+        if path is not None and not any(str(place).startswith(self.root) for place in path):
+            return None
+        # The finders behind this one, among them those of editable installations.
+        spec = _first_spec(sys.meta_path[sys.meta_path.index(self) + 1 :], name, path)
+        file = self._file_of(spec)
+        if spec is not None and file is not None:
+            self.project[name] = file, file_stamp(file)
+            if file:
+                spec.loader = SourceLoader(name, file, again=name in self.again)
+        return spec
 
-def remove_module(name: str) -> None:
-    """Take a module out of `sys.modules`, and out of its parent package."""
-    module = sys.modules.pop(name, None)
-    parent, _, child = name.rpartition(".")
-    names = namespace_of(sys.modules.get(parent))
-    if module is not None and names.get(child) is module:
-        delattr(sys.modules[parent], child)
+    def _file_of(self, spec: ModuleSpec | None) -> str | None:
+        """The file of a module of the project; `""` for a folder without an ``__init__.py``; else None."""
+        if spec is not None and spec.loader is None:
+            return "" if any(map(self._is_own, spec.submodule_search_locations or ())) else None
+        if spec is not None and type(spec.loader) is SourceFileLoader and self._is_own(spec.loader.path):
+            return spec.loader.path
+        return None
 
+    def _is_own(self, file: str) -> bool:
+        """Whether a file is the author's own, and not installed somewhere in the project."""
+        if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
+            return False
+        return INSTALLED.isdisjoint(file.split(os.sep))
 
-def place_module(name: str, module: ModuleType) -> None:
-    """Put a module into `sys.modules`, and into its parent package."""
-    sys.modules[name] = module
-    parent, _, child = name.rpartition(".")
-    if parent and issubclass(type(sys.modules.get(parent)), ModuleType):
-        setattr(sys.modules[parent], child, module)
+    @property
+    def has_changed_project(self) -> bool:
+        """Whether a module of the project has another file now, or one beside the recipes in its place."""
+        found = self.project.items()
+        return any(stamp != file_stamp(file) or self._is_sibling(name) for name, (file, stamp) in found)
+
+    def note_missing(self, name: str) -> None:
+        """Note that a module was not found, so that its files are watched for."""
+        base = os.path.join(self.root, *name.split("."))
+        self.missing |= {base, f"{base}.py", os.path.join(base, "__init__.py")}
+
+    def mark_stale(self, name: str, path: str) -> None:
+        """Note that an old module was put back, which the next load has to import anew."""
+        self.project[name] = path, (0, 0, 0, 0)
+
+    def forget_project(self) -> None:
+        """Remove the modules of the project, so that they are imported anew."""
+        self._remove(set(self.project))
+
+    def leave(self) -> None:
+        """
+        Remove the modules of the project that others cannot import now; all, if one has changed.
+
+        What others can import from the same place stays: they may hold its classes.
+        """
+        self._remove(set(self.project) if self.has_changed_project else self._unreachable())
+
+    def _remove(self, names: set[str]) -> None:
+        for name in names:
+            remove_module(name)
+            del self.project[name]
+        self.again |= names
+        self.has_lost = self.has_lost or bool(names)
+
+    def _unreachable(self) -> set[str]:
+        """The modules that cannot be imported from their files without this finder."""
+        forget_folders()
+        names = set[str]()
+        for name in sorted(self.project):  # packages before what is in them
+            parent = name.rpartition(".")[0]
+            path = None if parent in names else getattr(sys.modules.get(parent), "__path__", None)
+            spec = _first_spec(sys.meta_path, name, path) if path is not None or not parent else None
+            if self._file_of(spec) != self.project[name][0]:
+                names.add(name)
+        return names

@@ -1,27 +1,33 @@
 """An import of a folder of recipes, file by file, and what each file declares."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Set as AbstractSet
+from functools import partial, reduce
 from pathlib import Path
 from threading import RLock
-from types import ModuleType
-from typing import Final, TypeVar
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from promptkit.compiler.loading.declarations import MadePrompts, declared_in, named_declarations
 from promptkit.compiler.loading.executions import Execution, collecting
-from promptkit.compiler.loading.interpreter import exit_if_forked, raise_if_interrupted
 from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
-from promptkit.compiler.loading.recipe_files import mentions_prompts
-from promptkit.compiler.loading.recipe_search import FoundFiles
-from promptkit.compiler.prompts import declared_prompts
+from promptkit.compiler.loading.recipe_files import FoundFiles, mentions_prompts
+from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.exceptions import LoadError
 from promptkit.language.files import files_read
 
-__all__ = ["FolderImport", "fault_of", "ignore"]
+if TYPE_CHECKING:
+    from promptkit.compiler.resources import Resource
+
+__all__ = ["FolderImport", "declared_in", "fault_of", "ignore", "named_declarations"]
 
 T = TypeVar("T")
+
+#: The prompts that were made, by the module of the function that each was made of.
+MadePrompts: TypeAlias = Mapping[str, Sequence[Prompt[..., Any]]]
 
 #: How long an import waits for another one to end, in seconds.
 _PATIENCE_S: Final = 0.1
@@ -81,38 +87,27 @@ class FolderImport:
     ) -> None:
         self.names = tuple(names)
         self.folder = folder
+        self.declared: dict[str, LoadedFile] = {}
         self._importing = importing
         self._attribute = attribute
         self._files = found
-        self._keep = keep
         self._lock = RLock()  # a recipe may ask for another one
-        self.package: Package | LoadedFile | None = None
-        # By the names of the files without their suffix, as all below: paths are slow to look up.
-        self._found: dict[str, ModuleType | LoadedFile] = {}
-        self.declared: dict[str, LoadedFile] = {}
-        self._recipes: set[str] = set()
         self._before = before if before is not None and before.folder == folder else None
-        self._changed = frozenset(changed)
-        # With what follows the package's name in that of the module: .ops.deploy of ops/deploy.
-        self.stems: dict[str, str] = {}
-        if self._before is not None and self._before.names == self.names:
-            self.names, self.stems = self._before.names, self._before.stems
-        else:
-            self.stems = {name[:-3]: _module_below(name) for name in self.names}
-        # Each is made once, and not before it is needed: paths are slow to make.
-        self.paths: dict[str, Path] = {} if self._before is None else self._before.paths
-
-    def again(self, importing: Callable[[Path], None], changed: Iterable[str]) -> "FolderImport":
-        """Begin another import of the same files: the parameters are those of the class."""
-        return FolderImport(
-            self.folder,
-            self.names,
-            importing,
-            self._attribute,
-            found=self._files,
-            before=self,
-            changed=changed,
-        )
+        last: Package | None = None if self._before is None else self._before.package
+        changed = changed if self._before is None else {*changed, *self._before.failed}
+        open_ = partial(import_package, folder, last, changed, keep=keep)
+        opened = self._attempt(folder / "__init__.py", open_, Execution(""))
+        self._fault = opened if isinstance(opened, LoadedFile) else None
+        self.package: Package | None = opened if isinstance(opened, Package) else None
+        # By the name of the file, as all that follows: what it becomes a module of the package as.
+        self._modules = {name: self._module_of(name) for name in self.names}
+        self._recipes = set(self._modules.values())
+        self._kept = frozenset[str]() if self.package is None else self.package.kept
+        self._found: dict[str, ModuleType | LoadedFile] = {
+            name: executed
+            for name, module in self._modules.items()
+            if module in self._kept and self.package and (executed := self.package.executions.module(module))
+        }
 
     def load(self, name: str) -> LoadedFile:
         """
@@ -123,9 +118,8 @@ class FolderImport:
         """
         alone = self._lock.acquire(timeout=_PATIENCE_S)
         try:
-            stem = name[:-3]
-            self._import(stem)
-            return self._declared_in(stem)
+            self._import(name)
+            return self._declared_in(name)
         finally:
             if alone:
                 self._lock.release()
@@ -138,116 +132,89 @@ class FolderImport:
             LoadError: If there is no such object in the file.
         """
         with self._lock:
-            package = self._open_package()
-            for stem in self.stems:
-                if stem not in self._found:
-                    self._import(stem)
-            by_file = [*self._declare(), *(() if self._files is None else self._files.unreadable)]
-            read, read_before = self._read()
-            if isinstance(package, LoadedFile):
-                by_file.append(package)
-            elif self._attribute:
+            for name in self.names:
+                self._import(name)
+            unchanged = self._unchanged()
+            self.declared = {name: unchanged.get(name) or self._declared_in(name) for name in self.names}
+            by_file = [*self.declared.values()]
+            if self._attribute:
                 by_file = [self._named(one) for one in by_file]
-            by_file += self._unserved(by_file)
-            self._before, self._importing = None, ignore  # neither is kept alive
+            if self._fault is not None:
+                by_file.append(self._fault)
+            if self._files is not None:
+                by_file += _not_served(self._files, by_file)
             by_file.sort(key=lambda one: str(one.file))
-            root = None if self._files is None else self._files.root
-            return Recipes(by_file=by_file, root=root, read=read, read_before=read_before)
+            self._before, self._importing = None, ignore  # neither is kept alive
+            root = None if self._files is None else self.folder
+            return Recipes(by_file=by_file, root=root, read=self._read())
 
     def name_of(self, file: Path) -> str:
         """Return the path of a file within the folder."""
         return str(file).removeprefix(os.path.join(str(self.folder), ""))
 
-    def _file(self, stem: str) -> Path:
-        if (file := self.paths.get(stem)) is None:
-            file = self.paths[stem] = self.folder / f"{stem}.py"
-        return file
-
-    def _import(self, stem: str) -> None:
-        package = self._open_package()
-        if stem in self._found:
-            return
-        file = self._file(stem)
-        if isinstance(package, LoadedFile):
-            self._found[stem] = LoadedFile(file, diagnostics=package.diagnostics)
-            return
-        name = package.name + self.stems[stem]
-        execution = Execution(name)
-        self._found[stem] = found = self._attempt(file, partial(package.import_file, name, file), execution)
-        if execution.made or execution.read:  # by a module that another loader has executed
-            package.executions.add(execution)
-        if isinstance(found, LoadedFile):
-            self._recipes.discard(name)
-
-    def _open_package(self) -> Package | LoadedFile:
-        """The package, imported when it is first needed; or why it cannot be imported."""
-        if self.package is None:
-            before, call = self._before, partial(import_package, self.folder, keep=self._keep)
-            if before is not None and isinstance(before.package, Package):
-                call = partial(call, before.package, self._changed.union(before.failed))
-            init = self.folder / "__init__.py"
-            self.package = package = self._attempt(init, call, Execution(init.stem))
-            if isinstance(package, Package):
-                self._recipes = {package.name + name for name in self.stems.values()}
-                kept = {name: package.executions.module(name) for name in package.kept & self._recipes}
-                self._found = {
-                    stem: module
-                    for stem, name in self.stems.items()
-                    if (module := kept.get(package.name + name)) is not None
-                }
-        return self.package
-
     def prepare_reuse(self) -> None:
         """Find out what depends on what, so that the next import need not do so."""
-        if isinstance(self.package, Package):
+        if self.package is not None:
             self.package.graph()
 
     @property
     def failed(self) -> set[str]:
         """The paths of the files that could not be imported."""
-        return {str(self._file(stem)) for stem in self.stems if isinstance(self._found.get(stem), LoadedFile)}
+        return {self._path(name) for name, found in self._found.items() if isinstance(found, LoadedFile)}
 
     @property
     def made(self) -> MadePrompts:
         """The prompts that were made, by the module of the function that each was made of."""
-        return self.package.executions.made if isinstance(self.package, Package) else {}
+        return {} if self.package is None else self.package.executions.made
+
+    def _path(self, name: str) -> str:
+        return os.path.join(str(self.folder), name)
+
+    def _module_of(self, name: str) -> str:
+        package = "" if self.package is None else self.package.name
+        return package if name == "__init__.py" else f"{package}.{name[:-3].replace(os.sep, '.')}"
+
+    def _import(self, name: str) -> None:
+        if name in self._found:
+            return
+        file, module, package = self.folder / name, self._modules[name], self.package
+        if package is None:
+            self._found[name] = LoadedFile(file, diagnostics=self._fault.diagnostics if self._fault else ())
+            return
+        execution = Execution(module)
+        self._found[name] = found = self._attempt(file, partial(package.import_file, module, file), execution)
+        if execution.made or execution.read:  # by a module that another loader has executed
+            package.executions.add(execution)
+        if isinstance(found, LoadedFile):
+            self._recipes.discard(module)
 
     def _attempt(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
-        process = os.getpid()
         try:
             with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-            exit_if_forked(process)
-            raise_if_interrupted(error)
             note_missing(error)
             return LoadedFile(file, diagnostics=(fault_of(file, self.folder, error),))
-        finally:
-            exit_if_forked(process)
 
-    def _declare(self) -> list[LoadedFile]:
-        """What each file declares. What is as before is the same object."""
-        same: Mapping[str, LoadedFile] = {}
-        if self._before is not None and isinstance(self.package, Package):
-            now, then, kept, package = self.made, self._before.made, self.package.kept, self.package.name
-            declared = self._before.declared
-            same = {
-                stem: declared[stem]
-                for stem, module in self.stems.items()
-                if (name := package + module) in kept and now.get(name, ()) == then.get(name, ())
-            }
-        self.declared = {stem: same.get(stem) or self._declared_in(stem) for stem in self.stems}
-        return list(self.declared.values())
+    def _unchanged(self) -> dict[str, LoadedFile]:
+        """What an earlier import has found in the files whose modules, and what they made, are the same."""
+        if self._before is None:
+            return {}
+        now, then, declared = self.made, self._before.made, self._before.declared
+        return {
+            name: declared[name]
+            for name, module in self._modules.items()
+            if name in declared and module in self._kept and now.get(module, ()) == then.get(module, ())
+        }
 
-    def _declared_in(self, stem: str) -> LoadedFile:
-        package, found, file = self._open_package(), self._found[stem], self._file(stem)
-        if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
-            return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        return declared_in(
-            file, found, package.name + self.stems[stem], self._recipes, self.made, package=package.name
-        )
+    def _declared_in(self, name: str) -> LoadedFile:
+        found, package = self._found[name], self.package
+        if isinstance(found, LoadedFile) or package is None:
+            return found if isinstance(found, LoadedFile) else LoadedFile(self.folder / name)
+        module = self._modules[name]
+        return declared_in(self.folder / name, found, module, self._recipes, self.made, package=package.name)
 
     def _named(self, loaded: LoadedFile) -> LoadedFile:
         """What the target names of its only file, unless that cannot be imported."""
@@ -257,44 +224,102 @@ class FolderImport:
             return loaded
         return named_declarations(f"{file}:{self._attribute}", file, found, self._attribute)
 
-    def _unserved(self, by_file: Iterable[LoadedFile]) -> list[LoadedFile]:
-        """The files that define prompts, are no recipes, and whose prompts no recipe imports."""
-        others = () if self._files is None else self._files.others
-        faults = {path: fault for path in others if (fault := _unserved_prompts(path)) is not None}
-        if not faults:
-            return []
-        served = {one.location.file for file in by_file for one in file.prompts}
-        served.update(one.location.file for file in by_file for one in file.resources)
-        served.update(str(file.file) for file in by_file)  # a package that cannot be imported
-        return [LoadedFile(Path(path), diagnostics=(faults[path],)) for path in faults.keys() - served]
-
-    def _read(self) -> tuple[set[str], set[str]]:
-        """The paths of the files that this import has read, and of those that only an earlier one has."""
-        read, read_before = read_files()
-        if isinstance(self.package, LoadedFile):
-            read.add(str(self.folder / "__init__.py"))
-        kept, package = frozenset[str](), ""
-        if isinstance(self.package, Package):
-            kept, package = self.package.kept, self.package.name
-        read.update(str(self._file(stem)) for stem, name in self.stems.items() if package + name not in kept)
-        return read, read_before - read
+    def _read(self) -> set[str]:
+        """The paths of the files that the recipes were made from, and of those that were looked for."""
+        init = [] if self._fault is None else [self._path("__init__.py")]
+        return read_files().union(init, map(self._path, self.names))
 
 
-def _module_below(name: str) -> str:
-    """What is added to the package's name: nothing for its own file."""
-    return "" if name == "__init__.py" else f".{name[:-3].replace(os.sep, '.')}"
+def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
+    file: Path, module: ModuleType, name: str, recipes: AbstractSet[str], made: MadePrompts, *, package: str
+) -> LoadedFile:
+    """
+    Return what a module declares, and what it holds of modules of its package that are no recipes.
+
+    Args:
+        file:
+            Its file.
+
+        module:
+            The module.
+
+        name:
+            Its full name.
+
+        recipes:
+            The names of all modules of the package that are recipes.
+
+        made:
+            The prompts that were made. The names in a module are not enough: one prompt's name may have
+            been defined again below it.
+
+        package:
+            The package that is meant: what others define is not declared here.
+    """
+    own = [prompt for prompt in made.get(name, ()) if not _is_left_over(prompt, module)]
+    held = list(vars(module).values())
+    inside = f"{package}."
+    own += [
+        value
+        for value in held
+        if issubclass(type(value), Prompt)
+        and f"{value.__module__}.".startswith(inside)
+        and (value.__module__ == name or value.__module__ not in recipes)
+    ]
+    return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(_resources_among(held))))
 
 
-def _unserved_prompts(path: str) -> Diagnostic | None:
-    if not mentions_prompts(path):
-        return None
-    from promptkit.compiler.loading.unserved import unserved_prompts  # few files have such a fault
+def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
+    """
+    Return only the prompts and resources that a module calls *attribute*.
 
-    return unserved_prompts(path)
+    Raises:
+        LoadError: If it has nothing of that name, or something else.
+    """
+    from promptkit.compiler.resources import Resource  # few targets name an object
+
+    try:
+        found = reduce(getattr, attribute.split("."), module)
+        items = [found] if isinstance(found, Prompt | Resource) else list(found)
+    except AttributeError:
+        raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
+    except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
+        items = [None]
+    if not all(isinstance(item, Prompt | Resource) for item in items):
+        raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
+    prompts = tuple(item for item in items if isinstance(item, Prompt))
+    resources = tuple(item for item in items if isinstance(item, Resource))
+    return LoadedFile(file, prompts, resources)
+
+
+def _resources_among(values: Iterable[Any]) -> "list[Resource[..., Any]]":
+    # A module that holds a resource has loaded the class, which takes a while. Most hold none.
+    if "promptkit.compiler.resources" not in sys.modules:
+        return []
+    from promptkit.compiler.resources import Resource
+
+    return [value for value in values if issubclass(type(value), Resource)]
+
+
+def _is_left_over(prompt: Prompt[..., Any], module: ModuleType) -> bool:
+    """Whether *prompt* is of a first execution of *module*, which failed in a circle of imports."""
+    if not isinstance(function := prompt.function, FunctionType):
+        return False
+    made_in = function.__globals__
+    return made_in.get("__name__") == prompt.__module__ and made_in is not vars(module)
+
+
+def _not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
+    likely = [path for path in files.others if mentions_prompts(path)]
+    if not (likely or files.unreadable or files.skipped):
+        return []
+    from promptkit.compiler.loading import faults  # few folders hold such files
+
+    return faults.not_served(files, likely, loaded)
 
 
 def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     """Return the diagnostic for a recipe that raised *error*."""
-    from promptkit.compiler.loading import import_errors  # only a broken recipe needs it
+    from promptkit.compiler.loading import faults  # only a broken recipe needs it
 
-    return import_errors.fault_of(file, folder, error)
+    return faults.fault_of(file, folder, error)

@@ -1,24 +1,24 @@
 """Imports recipes on a thread that can be interrupted or abandoned when an import hangs."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
-from types import FrameType
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from promptkit.compiler.loading.interpreter import exit_if_forked
 from promptkit.compiler.loading.packages import abandon_imports
-from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
+from promptkit.errors.regular_files import Stamps, file_stamp
 from promptkit.errors.standard_error import say
 
 __all__ = ["ImportHangs", "Importer"]
 
 T = TypeVar("T")
+
+#: Imports recipes. It calls its argument with each file before it imports it.
+Work: TypeAlias = Callable[[Callable[[Path], None]], T]
 
 #: How often it is checked how long an import has taken.
 _CHECK_EVERY_S: Final = 0.25
@@ -30,9 +30,6 @@ _GIVE_UP_AFTER_S: Final = 60.0
 
 #: How long it may take that an interrupted import ends.
 _INTERRUPT_S: Final = 1.0
-
-#: The files in whose code an import hung, with their stamps then.
-HangingFiles: TypeAlias = Mapping[str, Stamp | None]
 
 
 class ImportHangs(BaseException):
@@ -48,19 +45,20 @@ class Importer(Generic[T]):
 
     Args:
         work:
-            Imports them. It calls its argument with each file before it imports it.
+            Imports them.
 
         stop:
             Set when nobody waits for the imports any longer.
     """
 
-    def __init__(self, work: Callable[[Callable[[Path], None]], T], stop: Event) -> None:
+    def __init__(self, work: Work[T], stop: Event) -> None:
         self._work = work
         self._stop = stop
-        self._hanging: dict[Path, HangingFiles] = {}
         self._durations: dict[Path, float] = {}
+        # By file: the files in whose code its import hung, with their stamps then.
+        self._hanging: dict[Path, Stamps] = {}
 
-    def run_here(self, work: Callable[[Callable[[Path], None]], T] | None = None) -> T:
+    def run_here(self, work: Work[T] | None = None) -> T:
         """
         Do the work on this thread, where Ctrl-C interrupts it.
 
@@ -71,12 +69,11 @@ class Importer(Generic[T]):
         Raises:
             BaseException: Whatever the work raises.
         """
-        thread = ImportThread(work or self._work, {})
+        thread = ImportThread(work or self._work, {}, self._durations)
         thread.run()
-        self._durations |= thread.durations
         return thread.result()
 
-    def run(self, known: Mapping[str, Stamp | None], has_changed: Callable[[], bool]) -> T:
+    def run(self, known: Stamps, has_changed: Callable[[], bool]) -> T:
         """
         Do the work on another thread.
 
@@ -92,20 +89,23 @@ class Importer(Generic[T]):
 
             BaseException: Whatever the work raises.
         """
-        is_done = False
-        while not is_done:
-            thread = ImportThread(self._work, self._hanging)
+        while True:
+            thread = ImportThread(self._work, self._hanging, self._durations)
             thread.start()
-            is_done = self._wait_for(thread, known, has_changed)
-        self._durations |= thread.durations
-        return thread.result()
+            hanging = self._wait_for(thread, has_changed)
+            if hanging is None:
+                return thread.result()
+            # It may have been fixed just now: what hung is the version from when the load began.
+            running = thread.running_files(hanging)
+            self._hanging[hanging] = {
+                path: known[path] if path in known else file_stamp(path) for path in running
+            }
+            thread.abandon(_INTERRUPT_S)
 
-    def _wait_for(
-        self, thread: "ImportThread[T]", known: Mapping[str, Stamp | None], has_changed: Callable[[], bool]
-    ) -> bool:
-        """Wait until *thread* is done. Return False if it had to be abandoned."""
+    def _wait_for(self, thread: "ImportThread[T]", has_changed: Callable[[], bool]) -> Path | None:
+        """Wait until *thread* is done; return the file whose import has to be given up instead."""
         reported: Path | None = None
-        while not thread.wait(_CHECK_EVERY_S):
+        while not thread.done.wait(_CHECK_EVERY_S):
             if self._stop.is_set():
                 raise ImportHangs
             file, seconds = thread.current()
@@ -114,16 +114,10 @@ class Importer(Generic[T]):
             if file != reported:
                 reported, name = file, printable(str(file))
                 say(f"{name} has been importing for {seconds:.0f} s; the previous recipes are still served")
-            if seconds >= _GIVE_UP_AFTER_S or has_changed():
-                # It may have been fixed just now: what hung is the version from when the load began.
-                running = thread.running_files(file)
-                self._hanging[file] = {
-                    path: known[path] if path in known else stamp_of(path) for path in running
-                }
-                if not thread.interrupt(file, _INTERRUPT_S):
-                    return False
-                thread.durations.pop(file, None)  # a hang says nothing of how long the next import may take
-        return True
+            gives_up = seconds >= _GIVE_UP_AFTER_S or has_changed()
+            if gives_up and thread.current()[0] == file:
+                return file
+        return None
 
 
 class ImportThread(Thread, Generic[T]):
@@ -132,43 +126,37 @@ class ImportThread(Thread, Generic[T]):
 
     Args:
         work:
-            Imports them. It calls its argument with each file before it imports it.
+            Imports them.
 
         hanging:
             The files whose import is known to hang. They are not tried again until they change.
+
+        durations:
+            Where it is noted how long each file has taken.
     """
 
-    def __init__(
-        self, work: Callable[[Callable[[Path], None]], T], hanging: Mapping[Path, HangingFiles]
-    ) -> None:
+    def __init__(self, work: Work[T], hanging: Mapping[Path, Stamps], durations: dict[Path, float]) -> None:
         super().__init__(name="promptkit-import", daemon=True)
+        self.done = Event()
         self._work = work
         self._hanging = hanging
+        self._durations = durations
         self._lock = Lock()
-        self._done = Event()
         self._abandoned = False
         self._current: Path | None = None
         self._since = time.monotonic()
         self._result: T | None = None
         self._error: BaseException | None = None
-        self.durations: dict[Path, float] = {}
 
     def run(self) -> None:
         """Import the recipes."""
-        process = os.getpid()
         try:
             self._result = self._work(self._begin)
         except BaseException as error:  # noqa: BLE001 (`result` raises it)
             self._error = error
-        finally:
-            exit_if_forked(process)
-            with self._lock:
-                self._end_current()
-            self._done.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long, and return whether the work has ended."""
-        return self._done.wait(seconds) or not self.is_alive()
+        with self._lock:
+            self._end_current()
+        self.done.set()
 
     def result(self) -> T:
         """
@@ -188,55 +176,44 @@ class ImportThread(Thread, Generic[T]):
 
     def running_files(self, file: Path) -> set[str]:
         """Return the files whose code runs now, *file* among them."""
-        frame: FrameType | None = sys._current_frames().get(self.ident or 0)  # noqa: SLF001 (documented)
+        frame = sys._current_frames().get(self.ident or 0)  # noqa: SLF001 (documented)
         files = {str(file)}
         while frame is not None:
             files.add(frame.f_code.co_filename)
             frame = frame.f_back
         return files
 
-    def interrupt(self, file: Path, seconds: float) -> bool:
+    def abandon(self, seconds: float) -> None:
         """
-        Stop importing *file*, and go on with the next one if possible.
+        Stop importing: another thread does the work anew, without the file that hangs.
 
         Args:
-            file:
-                What `current` returned.
-
             seconds:
-                How long to wait for that. Python code is interrupted at once, but not a system call, or code
-                in another language.
-
-        Returns:
-            Whether the thread goes on. If not, it was abandoned, and another has to do its work.
+                How long to wait for the end. Python code is interrupted at once, but not a system call, or
+                code in another language.
         """
-        until, is_interrupted = time.monotonic() + seconds, False
-        while not self._done.wait(seconds / 50) and time.monotonic() < until:
-            with self._lock:
-                if self._current != file:
-                    return True
-                # Between the files that this one imports, the thread is in no author's code for a moment.
-                is_interrupted = is_interrupted or interrupt(self.ident or 0, ImportHangs)
+        until, ident = time.monotonic() + seconds, self.ident or 0
         with self._lock:
-            if self._current != file or self._done.is_set():
-                return True
             self._abandoned = True
-        abandon_imports(self.ident or 0)
-        return False
+        # Between the files that an import leads to, the thread is in no author's code for a moment.
+        while (
+            not (interrupt(ident, ImportHangs) or self.done.wait(seconds / 50)) and time.monotonic() < until
+        ):
+            pass
+        if not self.done.wait(max(0.0, until - time.monotonic())):
+            abandon_imports(ident)
 
     def _begin(self, file: Path) -> None:
         """Called before each file. Raises ImportHangs if the file must not be tried."""
         with self._lock:
             self._end_current()
-            if self._abandoned or self._is_hanging(file):
+            hanging = self._hanging.get(file)
+            is_known = hanging is not None and all(file_stamp(one) == stamp for one, stamp in hanging.items())
+            if self._abandoned or is_known:
                 raise ImportHangs
             self._current, self._since = file, time.monotonic()
 
     def _end_current(self) -> None:
-        if self._current is not None:
-            self.durations[self._current] = time.monotonic() - self._since
+        if self._current is not None and not self._abandoned:
+            self._durations[self._current] = time.monotonic() - self._since
         self._current = None
-
-    def _is_hanging(self, file: Path) -> bool:
-        hanging = self._hanging.get(file)
-        return hanging is not None and all(stamp_of(path) == stamp for path, stamp in hanging.items())

@@ -14,16 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from promptkit.compiler.loading.declarations import declared_in, named_declarations
+from msgspec import Struct
+
 from promptkit.compiler.loading.executions import collecting
-from promptkit.compiler.loading.finders import namespace_of
-from promptkit.compiler.loading.folder_import import FolderImport, fault_of, ignore
-from promptkit.compiler.loading.interpreter import (
-    exit_if_forked,
-    preserve_interpreter,
-    raise_if_interrupted,
+from promptkit.compiler.loading.folder_import import (
+    FolderImport,
+    declared_in,
+    fault_of,
+    ignore,
+    named_declarations,
 )
-from promptkit.compiler.loading.recipe_search import find_recipes
+from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes
 from promptkit.compiler.loading.targets import project_root, split_target, suggest
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
@@ -58,7 +59,7 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
 def begin(
     target: str | Path,
     importing: Callable[[Path], None] = ignore,
-    before: "FolderImport | None" = None,
+    before: "FolderImport | ModuleImport | None" = None,
     changed: Iterable[str] = (),
     *,
     keep: bool = False,
@@ -93,24 +94,22 @@ def begin(
         path = os.path.realpath(name)
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(str(target), f"it cannot be found: {error}") from None
+    last = before if isinstance(before, FolderImport) else None
+    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
     if os.path.isdir(path):
-        found = find_recipes(Path(path), str(target))
-        return FolderImport(
-            Path(path), found.names, importing, found=found, before=before, changed=changed, keep=keep
-        )
+        found = _found_in(path, str(target))
+        return begun(Path(path), found.names, found=found)
     if os.path.isfile(path):
         if not path.endswith(".py"):
             raise LoadError(str(target), "it is not a Python file")
         folder, file = os.path.split(path)
-        return FolderImport(
-            Path(folder), [file], importing, attribute, before=before, changed=changed, keep=keep
-        )
+        return begun(Path(folder), [file], attribute=attribute)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
     return ModuleImport(str(target), name, attribute, importing)
 
 
-class ModuleImport:
+class ModuleImport(Struct, frozen=True):
     """
     An import of a dotted module, which is imported as a whole.
 
@@ -128,52 +127,54 @@ class ModuleImport:
             As for `load`.
     """
 
-    def __init__(self, target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> None:
-        self._load = partial(_load_module, target, name, attribute, importing)
+    target: str
+    name: str
+    attribute: str
+    importing: Callable[[Path], None]
 
     def finish(self) -> Recipes:
         """
-        Import the module, and return what it declares.
+        Import the module as Python would in the current folder, and return what it declares.
 
         Raises:
             LoadError: If there is no such module, or no such object in it.
         """
-        return self._load()
+        _extend_path(self.name)
+        made: list[Prompt[..., Any]] = []
+        try:
+            with collecting(declared_prompts, made):
+                module = importlib.import_module(self.name)
+        except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+            missing = error.name if type(error) is ModuleNotFoundError else None
+            if missing and f"{self.name}.".startswith(f"{missing}."):
+                reason = f"there is no such folder, file or module{suggest(self.name)}"
+                raise LoadError(self.target, reason) from None
+            fault = fault_of(Path(self.name), None, error)
+            return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(fault,))])
+        file = Path(getattr(module, "__file__", None) or self.name)
+        if self.attribute:
+            return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
+        if file.name == "__init__.py":
+            found = _found_in(str(file.parent), self.target)
+            own = ("__init__.py", *found.names)
+            return FolderImport(file.parent, own, self.importing, found=found, keep=True).finish()
+        by_module: dict[str, list[Prompt[..., Any]]] = {}
+        for prompt in made:
+            by_module.setdefault(prompt.__module__, []).append(prompt)
+        declared = declared_in(file, module, self.name, frozenset(), by_module, package=self.name)
+        return Recipes(by_file=[declared])
 
 
-def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
-    """Import a dotted module, as Python would in the current folder."""
+def _extend_path(name: str) -> None:
+    """Have modules found in the current folder and its project; at the end, so that they shadow nothing."""
     with suppress(OSError):  # the current folder may be gone
         here = os.getcwd()
-        # At the end of sys.path, so that they shadow nothing.
-        sys.path += [
-            place for place in (here, project_root(os.path.join(here, name))) if place not in sys.path
-        ]
-    process = os.getpid()
-    made: list[Prompt[..., Any]] = []
-    with collecting(declared_prompts, made):
-        try:
-            with preserve_interpreter():
-                module = importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-            exit_if_forked(process)
-            raise_if_interrupted(error)
-            missing = error.name if type(error) is ModuleNotFoundError else None
-            if missing and f"{name}.".startswith(f"{missing}."):
-                reason = f"there is no such folder, file or module{suggest(name)}"
-                raise LoadError(target, reason) from None
-            fault = fault_of(Path(name), None, error)
-            return Recipes(by_file=[LoadedFile(Path(name), diagnostics=(fault,))])
-    exit_if_forked(process)
-    names = namespace_of(module)
-    file = Path(names["__file__"]) if isinstance(names.get("__file__"), str) else None
-    if attribute:
-        return Recipes(by_file=[named_declarations(target, file or Path(name), module, attribute)])
-    if "__path__" in names and file is not None:
-        found = find_recipes(file.parent, target)
-        own = ("__init__.py", *found.names)
-        return FolderImport(file.parent, own, importing, found=found, keep=True).finish()
-    by_module: dict[str, list[Prompt[..., Any]]] = {}
-    for prompt in made:
-        by_module.setdefault(prompt.__module__, []).append(prompt)
-    return Recipes(by_file=[declared_in(file or Path(name), module, name, (), by_module, package=name)])
+        places = (here, project_root(os.path.join(here, name)))
+        sys.path += [place for place in places if place not in sys.path]
+
+
+def _found_in(folder: str, target: str) -> FoundFiles:
+    try:
+        return find_recipes(folder)
+    except OSError as error:
+        raise LoadError(target, f"it cannot be read: {error.strerror}") from None

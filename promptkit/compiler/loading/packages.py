@@ -1,43 +1,35 @@
 """
 Imports a folder of recipes as a Python package, and can import it again, to reload it.
 
-A repeated import reads the source, not the bytecode. It reuses modules of an earlier one only if it is told
+A repeated import reads the source, not the bytecode. It reuses modules of an earlier one only if it is given
 what has changed since.
 """
 
 import importlib
-import importlib.util
 import linecache
 import os
 import sys
 from collections.abc import Iterable
-from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-from promptkit.compiler.loading.executions import Executions
+from promptkit.compiler.loading.executions import Execution, Executions, ImportGraph
 from promptkit.compiler.loading.finders import (
-    Finder,
-    PackageFinder,
-    SiblingFinder,
+    RecipeFinder,
     active_finders,
     forget_folders,
-    import_state,
-    namespace_of,
+    place_module,
     remove_module,
 )
-from promptkit.compiler.loading.interpreter import preserve_interpreter
-from promptkit.compiler.loading.project_finder import ProjectFinder, project_finders, successor
 from promptkit.compiler.loading.targets import package_of, project_root
+from promptkit.compiler.prompts import imported_prompts
+from promptkit.errors.regular_files import file_stamp
 
-if TYPE_CHECKING:
-    from promptkit.compiler.loading.import_graph import ImportGraph
+__all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
-__all__ = ["Package", "abandon_imports", "import_package", "note_missing", "read_files"]
-
-#: What has imported each folder last.
-_imported: dict[str, PackageFinder] = {}
+#: The finder of the last load of each folder, with the root of its project.
+_finders: dict[tuple[Path, str], RecipeFinder] = {}
 
 
 class Package:
@@ -51,7 +43,7 @@ class Package:
         module:
             The package itself.
 
-        sources:
+        finder:
             Finds its modules.
 
     Attributes:
@@ -59,17 +51,14 @@ class Package:
             The names of its modules that were executed by an earlier import.
     """
 
-    def __init__(self, name: str, module: ModuleType, sources: PackageFinder) -> None:
+    def __init__(self, name: str, module: ModuleType, finder: RecipeFinder) -> None:
         self.name = name
         self.module = module
-        self.executions = sources.executions
-        self.kept = frozenset(sources.kept)
-        self._sources = sources
+        self.executions = finder.executions
+        self.kept = finder.kept
+        self._folder = finder.folder
         self._graph: ImportGraph | None = None
-        self._import_state = import_state()
-        parts = name.split(".")
-        above = (".".join(parts[:count]) for count in range(1, len(parts)))
-        self._parents = {name: sys.modules[name] for name in above if name in sys.modules} | {name: module}
+        self._path = list(sys.path)
 
     def import_file(self, name: str, file: Path) -> ModuleType:
         """
@@ -89,23 +78,18 @@ class Package:
         """
         module = self.executions.module(name)
         if module is None:
-            sys.modules.update(self._parents)  # an earlier recipe may have removed them
-            if not _is_initializing(sys.modules.get(name)):
-                sys.modules.pop(name, None)  # an earlier recipe may have put something else there
-            with preserve_interpreter():
-                module = _import(name, self._sources)
+            imported = importlib.import_module(name)
+            module = self.executions.module(name) or imported  # it may have replaced itself
         executed = self.executions.by_name.get(name)
         if executed is not None and executed.file not in {"", str(file)}:
             msg = f"{executed.file} is imported in its place"
             raise ImportError(msg, name=name, path=executed.file)
         return module
 
-    def graph(self) -> "ImportGraph":
+    def graph(self) -> ImportGraph:
         """Return what depends on what, made anew only if a module was executed since the last time."""
-        from promptkit.compiler.loading.import_graph import ImportGraph  # only for a reload
-
         if self._graph is None or self._graph.count != self.executions.count:
-            self._graph = ImportGraph(self.executions, self.name, self._sources.folder)
+            self._graph = ImportGraph(self.executions, self.name, self._folder)
         return self._graph
 
     def unaffected(self, changed: Iterable[str]) -> Executions | None:
@@ -116,13 +100,12 @@ class Package:
             changed:
                 The paths of the files that are others now, that are new or that are gone.
         """
-        from promptkit.compiler.loading.reuse import are_in_place  # not in a first import
-
         affected = self.graph().affected(changed)
-        if affected is None or self.name in affected or import_state() != self._import_state:
+        if affected is None or sys.path != self._path:
             return None
         kept = self.executions.without(affected)
-        return kept if are_in_place(kept.by_name.values(), self.name, self.module) else None
+        modules = {self.name: self.module, **{one.name: one.module for one in kept}}
+        return kept if all(sys.modules.get(name) is module for name, module in modules.items()) else None
 
 
 def import_package(
@@ -152,66 +135,45 @@ def import_package(
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
     """
-    root, parts = package_of(folder)
-    if len(parts) > 1 and root not in sys.path:
-        sys.path.append(root)
+    above, parts = package_of(folder)
+    if len(parts) > 1 and above not in sys.path:
+        sys.path.append(above)
     installed = active_finders()
     for finder in installed:  # otherwise the name of the last load would seem taken
         finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    last = _imported.get(str(folder))
-    sources, is_same, is_unchanged = _install_finders(name, folder, installed)
+    last = _last_finder(installed, folder)
+    finder = _installed_finder(name, folder, last)
     kept = None
-    if before is not None and before.name == name and is_same and is_unchanged:
+    if finder.has_lost:
+        finder.has_lost = False  # everything is executed anew
+    elif before is not None and before.name == name:
         kept = before.unaffected(changed)
-    elif keep and is_unchanged and name in sys.modules:
-        from promptkit.compiler.loading.reuse import modules_in_place  # not in a first import
-
-        kept = modules_in_place(name, folder, last)
+    elif keep and name in sys.modules:
+        kept = _modules_in_place(name, folder, last)
     if kept is not None:
-        sources.keep(kept, {} if last is None else last.stamps)
-        _remove_package(name, folder, sources)
-        return Package(name, sys.modules[name], sources)
-    _remove_package(name, folder)
-    with preserve_interpreter():
-        package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
-    return Package(name, package, sources)
+        finder.keep(kept)
+    _remove_package(name, finder, is_whole=kept is None)
+    return Package(name, importlib.import_module(name), finder)
 
 
-def read_files() -> tuple[set[str], set[str]]:
+def read_files() -> set[str]:
     """
     Return the paths of the files that were read for the last package, from its folder and its project.
 
     They include files that were looked for and not found.
-
-    Returns:
-        Those that the last import has read, and those that only an earlier one has, whose modules it kept.
     """
-    files, earlier = set[str](), set[str]()
-    for finder in active_finders():
-        if isinstance(finder, PackageFinder):
-            files |= finder.read
-            for execution in finder.executions:
-                read = earlier if execution.name in finder.kept else files
-                read.add(execution.file)
-                if execution.read:
-                    read.update(map(str, execution.read))
-        elif isinstance(finder, ProjectFinder):
-            files.update(path for path, _ in list(finder.stamps.values()))
-            files |= finder.missing
-    files.discard("")  # of modules that another loader has executed
-    return files, earlier - files
+    return set[str]().union(*(finder.read_files() for finder in active_finders()))
 
 
 def note_missing(error: BaseException) -> None:
     """If *error* says that a module is missing, note its file, which the author may create next."""
-    kind = type(error)  # an author's `__class__` may raise anything
-    if kind is not ImportError and kind is not ModuleNotFoundError:
+    if type(error) not in {ImportError, ModuleNotFoundError}:
         return
     name, below = getattr(error, "name", None), getattr(error, "name_from", None)  # since Python 3.12
-    if isinstance(name, str) and (kind is ModuleNotFoundError or isinstance(below, str)):
-        for project in project_finders(active_finders()):
-            project.note_missing(f"{name}.{below}" if isinstance(below, str) else name)
+    if isinstance(name, str) and (isinstance(error, ModuleNotFoundError) or isinstance(below, str)):
+        for finder in active_finders():
+            finder.note_missing(f"{name}.{below}" if isinstance(below, str) else name)
 
 
 def abandon_imports(thread: int) -> None:
@@ -232,45 +194,107 @@ def abandon_imports(thread: int) -> None:
             sys.modules.pop(name, None)
 
 
+class ImportSnapshot:
+    """
+    The state of `sys.modules` at one moment, to be restored if a later load fails.
+
+    Code that is still served may import a module lazily, and should get the version that it was
+    loaded with.
+    """
+
+    def __init__(self) -> None:
+        self._modules = dict(sys.modules)
+        self._finders = active_finders()
+
+    def restore(self) -> None:
+        """Restore everything that was replaced since."""
+        for finder in active_finders():
+            finder.uninstall()
+        for name, module in self._modules.items():
+            if sys.modules.get(name) is not module:
+                place_module(name, module)
+        for finder in self._finders:
+            finder.install()
+
+    def restore_missing(self) -> None:
+        """Restore the modules of the recipes and of their project that could not be imported again."""
+        missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
+        project = {name: file for finder in self._finders for name, (file, _) in finder.project.items()}
+        for finder in active_finders():
+            for name, module in missing.items():
+                if _is_within(name, finder.package):
+                    place_module(name, module)
+                elif name in project:
+                    place_module(name, module)
+                    finder.mark_stale(name, project[name])
+
+
+def _last_finder(installed: Iterable[RecipeFinder], folder: Path) -> RecipeFinder | None:
+    """The finder of the last load of a folder. Those of other folders leave."""
+    place = folder, project_root(folder)
+    found = _finders.get(place)
+    for finder in installed:
+        if (finder.folder, finder.root) == place:
+            found = finder
+        else:
+            # It may be installed again, by a snapshot, and then knows what it knew.
+            left = RecipeFinder(finder.package, finder.folder, finder.root, finder)
+            left.executions = finder.executions
+            left.leave()
+            _finders[finder.folder, finder.root] = left
+    return found
+
+
+def _installed_finder(name: str, folder: Path, last: RecipeFinder | None) -> RecipeFinder:
+    """A finder for the next load, installed. If a module of the project has changed, all are forgotten."""
+    # The same text each time: a test may have put it back into `sys.path` meanwhile.
+    finder = RecipeFinder(name, folder, project_root(folder) if last is None else last.root, last)
+    if finder.has_changed_project:
+        finder.forget_project()
+    finder.install()
+    _finders[folder, finder.root] = finder
+    return finder
+
+
+def _modules_in_place(name: str, folder: Path, last: RecipeFinder | None) -> Executions | None:
+    """The modules of a package that anybody has imported from its folder; None if one has changed since."""
+    if not _is_package(name, folder) or (last is not None and last.has_changed):
+        return None
+    known = {} if last is None else last.executions.by_name
+    found = Executions()
+    for key, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) if _is_within(key, name) else None
+        if isinstance(file, str) and file.startswith(os.path.join(str(folder), "")):
+            one = known.get(key)
+            if one is None or one.module is not module:
+                # Python does not say which version of the file it was: it is used as every import would.
+                made = list(imported_prompts.get(module, ()))
+                one = Execution(key, file, module, made=made, stamp=file_stamp(file))
+            found.add(one)
+    return found
+
+
+def _is_package(name: str, folder: Path) -> bool:
+    """Whether the module of that name is the package in *folder*."""
+    module, init = sys.modules[name], folder / "__init__.py"
+    file = str(init) if init.is_file() else None
+    return getattr(module, "__file__", None) == file and str(folder) in map(
+        str, getattr(module, "__path__", ())
+    )
+
+
 def _free_name(folder: Path) -> str:
     """A name for the package in *folder* that no other module has."""
     name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
     if not name.isidentifier() or name in sys.stdlib_module_names or name == "promptkit":
         return f"recipes_{name}"
-    loaded = sys.modules.get(name)
-    places = namespace_of(loaded).get("__path__")
-    if loaded is None and (spec := importlib.util.find_spec(name)) is not None:
-        loaded, places = ModuleType(name), spec.submodule_search_locations
-    ours = loaded is None or str(folder) in map(str, places or ())
-    return name if ours else f"recipes_{name}"
-
-
-def _import(name: str, sources: PackageFinder) -> ModuleType:
-    """Import and return the module that was executed, even if it replaced itself in `sys.modules`."""
-    try:
-        module = importlib.import_module(name)
-    except Exception:
-        if (executed := sources.executions.module(name)) is None:
-            raise
-        return executed
-    return sources.executions.module(name) or module
-
-
-def _make_package(name: str, folder: Path, sources: PackageFinder) -> ModuleType:
-    init = folder / "__init__.py"
-    if init.is_file():
-        spec = importlib.util.spec_from_file_location(
-            name, init, loader=sources.loader(name, str(init)), submodule_search_locations=[str(folder)]
-        )
+    if (loaded := sys.modules.get(name)) is not None:
+        places = getattr(loaded, "__path__", None)
+    elif (spec := find_spec(name)) is not None:
+        places = spec.submodule_search_locations
     else:
-        spec = ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-    assert spec is not None  # noqa: S101 (a file that exists has a spec)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    if spec.loader is not None:
-        spec.loader.exec_module(module)
-    return module
+        return name
+    return name if str(folder) in map(str, places or ()) else f"recipes_{name}"
 
 
 def _is_within(name: str, package: str) -> bool:
@@ -279,43 +303,20 @@ def _is_within(name: str, package: str) -> bool:
 
 def _is_initializing(module: object) -> bool:
     """Whether a module is being imported right now: if so, it is the one that called `load`."""
-    spec = namespace_of(module).get("__spec__")
-    return type(spec) is ModuleSpec and getattr(spec, "_initializing", False)
+    return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
-    """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
+def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
+    """Remove a package and all below it from `sys.modules`, except for what *finder* has kept."""
     forget_folders()
-    kept = set[str]()
-    if sources is not None:  # with the folders that hold what is kept, which are packages without a file
-        from promptkit.compiler.loading.code_imports import with_parents  # not in a first import
-
-        folders = {key.rpartition(".")[0] for key in sources.kept}
-        kept = {name, *sources.kept}.union(*map(with_parents, folders))
     for key, module in list(sys.modules.items()):
-        if key not in kept and _is_within(key, name) and not _is_initializing(module):
-            if kept:
-                remove_module(key)
-            else:
-                del sys.modules[key]
-    files = set[str]() if sources is None else {one.file for one in sources.executions}
-    inside = os.path.join(str(folder), "")
+        if key in finder.kept or not _is_within(key, name) or _is_initializing(module):
+            continue
+        if is_whole:
+            del sys.modules[key]  # what is still served may hold the old package, with all that was in it
+        elif getattr(module, "__file__", None) is not None or not hasattr(module, "__path__"):
+            remove_module(key)  # and no folder without an ``__init__.py``, which may hold what is kept
+    files = {one.file for one in finder.executions}
+    inside = os.path.join(str(finder.folder), "")
     for file in [file for file in list(linecache.cache) if file.startswith(inside) and file not in files]:
         linecache.cache.pop(file, None)
-
-
-def _install_finders(
-    name: str, folder: Path, installed: Iterable[Finder]
-) -> tuple[PackageFinder, bool, bool]:
-    """Install finders in place of *installed*; also return whether it is as before, and the project is."""
-    root = project_root(folder)
-    found, is_same = successor(installed, name, folder, root)
-    siblings = SiblingFinder(name, folder, root)
-    is_unchanged = not (found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))))
-    if not is_unchanged:
-        found.forget()
-    sources = PackageFinder(name, folder, again=str(folder) in _imported)
-    for finder in (sources, siblings, found):
-        finder.install()
-    _imported[str(folder)] = sources
-    return sources, is_same, is_unchanged and not found.is_answered

@@ -2,16 +2,24 @@
 Recipe files: which files of a folder are recipes, and which folders below it are entered.
 
 All that look for recipes ask here: the loader, the watcher, the start-up cache, pytest. Every run of pytest
-imports this where promptkit is installed, so it imports nothing.
+imports this where promptkit is installed, so it imports nothing of promptkit.
 """
 
 import os
+import stat
 from collections.abc import Iterator
-from typing import Final
+from math import inf
+from typing import Final, NamedTuple
 
 __all__ = [
+    "DEFAULT_FOLDERS",
+    "PROJECT_MARKERS",
     "FolderWalk",
+    "FoundFiles",
     "end_of",
+    "find_recipes",
+    "folders_with_recipes",
+    "holds_own_files",
     "holds_recipes",
     "is_folder",
     "is_recipe",
@@ -19,6 +27,12 @@ __all__ = [
     "may_enter",
     "mentions_prompts",
 ]
+
+#: Where recipes lie if nothing says so: the first of these folders that exists.
+DEFAULT_FOLDERS: Final = ("recipes", "prompts")
+
+#: A folder with one of these is a project's own.
+PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
 #: Folders on which no recipe depends: caches, tests, packages of others.
 _NEVER_ENTERED: Final = frozenset({"__pycache__", "node_modules", "tests"})
@@ -54,6 +68,11 @@ def may_enter(name: str) -> bool:
     return not name.startswith(".") and name not in _NEVER_ENTERED
 
 
+def holds_own_files(folder: str) -> bool:
+    """Return whether an author's own files may be in a folder: it is no cache, and no virtual environment."""
+    return may_enter(os.path.basename(folder)) and not os.path.exists(os.path.join(folder, _ENVIRONMENT))
+
+
 def mentions_prompts(path: str) -> bool:
     """Guess from its first bytes whether a file defines prompts or resources."""
     try:
@@ -66,13 +85,89 @@ def mentions_prompts(path: str) -> bool:
     return b"promptkit" in text and any(one in text for one in _DECORATORS)
 
 
-def holds_recipes(folder: str, *, below: bool = True) -> bool:
-    """Guess whether there are recipes in a folder, or in one *below* it."""
-    return any(
-        is_recipe(entry.name) and mentions_prompts(entry.path)
-        for _, entries in FolderWalk(folder, below=below)
-        for entry in entries
-    )
+def holds_recipes(folder: str, *, depth: float = inf) -> bool:
+    """Guess whether there are recipes in a folder, or in those below it down to a *depth*."""
+    return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
+
+
+def folders_with_recipes(folder: str, depth: int, most_entries: int) -> list[str]:
+    """Guess which folders below one have recipes in them, nearest first; not all if there is much in them."""
+    found = list[str]()
+    for path, entries in FolderWalk(folder, depth=depth):
+        if path != folder and any(map(_is_likely, entries)):
+            found.append(path)
+        most_entries -= len(entries)
+        if most_entries < 0:
+            break
+    return sorted(found, key=lambda path: (path.count(os.sep), path))
+
+
+def _is_likely(entry: "os.DirEntry[str]") -> bool:
+    return is_recipe(entry.name) and mentions_prompts(entry.path)
+
+
+class FoundFiles(NamedTuple):
+    """
+    What was found in a folder.
+
+    Args:
+        names:
+            The paths of the recipes within it, in order.
+
+        unreadable:
+            The files that cannot be read, each with the reason.
+
+        skipped:
+            The folders that cannot be entered, each with the reason.
+
+        others:
+            The Python files that are not served by themselves: tests, and those of packages.
+    """
+
+    names: tuple[str, ...]
+    unreadable: tuple[tuple[str, str], ...]
+    skipped: tuple[tuple[str, str], ...]
+    others: tuple[str, ...]
+
+
+def find_recipes(folder: str) -> FoundFiles:
+    """
+    Find the recipes in a folder, and in those below it that are entered.
+
+    Args:
+        folder:
+            An absolute path.
+
+    Raises:
+        OSError: If the folder cannot be read.
+    """
+    names, unreadable, others = list[str](), list[tuple[str, str]](), list[str]()
+    walk = FolderWalk(folder)
+    above = len(os.path.join(folder, ""))
+    for _, entries in walk:
+        for entry in entries:
+            if is_recipe(entry.name):
+                if (reason := _why_unreadable(entry)) is None:
+                    names.append(entry.path[above:])
+                elif reason:
+                    unreadable.append((entry.path, reason))
+            elif is_test(entry.name) or entry.name == "__init__.py":
+                others.append(entry.path)
+    if not walk.entered:
+        raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
+    return FoundFiles(tuple(sorted(names)), tuple(unreadable), tuple(walk.skipped), tuple(others))
+
+
+def _why_unreadable(entry: "os.DirEntry[str]") -> str | None:
+    """Why a file cannot be read; None if it can be, and ``""`` for a folder."""
+    try:
+        # Most are plain files, and this is known from the folder.
+        mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
+    except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
+        return str(error.strerror)
+    if stat.S_ISREG(mode):
+        return None
+    return "" if stat.S_ISDIR(mode) else "it is a pipe, a socket or a device"
 
 
 class FolderWalk:
@@ -86,8 +181,8 @@ class FolderWalk:
         folder:
             The folder, which is entered whatever it is called.
 
-        below:
-            Whether to enter folders below it.
+        depth:
+            How many levels below it are entered.
 
         private:
             Whether to enter what recipes may read, and which holds none: folders whose names begin with
@@ -101,18 +196,18 @@ class FolderWalk:
             The folders that cannot be entered, each with the reason.
     """
 
-    def __init__(self, folder: str, *, below: bool = True, private: bool = False) -> None:
+    def __init__(self, folder: str, *, depth: float = inf, private: bool = False) -> None:
         self._folder = folder
-        self._below = below
+        self._depth = depth
         self._private = private
         self.entered: set[str] = set()
         self.skipped: list[tuple[str, str]] = []
 
     def __iter__(self) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
         root = end_of(self._folder) or self._folder
-        folders, links, known = [(self._folder, root)], list[tuple[str, str]](), set[str]()
+        folders, links, known = [(self._folder, root, 0)], list[tuple[str, str, int]](), set[str]()
         while folders or links:
-            path, real = (folders or links).pop()
+            path, real, level = (folders or links).pop()
             entries = None if real in known else self.entries_of(path)
             known.add(real)
             if entries is None:
@@ -123,11 +218,11 @@ class FolderWalk:
             self.entered.add(path)
             yield path, entries
             for entry in entries:
-                if self._below and is_folder(entry) and self._may_enter(entry.name):
+                if level < self._depth and is_folder(entry) and self._may_enter(entry.name):
                     if not entry.is_symlink():
-                        folders.append((entry.path, os.path.join(real, entry.name)))
+                        folders.append((entry.path, os.path.join(real, entry.name), level + 1))
                     elif (end := end_of(entry.path)).startswith(os.path.join(root, "")):
-                        links.append((entry.path, end))
+                        links.append((entry.path, end, level + 1))
 
     def _may_enter(self, name: str) -> bool:
         return may_enter(name) and (self._private or not name.startswith("_"))

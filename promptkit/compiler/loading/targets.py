@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from promptkit.compiler.loading.recipe_files import PROJECT_MARKERS, folders_with_recipes
 from promptkit.errors.regular_files import is_foreign
 
 if TYPE_CHECKING:
@@ -20,12 +21,8 @@ __all__ = [
     "suggest",
 ]
 
-#: A folder with one of these is a project's own.
-_PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
-
-#: Limits of the search for folders with recipes: levels, and entries.
-_MAX_DEPTH: Final = 2
-_MAX_ENTRIES: Final = 2000
+#: Limits of the search for what was perhaps meant: levels of folders, and what is in them.
+_NEAR: Final = (2, 2000)
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -53,7 +50,7 @@ def is_project(folder: str, beside: str | None = None) -> bool:
 
     With *beside*, a folder, marks count that belong to its owner, or to nobody other: see `is_foreign`.
     """
-    marks = (os.path.join(folder, mark) for mark in _PROJECT_MARKERS)
+    marks = (os.path.join(folder, mark) for mark in PROJECT_MARKERS)
     return any(os.path.exists(mark) and not (beside and is_foreign(mark, beside)) for mark in marks)
 
 
@@ -102,35 +99,13 @@ def suggest(target: str) -> str:
     from difflib import get_close_matches  # only a mistake needs it
 
     parent = os.path.dirname(target.rstrip("/" + os.sep))
-    near = {display_path(place): place for start in {parent or ".", "."} for place in recipes_below(start)}
-    if not near:
-        return ""
-    meant = get_close_matches(target, near, n=1, cutoff=0.0)
-    return f"; did you mean {meant[0]!r}?"
+    near = [display_path(place) for start in {parent or ".", "."} for place in _recipes_below(start)]
+    return f"; did you mean {get_close_matches(target, near, n=1, cutoff=0.0)[0]!r}?" if near else ""
 
 
 def recipes_near(folder: "str | Path") -> list[str]:
     """Return the folders with recipes below *folder*, or else beside it."""
-    return recipes_below(folder) or recipes_below(os.path.dirname(os.path.abspath(folder)))
-
-
-def recipes_below(folder: "str | Path") -> list[str]:
-    """Return the folders with recipes a few levels below *folder*, nearest first."""
-    from promptkit.compiler.loading.recipe_files import holds_recipes, may_enter  # only a mistake needs it
-
-    found: list[str] = []
-    level, looked_at = [str(folder)], 0
-    for _ in range(_MAX_DEPTH):
-        below = []
-        for entry in (entry for place in level for entry in _entries(place)):
-            looked_at += 1
-            if looked_at > _MAX_ENTRIES:
-                return found
-            if entry.is_dir(follow_symlinks=False) and may_enter(entry.name) and entry.name[0] != "_":
-                below.append(entry.path)
-        level = sorted(below)
-        found += [place for place in level if holds_recipes(place, below=False)]
-    return found
+    return _recipes_below(folder) or _recipes_below(os.path.dirname(os.path.abspath(folder)))
 
 
 def display_path(folder: str) -> str:
@@ -141,15 +116,11 @@ def display_path(folder: str) -> str:
     return os.path.join(folder, "")
 
 
+def _recipes_below(folder: "str | Path") -> list[str]:
+    return folders_with_recipes(str(folder), *_NEAR)
+
+
 def _is_package(folder: str) -> bool:
     """Whether a folder can be imported from the folder that holds it."""
     name = os.path.basename(folder)
     return name != "" and "." not in name and os.path.isfile(os.path.join(folder, "__init__.py"))
-
-
-def _entries(folder: str) -> "list[os.DirEntry[str]]":
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except (OSError, ValueError):
-        return []

@@ -3,21 +3,17 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct, structs
 
 from promptkit.compiler.loading.recipe_files import FolderWalk, end_of, is_folder, is_test, may_enter
+from promptkit.errors.regular_files import Stamp, Stamps, file_stamp
 
-__all__ = ["Stamp", "Stamps", "WatchedFiles", "compare", "find_files", "stamp_of"]
-
-#: Identifies a version of a file, or a folder. If it differs, the file or folder was changed or replaced.
-Stamp: TypeAlias = tuple[int, int, int]
-
-#: By path: the stamp of each file; None if it does not exist.
-Stamps: TypeAlias = Mapping[str, Stamp | None]
+__all__ = ["Stamps", "WatchedFiles", "compare", "find_files"]
 
 #: Editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
@@ -33,7 +29,7 @@ class WatchedFiles(Struct, frozen=True):
             The stamp of each file; None if it does not exist.
 
         folders:
-            The stamp of each folder; None if it does not exist.
+            The device and the inode of each folder; None if it does not exist.
 
         scanned:
             The folders in which new files count, too.
@@ -45,8 +41,8 @@ class WatchedFiles(Struct, frozen=True):
             Which folders could not be scanned, and why.
     """
 
-    files: Mapping[str, Stamp | None]
-    folders: Mapping[str, Stamp | None]
+    files: Stamps
+    folders: Mapping[str, tuple[int, int] | None]
     scanned: frozenset[str]
     suffix: str
     skipped: tuple[str, ...] = ()
@@ -76,7 +72,7 @@ class WatchedFiles(Struct, frozen=True):
         """
         Return the state of the files now, if only known ones at *paths* have changed; else None.
         """
-        stamps = {path: stamp_of(path) for path in paths if self.concerns(path)}
+        stamps = {path: file_stamp(path) for path in paths if self.concerns(path)}
         if not stamps or None in stamps.values() or not stamps.keys() <= self.files.keys():
             return None
         return structs.replace(self, files={**self.files, **stamps})
@@ -93,7 +89,7 @@ def compare(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
     """
     Return whether the files at the paths *read* are as *before*; and the stamps of all, as they were then.
     """
-    now = {path: stamp_of(path) for path in read}
+    now = {path: file_stamp(path) for path in read}
     return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
@@ -120,19 +116,19 @@ def find_files(
         seen:
             Stamps that were taken a moment ago, and are not taken again.
     """
-    walk = FolderWalk(os.path.realpath(folder), below=not suffix, private=True)
-    files: dict[str, Stamp | None] = {}
+    walk = FolderWalk(os.path.realpath(folder), depth=0 if suffix else inf, private=True)
+    files = dict[str, Stamp | None]()
     real = []
     for _, entries in walk:
         for entry in entries:
             path = entry.path
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
                 continue
-            files[path] = seen[path] if path in seen else stamp_of(path)
+            files[path] = seen[path] if path in seen else file_stamp(path)
             if entry.is_symlink():  # an edit changes the link's target
                 real.append(end_of(path))
     outside = [path for path in dict.fromkeys((*real, *read)) if path and path not in files]
-    files.update({path: stamp_of(path) for path in outside})
+    files.update({path: file_stamp(path) for path in outside})
     folders = {str(folder), *walk.entered, *map(os.path.dirname, outside)}
     identities = {path: _identity(path) for path in folders}
     skipped = [f"{path!a}: {reason}" for path, reason in walk.skipped]
@@ -155,18 +151,9 @@ def _is_visible(name: str) -> bool:
     return may_enter(name) and not is_test(name)
 
 
-def stamp_of(path: str) -> Stamp | None:
-    """Return the stamp of a file: when it was written, its size and its inode; None if it does not exist."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _identity(folder: str) -> Stamp | None:
+def _identity(folder: str) -> tuple[int, int] | None:
     try:
         found = os.stat(folder)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, 0
+    return found.st_dev, found.st_ino

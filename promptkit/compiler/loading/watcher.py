@@ -5,7 +5,6 @@ The package itself is not imported: it loads multiprocessing, logging and 2 MiB 
 """
 
 import os
-import platform
 import sys
 import time
 from collections.abc import Generator, Iterable
@@ -15,10 +14,12 @@ from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-__all__ = ["changes_in"]
+__all__ = ["DEBOUNCE", "Debounce", "changes_in"]
 
 _BACKEND: Final = "watchfiles._rust_notify"
 
@@ -29,9 +30,31 @@ _ENDED: Final = ("stop", "signal")
 _POLL_EVERY_MS: Final = 300
 
 
-def changes_in(
-    folders: Iterable[str], stop: Event, *, quiet_ms: int, max_delay_ms: int, every_ms: int
-) -> Generator[set[str]]:
+class Debounce(Struct, frozen=True):
+    """
+    When changes are reported, in milliseconds.
+
+    Args:
+        quiet:
+            For how long nothing may have changed before.
+
+        at_most:
+            How long after the first of many changes they are reported at the latest.
+
+        every:
+            After how long without any change that is reported, too.
+    """
+
+    quiet: int = 50
+    at_most: int = 1000
+    every: int = 250
+
+
+#: A saved file is read so long after its editor has written it.
+DEBOUNCE: Final = Debounce()
+
+
+def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNCE) -> Generator[set[str]]:
     """
     Yield the paths that have changed in *folders*, again and again until *stop* is set.
 
@@ -42,14 +65,8 @@ def changes_in(
         stop:
             Ends it.
 
-        quiet_ms:
-            For how long nothing may have changed before changes are told, in milliseconds.
-
-        max_delay_ms:
-            How long after the first of many changes they are told at the latest.
-
-        every_ms:
-            After how long without any change that is told, too: no paths are yielded.
+        debounce:
+            When changes are yielded. Where nothing has changed, no paths are.
 
     Raises:
         FileNotFoundError: If one of the folders does not exist.
@@ -67,13 +84,13 @@ def changes_in(
         recursive=False,
         ignore_permission_denied=False,
     )
-    step_ms = quiet_ms // 2  # a change is found one step after another look has found it
+    step_ms = debounce.quiet // 2  # a change is found one step after another look has found it
     with watcher:
-        while (found := watcher.watch(max_delay_ms, step_ms, every_ms, stop)) not in _ENDED:
+        while (found := watcher.watch(debounce.at_most, step_ms, debounce.every, stop)) not in _ENDED:
             paths = _paths(found)
-            until = time.monotonic() + max_delay_ms / 1000
-            while (rest_ms := _rest_of(quiet_ms, paths)) and time.monotonic() < until:
-                if (found := watcher.watch(max_delay_ms, rest_ms, rest_ms, stop)) in _ENDED:
+            until = time.monotonic() + debounce.at_most / 1000
+            while (rest_ms := _rest_of(debounce.quiet, paths)) and time.monotonic() < until:
+                if (found := watcher.watch(debounce.at_most, rest_ms, rest_ms, stop)) in _ENDED:
                     return
                 paths |= _paths(found)
             yield paths
@@ -118,6 +135,8 @@ def _backend() -> "type[RustNotify]":
 
 def _polls() -> bool:
     """Whether to look at the files again and again: as watchfiles decides it, by the same variable."""
+    import platform  # slow to import, and not needed before the first reply
+
     if told := os.environ.get("WATCHFILES_FORCE_POLLING"):
         return told.lower() not in {"false", "disable", "disabled"}
     return "microsoft-standard" in platform.uname().release.lower()  # Linux on Windows: it tells nothing

@@ -48,7 +48,7 @@ _ACCEPTED: Final = HttpResponse(202)
 
 
 #: Here a request is of the revision that it names, even if it looks like a handshake.
-_INITIALIZE: Final = Method("InitializeParams", modern=False, opens=True, served=False)
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
 
 
 class _OneMessage(Session):

@@ -10,7 +10,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
-from promptkit.protocol.envelope import check_envelope
 from promptkit.protocol.http.messages import Head
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
@@ -21,6 +20,7 @@ from promptkit.protocol.jsonrpc import (
     UnsupportedVersion,
 )
 from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_large, decode_raw
+from promptkit.protocol.refusals import check_envelope
 
 __all__ = ["Envelope", "disagreement", "peek"]
 

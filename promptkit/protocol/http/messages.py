@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.jsonrpc import Code, RequestId, encode_error
-from promptkit.protocol.outcomes import error_code, retry_after
+from promptkit.protocol.partial_decoding import error_code, retry_after
 
 __all__ = [
     "CLOSE",

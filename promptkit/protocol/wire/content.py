@@ -1,24 +1,26 @@
-"""The content of a message and of a resource, and rendered prompts, which hold it."""
+"""The content of messages and resources, and the results that hold it."""
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from promptkit.protocol.wire.session import Result
+from promptkit.protocol.wire.results import Result
 
 __all__ = [
-    "Annotations",
     "AudioContent",
+    "CallToolResult",
     "Content",
+    "ContentAnnotations",
     "EmbeddedContent",
     "GetPromptResult",
     "ImageContent",
     "PromptMessage",
+    "ReadResourceResult",
     "ResourceContents",
     "ResourceLinkContent",
     "TextContent",
 ]
 
 
-class Annotations(Struct, rename="camel"):
+class ContentAnnotations(Struct, rename="camel"):
     """
     Who content is for, how much it matters, and how old it is.
     """
@@ -34,7 +36,7 @@ class TextContent(Struct, tag_field="type", tag="text", gc=False):
     """
 
     text: str
-    annotations: Annotations | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
 
 
 class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
@@ -44,7 +46,7 @@ class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
 
     data: Raw
     mime_type: str
-    annotations: Annotations | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
 
 
 class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
@@ -54,7 +56,7 @@ class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
 
     data: Raw
     mime_type: str
-    annotations: Annotations | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
 
 
 class ResourceContents(Struct, rename="camel"):
@@ -74,7 +76,7 @@ class EmbeddedContent(Struct, tag_field="type", tag="resource"):
     """
 
     resource: ResourceContents
-    annotations: Annotations | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
 
 
 class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
@@ -88,7 +90,7 @@ class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename=
     description: str | UnsetType = UNSET
     mime_type: str | UnsetType = UNSET
     size: int | UnsetType = UNSET
-    annotations: Annotations | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
 
 
 Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
@@ -110,3 +112,20 @@ class GetPromptResult(Result):
 
     messages: list[PromptMessage]
     description: str | UnsetType = UNSET
+
+
+class ReadResourceResult(Result):
+    """
+    The contents of a resource.
+    """
+
+    contents: list[ResourceContents]
+
+
+class CallToolResult(Result, rename="camel"):
+    """
+    What a call gives: content, or what was wrong. That it is an error comes first, where a log looks for it.
+    """
+
+    is_error: bool | UnsetType = UNSET
+    content: list[Content] = field(default_factory=list)

@@ -1,154 +1,48 @@
-"""The results of methods: lists, resources, completions and questions."""
+"""The base of all results, and those of the handshake."""
 
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from promptkit.protocol.wire.content import ResourceContents
-from promptkit.protocol.wire.session import Result
-
-__all__ = [
-    "CompleteResult",
-    "Completion",
-    "Icon",
-    "InputRequiredResult",
-    "ListPromptsResult",
-    "ListResourceTemplatesResult",
-    "ListResourcesResult",
-    "ListToolsResult",
-    "Prompt",
-    "PromptArgument",
-    "ReadResourceResult",
-    "Resource",
-    "ResourceTemplate",
-]
+__all__ = ["DiscoverResult", "Implementation", "InitializeResult", "Result"]
 
 
-class Icon(Struct, rename="camel"):
+class Result(Struct, rename="camel", kw_only=True):
     """
-    A picture that a client may show.
+    The members that every result may have.
     """
 
-    src: str
-    mime_type: str | UnsetType = UNSET
-    sizes: tuple[str, ...] | UnsetType = UNSET
-    theme: str | UnsetType = UNSET
+    result_type: str | UnsetType = UNSET
+    ttl_ms: int | UnsetType = UNSET
+    cache_scope: str | UnsetType = UNSET
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
-class PromptArgument(Struct):
+class Implementation(Struct):
     """
-    An argument in an entry of ``prompts/list``.
+    The server's name and version.
     """
 
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    required: bool | UnsetType = UNSET
+    version: str
 
 
-class Prompt(Struct):
+class InitializeResult(Result, rename="camel"):
     """
-    An entry of ``prompts/list``.
+    The answer to ``initialize``.
     """
 
-    name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    arguments: list[PromptArgument] | UnsetType = UNSET
-    icons: list[Icon] | UnsetType = UNSET
-    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+    protocol_version: str
+    capabilities: dict[str, Any]
+    server_info: Implementation
+    instructions: str | UnsetType = UNSET
 
 
-class ListPromptsResult(Result, rename="camel"):
+class DiscoverResult(Result, rename="camel"):
     """
-    One page of the prompts, each already encoded.
+    The answer to ``server/discover``, for clients without a session.
     """
 
-    prompts: list[Raw]
-    next_cursor: str | UnsetType = UNSET
-
-
-class Resource(Struct, rename="camel"):
-    """
-    An entry of ``resources/list``.
-    """
-
-    uri: str
-    name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
-
-
-class ResourceTemplate(Struct, rename="camel"):
-    """
-    An entry of ``resources/templates/list``.
-    """
-
-    uri_template: str
-    name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
-
-
-class ListResourcesResult(Result, rename="camel"):
-    """
-    One page of the resources, each already encoded.
-    """
-
-    resources: list[Raw]
-    next_cursor: str | UnsetType = UNSET
-
-
-class ListResourceTemplatesResult(Result, rename="camel"):
-    """
-    One page of the resource templates, each already encoded.
-    """
-
-    resource_templates: list[Raw]
-    next_cursor: str | UnsetType = UNSET
-
-
-class ListToolsResult(Result, rename="camel"):
-    """
-    One page of the tools, each already encoded.
-    """
-
-    tools: list[Raw]
-    next_cursor: str | UnsetType = UNSET
-
-
-class ReadResourceResult(Result):
-    """
-    The contents of a resource.
-    """
-
-    contents: list[ResourceContents]
-
-
-class Completion(Struct, rename="camel"):
-    """
-    Values to offer while a person types.
-    """
-
-    values: tuple[str, ...]
-    total: int
-    has_more: bool
-
-
-class CompleteResult(Result):
-    """
-    The answer to ``completion/complete``.
-    """
-
-    completion: Completion
-
-
-class InputRequiredResult(Result, rename="camel"):
-    """
-    The questions that a client must answer before its request can be served.
-    """
-
-    input_requests: dict[str, Any]
-    request_state: str
+    supported_versions: list[str]
+    capabilities: dict[str, Any]
+    instructions: str | UnsetType = UNSET

@@ -25,7 +25,7 @@ from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.in_flight import InFlight, Job
 
 if TYPE_CHECKING:
-    from promptkit.protocol.request_state import RequestStateSigner
+    from promptkit.protocol.key_ring import RequestStateSigner
 
 __all__ = ["Elicitation", "Question", "askable"]
 
@@ -246,7 +246,7 @@ class Elicitation:
     def _signer(self) -> "RequestStateSigner":
         with self._asking:  # two signers would refuse each other's states
             if self._made_signer is None:
-                from promptkit.protocol.request_state import RequestStateSigner
+                from promptkit.protocol.key_ring import RequestStateSigner
 
                 self._made_signer = RequestStateSigner()
             return self._made_signer

@@ -16,7 +16,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import core_of, is_closed, is_list
+from promptkit.conversion.kinds import is_closed, is_list, plain
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader
 from promptkit.protocol.jsonrpc import InvalidParams
@@ -138,7 +138,7 @@ def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
 
 
 def _property(argument: Argument, *, multi_select: bool) -> Schema:
-    annotation = core_of(argument.annotation)
+    annotation = plain(argument.annotation, core=True)
     schema = alternative_of(argument)
     chosen = _choice(argument.reader, annotation) or (
         _choices(annotation, schema) if multi_select and is_list(annotation) else None
@@ -166,7 +166,7 @@ def _choices(annotation: Any, schema: Schema) -> Schema | None:
     """A field to choose several values; None if the values cannot be listed."""
     item = get_args(annotation)[0]
     reader = reader_of(item)
-    items = _choice(reader, core_of(item)) if reader else None
+    items = _choice(reader, plain(item, core=True)) if reader else None
     if items is None or "enum" not in items:
         return None
     return {"type": "array", "items": items} | _only(schema, "minItems", "maxItems")

@@ -1,6 +1,6 @@
 """``tools/call``: a prompt is rendered, as for ``prompts/get``, and its content is the result."""
 
-from promptkit.catalog.search import GET
+from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import UnknownPrompt, UnknownTool
 from promptkit.protocol.tools import encode_called
 from promptkit.server.exchange import Exchange

@@ -17,8 +17,7 @@ from promptkit.protocol.http.guard import ENDPOINT, Guard
 from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head, response_to
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.key_ring import KeyRing
-from promptkit.protocol.request_state import RequestStateSigner
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.channel import HttpChannel, OpenRequests, Reply, StreamEvent

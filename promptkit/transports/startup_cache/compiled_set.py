@@ -87,8 +87,7 @@ class CompiledSet:
         """
         Return the stamps of the files that were looked at to find out whether all is as it was.
         """
-        seen = {} if self._found is None else self._found.seen
-        return {path: stamp and stamp[:3] for path, stamp in seen.items()}  # a reload needs no ctime
+        return {} if self._found is None else self._found.seen
 
     def names(self) -> dict[str, list[str]] | None:
         """

@@ -11,10 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Final
-
-from promptkit.compiler.loading.finders import namespace_of
 
 __all__ = ["names_used"]
 
@@ -148,8 +146,8 @@ def _module_at(module: str, attribute: str) -> str:
     """The name of the module that an attribute of a module is, or ``""``."""
     if not attribute:
         return module
-    found = namespace_of(sys.modules.get(module)).get(attribute)
-    return str(namespace_of(found).get("__name__", ""))
+    found = getattr(sys.modules.get(module), attribute, None)
+    return found.__name__ if isinstance(found, ModuleType) else ""
 
 
 class _Module:

@@ -6,25 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.changes import Place, read_servers
-from promptkit.cli.clients.documents import ServerTable
+from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers
 from promptkit.cli.clients.servers import command_in, url_in
-from promptkit.cli.clients.table import CLIENTS
-from promptkit.compiler.lints import client_profiles
+from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 
 #: Files by client: what one writes that was not there, with a URL, and one of somebody's before and after.
 GOLDEN = Path(__file__).with_name("golden")
 SUFFIX = {"json": ".json", "toml": ".toml", "yaml": ".yaml"}
 URL = "https://prompts.example.com/mcp"
-WITH_URL = [name for name, client in CLIENTS.items() if client.url is not None]
-WITH_PROJECT = [name for name, client in CLIENTS.items() if client.project]
+WITH_URL = [name for name, settings in INSTALLABLE.items() if settings.url is not None]
+WITH_PROJECT = [name for name, settings in INSTALLABLE.items() if settings.project]
 
 #: What platformdirs says of the folder for configuration, which follows people from machine to machine.
 ROAMING = {"linux": ".config", "darwin": "Library/Application Support", "win32": "AppData/Roaming"}
 
 
 def golden(name, kind):
-    return (GOLDEN / name / f"{kind}{SUFFIX[CLIENTS[name].format]}").read_bytes().decode()
+    return (GOLDEN / name / f"{kind}{SUFFIX[INSTALLABLE[name].format]}").read_bytes().decode()
 
 
 @pytest.fixture
@@ -40,7 +38,7 @@ def shown(project):
 
 
 def file_of(name, scope="user"):
-    return CLIENTS[name].file(scope, str(Path.cwd()))
+    return ConfigurationFile(name, scope, str(Path.cwd())).path
 
 
 def write(name, text):
@@ -51,14 +49,14 @@ def write(name, text):
 
 
 def entries_before(name):
-    return ServerTable(CLIENTS[name], golden(name, "before")).entries
+    return ServerTable(INSTALLABLE[name], golden(name, "before")).entries
 
 
 def entries(name, scope="user"):
-    return read_servers(Place(name, scope, str(Path.cwd())))[2].entries
+    return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))[2].entries
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", INSTALLABLE)
 class TestEachClient:
     def test_without_a_file(self, name, project, promptkit, shown):
         """
@@ -104,7 +102,7 @@ class TestEachClient:
         The command that stands there serves the prompts, wherever it is started, with an empty environment.
         """
         promptkit("install", name)
-        command = command_in(CLIENTS[name], entries(name)["team-prompts"])
+        command = command_in(INSTALLABLE[name], entries(name)["team-prompts"])
 
         assert prompts_of(command) == ["greet"]
 
@@ -176,7 +174,7 @@ class TestOverHttp:
 
         assert code == 0
         assert shown(file_of(name)) == golden(name, "url")
-        assert url_in(CLIENTS[name], entries(name)["prompts-example-com"]) == URL
+        assert url_in(INSTALLABLE[name], entries(name)["prompts-example-com"]) == URL
 
     def test_is_taken_out_by_its_url(self, name, project, promptkit):
         """
@@ -196,7 +194,7 @@ class TestOverHttp:
         """
         promptkit("install", name, "--name", "team")
         promptkit("install", name, "--name", "team", "--url", URL)
-        assert command_in(CLIENTS[name], entries(name)["team"]) is None
+        assert command_in(INSTALLABLE[name], entries(name)["team"]) is None
         promptkit("uninstall", name, "--name", "team", "--url", URL)
         assert dict(entries(name)) == {}
 
@@ -231,7 +229,7 @@ def test_a_projects_configuration(name, project, promptkit, monkeypatch):
     assert dict(entries(name)) == {}
 
 
-@pytest.mark.parametrize("name", sorted(CLIENTS.keys() - set(WITH_PROJECT)))
+@pytest.mark.parametrize("name", sorted(INSTALLABLE.keys() - set(WITH_PROJECT)))
 def test_a_client_without_projects(name, project, promptkit, capsys):
     """
     Wrong usage, which is told.
@@ -317,7 +315,7 @@ class TestTargets:
         A file and an object are served as they would be from here.
         """
         promptkit("install", "zed", target)
-        command = command_in(CLIENTS["zed"], entries("zed")["team-prompts"])
+        command = command_in(INSTALLABLE["zed"], entries("zed")["team-prompts"])
 
         assert command[-2:] == ["serve", f"{project}/{target.removeprefix('../team prompts/')}"]
         assert prompts_of(command) == ["greet"]
@@ -357,7 +355,7 @@ class TestList:
         clients = {one["client"]: one for one in data_of("install", "--list")["clients"]}
         code, out, err = promptkit("install", "--list")
 
-        assert list(clients) == list(CLIENTS)
+        assert list(clients) == list(INSTALLABLE)
         assert clients["cursor"]["found"]
         assert not clients["goose"]["found"]
         assert list(clients["cursor"]["configurations"]["user"]["servers"]) == ["team-prompts"]
@@ -396,11 +394,11 @@ def test_what_people_have_changed_stays(project, promptkit):
     """
     promptkit("install", "goose")
     file = file_of("goose")
-    file.write_text(file.read_text().replace("enabled: true", "enabled: false # for now"))
+    file.write_text(file.read_text().replace("enabled: true", "enabled: false"))
     project.rename(project.with_name("moved"))
     promptkit("install", "goose", "../moved/prompts", "--name", "team-prompts")
 
-    assert "enabled: false # for now" in file.read_text()
+    assert entries("goose")["team-prompts"]["enabled"] is False
     assert entries("goose")["team-prompts"]["args"] == ["serve", str(project.with_name("moved") / "prompts")]
 
 
@@ -444,17 +442,6 @@ def test_a_client_that_is_not_there(project, promptkit):
     assert out.splitlines()[-1] == "    Zed itself was not found on this machine"
 
 
-def test_every_client_has_a_profile():
-    """
-    A client that prompts can be put into is one that `check` knows, by the same name and title.
-    """
-    profiles = client_profiles.CLIENTS
-
-    assert {name: profiles[name].title for name in CLIENTS} == {
-        name: one.title for name, one in CLIENTS.items()
-    }
-
-
 @pytest.mark.parametrize(
     ("platform", "places"),
     [
@@ -496,9 +483,9 @@ def test_where_files_lie(platform, places, home, monkeypatch):
     """
     config = home / ROAMING[platform]
     monkeypatch.setattr("sys.platform", platform)
-    monkeypatch.setattr("promptkit.cli.clients.table.user_config_path", lambda *, roaming: config)
+    monkeypatch.setattr("promptkit.cli.clients.configurations.user_config_path", lambda *, roaming: config)
 
-    assert {name: CLIENTS[name].file("user", "") for name in places} == {
+    assert {name: ConfigurationFile(name).path for name in places} == {
         name: home / place for name, place in places.items()
     }
 
@@ -519,7 +506,7 @@ def test_folders_that_are_moved(variable, name, place, tmp_path, monkeypatch):
     """
     monkeypatch.setenv(variable, str(tmp_path / "moved"))
 
-    assert CLIENTS[name].file("user", "") == tmp_path / "moved" / place
+    assert ConfigurationFile(name).path == tmp_path / "moved" / place
 
 
 def test_opencodes_other_file(project, promptkit):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.table import CLIENTS
+from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.fragments.invisible import escape_invisible
 from tests.terminal import command
 
@@ -235,7 +235,7 @@ def test_the_client_is_one_that_is_there(found, named, empty, data_of):
     """
     The first client on this machine is named that offers prompts.
     """
-    CLIENTS[found].file("user", "").parent.mkdir(parents=True)
+    ConfigurationFile(found).path.parent.mkdir(parents=True)
 
     assert data_of("new")["next"][-1].endswith(f" install {named}")
 

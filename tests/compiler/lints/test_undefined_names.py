@@ -9,7 +9,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from promptkit.compiler.lints.undefined_names import undefined_names
+from promptkit.compiler.lints.files import undefined_names
 
 HEAD = """
 from os.path import *
@@ -68,7 +68,7 @@ def test_it_finds_what_python_would_raise(body):
     module = {"__name__": "subject", "__file__": __file__}
     exec(source, module)  # noqa: S102 (as an import does)
 
-    found = {name for name, _, _ in undefined_names(ast.parse(source), module)}
+    found = {name for name, *_ in undefined_names(ast.parse(source), module)}
 
     raised = set()
     try:
@@ -92,7 +92,11 @@ def test_each_place_is_told_once():
                 nowhere
     """)
 
-    assert list(undefined_names(ast.parse(source), ())) == [("nowhere", 5, 26), ("nowhere", 7, 8)]
+    local = frozenset({"given"})
+    assert list(undefined_names(ast.parse(source), ())) == [
+        ("nowhere", 5, 26, local),
+        ("nowhere", 7, 8, local),
+    ]
 
 
 def test_instructions_are_looked_at_only_where_a_name_is_not_known(monkeypatch):

@@ -9,8 +9,8 @@ from importlib.machinery import PathFinder
 
 import pytest
 
-from promptkit.compiler.loading.import_snapshot import ImportSnapshot
 from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.packages import ImportSnapshot
 
 #: The ways in which a module lies in its project, by its name.
 PLACES = {

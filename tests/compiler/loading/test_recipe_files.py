@@ -178,7 +178,7 @@ class TestFoldersBelow:
         put("ops/hello.py", "hello")
 
         assert holds_recipes(str(put.folder))
-        assert not holds_recipes(str(put.folder), below=False)
+        assert not holds_recipes(str(put.folder), depth=0)
 
     def test_so_many_that_they_are_not_entered(self, put, monkeypatch):
         """

@@ -2,25 +2,27 @@
 Tests that folders are watched with the backend of watchfiles alone, and as the package would.
 """
 
+import platform
 import subprocess
 import sys
 import time
 from threading import Event, Thread
 
 import pytest
+from msgspec.structs import replace
 from watchfiles import main
 
 from promptkit.compiler.loading import watcher
-from promptkit.compiler.loading.watcher import changes_in
+from promptkit.compiler.loading.watcher import Debounce, changes_in
 
-TIMES = {"quiet_ms": 10, "max_delay_ms": 1000, "every_ms": 50}
+TIMES = Debounce(quiet=10, every=50)
 
 
 @pytest.fixture
 def changes(tmp_path):
     """What is told of a folder, until the test ends."""
     stop = Event()
-    rounds = changes_in([str(tmp_path)], stop, **TIMES)
+    rounds = changes_in([str(tmp_path)], stop, TIMES)
     next(rounds)
     yield rounds
     stop.set()
@@ -60,7 +62,7 @@ def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
             written.append(time.monotonic())
             time.sleep(0.01)
 
-    rounds = changes_in([str(tmp_path)], stop, **{**TIMES, "quiet_ms": 200})
+    rounds = changes_in([str(tmp_path)], stop, replace(TIMES, quiet=200))
     next(rounds)
     writer = Thread(target=write)
     writer.start()
@@ -85,7 +87,7 @@ def test_what_never_rests_is_told_all_the_same(tmp_path):
         while not stop.wait(0.001):
             file.write_text("again")
 
-    rounds = changes_in([str(tmp_path)], stop, **{**TIMES, "quiet_ms": 100, "max_delay_ms": 200})
+    rounds = changes_in([str(tmp_path)], stop, replace(TIMES, quiet=100, at_most=200))
     next(rounds)
     writer = Thread(target=write)
     writer.start()
@@ -115,7 +117,7 @@ def test_a_folder_that_does_not_exist(tmp_path):
     Whoever watches has to look again later.
     """
     with pytest.raises(FileNotFoundError):
-        next(changes_in([str(tmp_path / "gone")], Event(), **TIMES))
+        next(changes_in([str(tmp_path / "gone")], Event(), TIMES))
 
 
 @pytest.mark.parametrize("told", [None, "", "true", "1", "false", "Disable", "disabled"])
@@ -124,7 +126,7 @@ def test_files_are_polled_where_watchfiles_would(told, release, monkeypatch):
     """
     The system tells nothing of folders that other systems share, such as in Docker on macOS.
     """
-    known = main.platform if hasattr(main, "platform") else watcher.platform
+    known = main.platform if hasattr(main, "platform") else platform
     monkeypatch.setattr(known, "uname", lambda: known.uname_result("Linux", "", release, "", ""))
     monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
     if told is not None:
@@ -139,7 +141,7 @@ def test_polling_tells_the_same(tmp_path, monkeypatch):
     """
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
     monkeypatch.setattr("promptkit.compiler.loading.watcher._POLL_EVERY_MS", 20)
-    changes = changes_in([str(tmp_path)], Event(), **TIMES)
+    changes = changes_in([str(tmp_path)], Event(), TIMES)
     next(changes)
 
     (tmp_path / "a.py").write_text("one")
@@ -157,7 +159,7 @@ import time
 from threading import Event, Thread
 from promptkit.compiler.loading import watcher
 
-next(watcher.changes_in([{str(tmp_path)!r}], Event(), **{TIMES}))
+next(watcher.changes_in([{str(tmp_path)!r}], Event(), watcher.Debounce(quiet=10, every=50)))
 print(sorted({{"watchfiles", "anyio", "logging", "multiprocessing"}} & sys.modules.keys()))
 import watchfiles
 print(watchfiles.main.RustNotify is watcher._backend())

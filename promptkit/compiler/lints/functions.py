@@ -1,0 +1,283 @@
+"""Lints of any function: text that nothing fills in, objects and blocks in f-strings, changed defaults."""
+
+import ast
+import builtins
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from types import ModuleType
+from typing import Any, Final
+
+from promptkit.compiler.lints.conversations import role_of
+from promptkit.compiler.lints.scopes import TEXT_METHODS, Result, Scope, Unawaited, choices_of, items_of
+from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
+from promptkit.fragments.markdown import BLOCKS
+
+__all__ = ["LINTS"]
+
+#: Decorators that do not change what a function returns.
+_HARMLESS: Final = (
+    "prompt",
+    "resource",
+    "staticmethod",
+    "classmethod",
+    "cache",
+    "lru_cache",
+    "contextmanager",
+)
+
+_FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
+#: Commands of LaTeX, and escapes of patterns, take braces.
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
+#: A format specification of Python; what follows a colon in CSS or JSON is not one.
+_SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
+_JINJA: Final = re.compile(
+    r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"
+    r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
+)
+#: What every placeholder has in it.
+_BEGINS: Final = re.compile(r"[{$%]")
+_OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
+
+#: Stands for what fills a hole of an f-string.
+_HOLE: Final = "\0"
+
+_JOIN: Final = "join them: ', '.join(...)"
+
+#: Methods of lists, dictionaries and sets that change them.
+_CHANGING: Final = (
+    *("add", "append", "clear", "discard", "extend", "insert", "pop"),
+    *("popitem", "remove", "reverse", "setdefault", "sort", "update"),
+)
+
+#: What makes a new list, dictionary or set.
+_MAKERS: Final = ("list", "dict", "set", "bytearray", "defaultdict", "deque", "OrderedDict", "Counter")
+
+
+def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report text that is sent with a placeholder: an f is missing, or it is written as a template."""
+    if not all(_is_harmless(decorator) for decorator in getattr(scope.syntax, "decorator_list", ())):
+        return  # a decorator may fill in all of it
+    sent = getattr(node, "value", None)  # of a return or a yield
+    if isinstance(node, ast.Call) and scope.makes_text(node.func):
+        sent = node
+    for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
+        if _BEGINS.search(text):
+            _check_text(holder, text, scope, report)
+
+
+def _is_harmless(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return getattr(called, "attr", getattr(called, "id", "")) in _HARMLESS
+
+
+def _texts(  # noqa: C901 (a list of cases)
+    node: ast.expr, scope: Scope, file: str
+) -> Iterator[tuple[ast.expr, str]]:
+    """The strings in an expression, each with the expression that holds it, but for those with an f."""
+    below = [*choices_of(node), *items_of(node)]
+    match node:
+        case ast.Constant(value=str(text)):
+            yield node, text
+        case ast.JoinedStr(values=values):
+            # To tell its strings apart takes long.
+            if any(isinstance(part, ast.Constant) and _BEGINS.search(str(part.value)) for part in values):
+                yield from ((node, piece) for piece in plain_pieces(file, node))
+        case ast.Name(id=name) if name in scope.local:
+            below = [] if name in scope.untracked else scope.values(node)
+        case ast.Name() if isinstance(text := scope.value(node), str):
+            yield node, text
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
+            below = [left, right]
+        case ast.Starred(value=value):
+            below = [value]
+        case ast.Call(func=ast.Attribute(value=value, attr=attribute), args=args) if (
+            attribute in TEXT_METHODS
+        ):
+            below = [value, *args]
+        case ast.Call(func=function, args=args) if scope.makes_text(function):
+            below = args
+    for expression in below:
+        yield from _texts(expression, scope, file)
+
+
+def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
+    """Report a placeholder that is named like a variable of the function."""
+    for found in _FIELD.finditer(text):
+        if _is_of(found[1], scope.local) and not _COMMAND.search(text, 0, found.start()):
+            fault = f"{found[0]!r} is sent literally: its string has no f in front"
+            remedy = "write f in front of the string, and double the braces that are to be sent: {{ }}"
+            report.add(Rule.FORGOTTEN_F, fault, remedy, node)
+            return
+    for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
+        if scope.local & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
+            fault = f"{found[0]!r} is sent literally: text is never read as a template"
+            remedy = "write an f-string, with Python's own if and for around it"
+            report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, node)
+            return
+
+
+def _is_of(field: str, local: set[str]) -> bool:
+    """Whether the content of a pair of braces is an expression of *local* names."""
+    expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    if isinstance(tree.body, ast.Tuple) or not _SPEC.fullmatch(spec):
+        return False
+    named = {node.id for node in nodes_of(tree, ast.Name)}
+    return bool(named & local) and all(name in local or hasattr(builtins, name) for name in named)
+
+
+def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
+    """Report a docstring that is written as a template."""
+    if not isinstance(function, Function) or not function.decorator_list:
+        return
+    if not all(map(_is_harmless, function.decorator_list)):
+        return
+    if found := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
+        fault = f"the docstring has {found[0]!r}, and is sent as the description, never read as a template"
+        remedy = "return the text from the function, as an f-string"
+        report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, function.body[0])
+
+
+def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
+    """Report blocks of Markdown that share a line of an f-string with text, or with one another."""
+    parts: list[Any] = getattr(string, "values", [])
+    blocks = [_block(part, scope) for part in parts]
+    texts = [
+        str(part.value) if isinstance(part, ast.Constant) else block or _HOLE
+        for part, block in zip(parts, blocks, strict=True)
+    ]
+    for i, block in enumerate(blocks):
+        before, after = "".join(texts[:i]).rpartition("\n")[2], "".join(texts[i + 1 :]).partition("\n")[0]
+        # What fills a hole right beside the block may end, or begin, with the end of a line.
+        shares = (before.strip() and before[-1] != _HOLE) or (after.strip() and after[0] != _HOLE)
+        if block is not None and shares:
+            fault = f"{block}(...) shares a line with other text, so that Markdown does not see it"
+            remedy = f"write a blank line between them, or user('...', {block}(...)), which does"
+            report.add(Rule.BLOCK_IN_LINE, fault, remedy, parts[i].value)
+
+
+def _block(part: Any, scope: Scope) -> str | None:
+    """The name of the fragment that fills a hole, if it is a block."""
+    value = None if isinstance(part, ast.Constant) else scope.behind(part.value)
+    made = scope.value(value.func) if isinstance(value, ast.Call) else None
+    return next((block.__name__ for block in BLOCKS if block is made), None)
+
+
+def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report an object in an f-string whose text is only a repr, such as ``<function f at 0x7f...>``."""
+    if not isinstance(node, ast.FormattedValue) or node.conversion != -1:
+        return
+    for what, remedy in _shown(node.value, scope):
+        message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {what}"
+        report.add(Rule.OBJECT_IN_TEXT, message, remedy, node.value)
+
+
+def _shown(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    """What an f-string would show, and what to write instead, unless its text is of use."""
+    value = scope.known(node)
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
+            kind = scope.value(scope.arguments[name])
+            if isinstance(kind, type) and inspect.isroutine(getattr(kind, attribute, None)):
+                yield "a method, not what it returns", f"call it: {name}.{attribute}()"
+        case ast.Name(id=name) if name in scope.arguments:
+            yield from _shown_member(name, scope)
+        case ast.Lambda():
+            yield "a function, not what it returns", "call it"
+        case _ if isinstance(value, Result):
+            yield from _shown_result(value.called)
+        case _ if isinstance(value, Unawaited):
+            yield "a coroutine, not what it returns", "await it, in an `async def` prompt"
+        case _ if isinstance(value, Iterator):
+            yield "a generator, not its items", _JOIN
+        case _ if callable(value) or isinstance(value, ModuleType):
+            kind = "a class" if isinstance(value, type) else "a function"
+            yield f"{kind}, not what it returns", f"call it: {ast.unparse(node)}(...)"
+
+
+def _shown_result(called: Any) -> Iterator[tuple[str, str]]:
+    function = inspect.unwrap(called) if callable(called) else None
+    own = ("__new__", "__str__", "__repr__", "__format__")
+    if role_of(function) is not None:
+        yield "a turn, whose role would be lost", "join turns with +, or write the text alone"
+    elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        yield "a generator, not its items", _JOIN
+    elif isinstance(called, type) and issubclass(called, Iterator):
+        yield f"the {called.__name__} object, not its items", _JOIN
+    elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in own):
+        remedy = "write its attributes, or give it a __str__"
+        yield f"the {called.__name__} object, not what it holds", remedy
+
+
+def _shown_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Of a parameter that takes an Enum: whether its members are formatted as ``Class.NAME``."""
+    annotation = scope.arguments[name]
+    for node in nodes_of(annotation, ast.Name) if annotation is not None else ():
+        kind = scope.value(node)
+        if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
+            member = next(iter(kind))
+            if f"{member}" == f"{kind.__name__}.{member.name}":
+                yield f"{str(member)!r}, not its value", f"write {{{name}.value}}"
+
+
+def _lint_default(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a change of a parameter's default, which is one object for all calls."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=method)) if method not in _CHANGING:
+            return
+        case ast.AugAssign(target=ast.Name(id=name) as changed):
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) as changed:
+            pass
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) as changed:
+            pass
+        case _:
+            return
+    if name not in scope.arguments or (default := _shared_default(name, scope)) is None:
+        return
+    fault = f"it changes {name!r}, whose default Python makes once, for all calls"
+    anew = f"{name} = {default} if {name} is None else {name}"
+    remedy = f"add '| None' to its type, with the default None, and make a new one: {anew}"
+    report.add(Rule.CHANGED_DEFAULT, fault, remedy, changed)
+
+
+def _shared_default(name: str, scope: Scope) -> str | None:
+    """The source of a parameter's default, if it can be changed, and the name is not bound anew."""
+    changed = [node.target for node in own_nodes(scope.syntax, ast.AugAssign)]  # in its place
+    bound = sum(isinstance(target, ast.Name) and target.id == name for target in changed)
+    if not isinstance(scope.syntax, Function) or scope.stored[name] > bound:
+        return None
+    match _default(name, scope.syntax.args):
+        case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp() as default:
+            return ast.unparse(default)
+        case ast.Call(func=ast.Name(id=maker) | ast.Attribute(attr=maker)) as default if maker in _MAKERS:
+            return ast.unparse(default)
+    return None
+
+
+def _default(name: str, arguments: ast.arguments) -> ast.expr | None:
+    by_position = [*arguments.posonlyargs, *arguments.args]
+    defaults = zip(reversed(by_position), reversed(arguments.defaults), strict=False)
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return {argument.arg: default for argument, default in (*defaults, *by_name)}.get(name)
+
+
+#: By kind of syntax, what is looked for there.
+LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
+    "FunctionDef": (_lint_docstring,),
+    "AsyncFunctionDef": (_lint_docstring,),
+    "Return": (_lint_text,),
+    "Yield": (_lint_text,),
+    "Call": (_lint_text, _lint_default),
+    "JoinedStr": (_lint_blocks,),
+    "TemplateStr": (_lint_blocks,),
+    "FormattedValue": (_lint_object,),
+    "AugAssign": (_lint_default,),
+    "Subscript": (_lint_default,),
+}

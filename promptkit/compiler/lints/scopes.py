@@ -1,0 +1,302 @@
+"""What the source of a function shows: what its names and expressions stand for, and the ways through it."""
+
+import ast
+import builtins
+import inspect
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from promptkit.errors.diagnostics import Location
+from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
+
+__all__ = [
+    "TEXT_METHODS",
+    "UNKNOWN",
+    "Result",
+    "Scope",
+    "Unawaited",
+    "choices_of",
+    "items_of",
+    "ways_through",
+]
+
+#: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
+_TEXT_FUNCTIONS: Final = (
+    *("user", "assistant", "Text", "Message"),
+    *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
+)
+
+#: Methods of strings whose result holds the same text.
+TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
+
+_FOLLOWED: Final = (*TEXT_METHODS, "append")
+
+#: The value of an expression that is not known before it runs.
+UNKNOWN: Final = object()
+
+#: Types whose values are all alike here: an empty one stands for any.
+_PLAIN: Final = (str, int, float, bytes, dict, set, list)
+
+#: By the syntax of an expression, what makes a value like its own.
+_LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
+    ast.JoinedStr: str,
+    ast.DictComp: dict,
+    ast.Set: set,
+    ast.SetComp: set,
+    ast.List: list,
+    ast.ListComp: list,
+    ast.GeneratorExp: lambda: iter(()),
+    ast.Lambda: lambda: lambda: None,
+}
+
+#: A function of very many branches is not followed into each combination of them.
+MOST_WAYS: Final = 32
+
+
+class Result(Struct, frozen=True):
+    """Stands for what a function or class makes when it is called."""
+
+    called: Any
+
+
+class Unawaited:
+    """Stands for the result of an ``async def`` function that is not awaited."""
+
+    def __await__(self) -> Iterator[None]:
+        yield None
+
+
+class Scope:
+    """
+    The names in a function, and what expressions in it stand for, as far as its source shows.
+
+    Args:
+        syntax:
+            The function; or a module, or a class or lambda in one.
+
+        module:
+            The names of its module.
+
+        outer:
+            The scope around it, if that is known.
+    """
+
+    def __init__(self, syntax: ast.AST, module: Mapping[str, Any], outer: "Scope | None" = None) -> None:
+        self.syntax = syntax
+        self.module = module
+        self.outer = outer
+        parameters = parameters_of(syntax) if isinstance(syntax, Function | ast.Lambda) else ()
+        self.arguments = {parameter.arg: parameter.annotation for parameter in parameters}
+
+    @classmethod
+    def of(cls, function: Any, location: Location) -> "Scope | None":
+        """
+        Return the scope of an author's function, or None if its source does not show what it does.
+
+        Args:
+            function:
+                The function.
+
+            location:
+                Where it is defined.
+        """
+        if inspect.unwrap(function) is not function or not inspect.isfunction(function):
+            return None  # a decorator could do all of it
+        syntax = function_at(location.file, location.line)
+        is_it = syntax is not None and syntax.name == function.__name__
+        return cls(syntax, function.__globals__) if syntax and is_it else None
+
+    @cached_property
+    def stored(self) -> Counter[str]:
+        """How often each name is bound."""
+        names = own_nodes(self.syntax, ast.Name)
+        return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
+
+    @cached_property
+    def local(self) -> set[str]:
+        """The names that are not the module's."""
+        if isinstance(self.syntax, ast.Module):
+            return set()
+        return {*self.arguments, *self.stored, *(self.outer.local if self.outer else ())}
+
+    @cached_property
+    def assigned(self) -> Mapping[str, list[ast.expr]]:
+        """What is assigned, or added, to each name."""
+        found = defaultdict[str, list[ast.expr]](list)
+        for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
+            match node:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value)
+                ):
+                    found[name].append(value)
+        return found
+
+    @cached_property
+    def appended(self) -> Mapping[str, list[ast.expr]]:
+        """What is appended to each name."""
+        found = defaultdict[str, list[ast.expr]](list)
+        for node in own_nodes(self.syntax, ast.Call):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                    found[name].append(value)
+        return found
+
+    @cached_property
+    def untracked(self) -> set[str]:
+        """The names whose values may be changed, or are used in a way that is not followed."""
+        found = set[str]()
+        for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
+                    pass
+                case ast.Call(func=function, args=args, keywords=keywords) if not self.makes_text(function):
+                    given = (*args, *(keyword.value for keyword in keywords))
+                    found.update(value.id for value in given if isinstance(value, ast.Name))
+                case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
+                    found.add(name)
+                case ast.BinOp(left=ast.Name(id=name), op=ast.Mod()):
+                    found.add(name)
+        return found
+
+    def behind(self, node: ast.expr) -> ast.expr:
+        """Return the expression that a local name stands for if there is one alone; else the node itself."""
+        if isinstance(node, ast.Name) and node.id not in self.arguments and self.stored[node.id] == 1:
+            return next((value for value in self.assigned[node.id] if _is_above(value, node)), node)
+        return node
+
+    def values(self, name: ast.Name) -> list[ast.expr]:
+        """Return what is assigned to a local name above, or appended to it."""
+        values = (*self.assigned[name.id], *self.appended[name.id])
+        return [value for value in values if _is_above(value, name)]
+
+    def value(self, node: ast.expr | None) -> Any:
+        """Return what a dotted name of the module stands for, or None."""
+        match node:
+            case ast.Name(id=name) if name not in self.local:
+                return self.module.get(name, getattr(builtins, name, None))
+            case ast.Attribute(value=owner, attr=attribute):
+                module = self.value(owner)
+                return vars(module).get(attribute) if isinstance(module, ModuleType) else None
+        return None
+
+    def makes_text(self, function: ast.expr) -> bool:
+        """Return whether a function of promptkit, or a similar one, keeps its arguments' text unchanged."""
+        value = self.value(function)
+        module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
+        is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
+        return is_similar or (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS)
+
+    def known(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
+        """Return a value like that of an expression; `UNKNOWN` if the source does not show it."""
+        if (literal := _LITERALS.get(type(node))) is not None:
+            return literal()
+        match self.behind(node):
+            case assigned if assigned is not node:
+                return self.known(assigned)
+            case ast.Constant(value=value):
+                return value
+            case ast.Dict(keys=keys, values=values):
+                return dict(zip(map(_constant, keys), map(_constant, values), strict=True))
+            case ast.Tuple(elts=items):
+                return tuple(map(self.known, items))
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return "" if self.is_text(left) and self.is_text(right) else UNKNOWN
+            case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
+                return self._of_type(self.arguments[name])
+            case ast.Name() | ast.Attribute():
+                value = self.value(node)
+                return UNKNOWN if value is None else value
+            case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
+                return "" if self.is_text(text) else UNKNOWN
+            case ast.Call(func=called):
+                return _made(self.value(called))
+        return UNKNOWN
+
+    def is_text(self, node: ast.expr) -> bool:
+        """Return whether an expression is known to be a string, or text of a fragment."""
+        return isinstance(self.known(node), str)
+
+    def _of_type(self, annotation: ast.expr | None) -> Any:
+        """A value of a parameter's type."""
+        match annotation:
+            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
+                return self._of_type(inner)
+            case ast.Subscript(value=annotation):
+                pass
+        kind = self.value(annotation)
+        return kind() if any(kind is plain for plain in _PLAIN) else UNKNOWN
+
+
+def _made(called: Any) -> Any:
+    """What a call of *called* stands for."""
+    if any(called is plain for plain in _PLAIN):
+        return called()
+    if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
+        return ""
+    if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
+        return Unawaited()
+    return UNKNOWN if called is None else Result(called)
+
+
+def _constant(node: ast.expr | None) -> Any:
+    return node.value if isinstance(node, ast.Constant) else UNKNOWN
+
+
+def _is_above(value: ast.expr, name: ast.Name) -> bool:
+    return (value.end_lineno or 0, value.end_col_offset or 0) <= (name.lineno, name.col_offset)
+
+
+def choices_of(node: ast.expr) -> list[ast.expr]:
+    """Return the expressions one of which an expression stands for, if it chooses."""
+    match node:
+        case ast.IfExp(body=then, orelse=otherwise):
+            return [then, otherwise]
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return values
+        case ast.BoolOp(values=values):
+            return values[-1:]
+    return []
+
+
+def items_of(node: ast.expr) -> list[ast.expr]:
+    """Return the expressions that one holds or yields in order; a comprehension's counts once."""
+    match node:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return items
+        case ast.ListComp(elt=item) | ast.GeneratorExp(elt=item):
+            return [item]
+    return []
+
+
+def ways_through(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
+    """Return the ways through a body, each with its simple statements. A loop is taken to run once."""
+    found: list[tuple[ast.stmt, ...]] = [()]
+    for statement in body:
+        ended = filter(_has_ended, found)
+        going = (way + more for way in found if not _has_ended(way) for more in _ways_of(statement))
+        found = [*going, *ended][:MOST_WAYS]
+    return found
+
+
+def _has_ended(way: tuple[ast.stmt, ...]) -> bool:
+    return bool(way) and isinstance(way[-1], ast.Return | ast.Raise)
+
+
+def _ways_of(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
+    match statement:
+        case ast.If(body=then, orelse=otherwise):
+            return ways_through(then) + ways_through(otherwise)
+        case ast.For() | ast.AsyncFor() | ast.While() | ast.With() | ast.AsyncWith():
+            return ways_through(statement.body)
+        case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
+            bodies = [[*body, *otherwise, *last], *([*handler.body, *last] for handler in handlers)]
+            return [way for each in bodies for way in ways_through(each)]
+        case ast.Match(cases=cases):
+            return [way for case in cases for way in ways_through(case.body)]
+    return [(statement,)]

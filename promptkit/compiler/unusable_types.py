@@ -1,0 +1,240 @@
+"""
+Types that cannot be used: of parameters that no client can fill, and of results that no message can hold.
+
+Of each, it is found which part of it is at fault, and what to write in its place.
+"""
+
+import inspect
+from collections import OrderedDict, abc, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from io import BytesIO, IOBase
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
+
+from promptkit.conversion.kinds import (
+    hints_of,
+    is_constrained,
+    is_literal,
+    is_own,
+    is_record,
+    is_struct,
+    is_union,
+    members_of_record,
+    plain,
+    type_name,
+)
+from promptkit.conversion.readers import reader_of
+from promptkit.errors.diagnostics import Report, Rule
+from promptkit.language.content import Content
+from promptkit.language.messages import Message
+from promptkit.language.unsendable import remedy_for
+
+__all__ = ["check_return", "remedy_for_unreadable", "unreadable_part"]
+
+_GENERAL: Final = (
+    "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
+)
+_BYTES: Final = (
+    "take bytes, which clients send as base64 or a data: URI, and make {0}(...) of them in the function"
+)
+_TURNS: Final = (
+    "take a list of texts, or of records of a role and a text, and make turns of them with user(...) "
+    "and assistant(...) in the function"
+)
+_SEQUENCE: Final = "write Sequence[...] or list[...] in its place: all of its items come at once"
+_DICT: Final = "write dict[...] in its place, and make the other of it in the function"
+
+#: What to write in place of promptkit's own classes, by their names: importing them takes a while.
+_OWN: Final = {
+    "Text": "take a str, and make Text(...) of it in the function",
+    "Image": _BYTES.format("Image"),
+    "Audio": _BYTES.format("Audio"),
+    "EmbeddedResource": "take its URI and text, and make EmbeddedResource(...) of them in the function",
+    "ResourceLink": "take its URI as a str, and make ResourceLink(...) of it in the function",
+    "Content": "take a str, or bytes, and make the content of it in the function",
+    "Message": _TURNS,
+    "Workflow": _TURNS,
+    "Context": "annotate a parameter with Context alone: it is no argument, and every request fills it",
+}
+
+#: Types of Python's, and what to write in place of them.
+_STANDARD: Final = (
+    ((abc.Iterable, abc.Iterator, abc.Generator, abc.Reversible, abc.Container, deque), _SEQUENCE),
+    ((OrderedDict, defaultdict), _DICT),
+)
+
+#: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
+_SENDABLE: Final = (
+    *(str, NoneType, Content, Message),
+    *(abc.Sequence, abc.Iterator, abc.Awaitable, abc.AsyncIterator),
+)
+_UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOBase, type)
+
+#: An object with one of these methods can be shown as an image.
+_IMAGE_METHODS: Final = ("_repr_png_", "savefig")
+
+#: Modules whose generic types are containers or iterators; and for some types, which of their parameters
+#: are yielded or returned. For all others, each parameter is.
+_GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
+_CARRIED: Final[Mapping[Any, slice]] = {
+    abc.Generator: slice(0, None, 2),
+    abc.AsyncGenerator: slice(0, 1),
+    abc.Coroutine: slice(2, 3),
+}
+
+#: A value of each kind, for which `remedy_for` knows what to write instead.
+_EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
+    ((bytes, bytearray, memoryview), (b"",)),
+    ((Path,), (Path(),)),
+    ((tuple,), (("user", ""),)),
+    ((Mapping,), ({"role": "user"}, {})),  # a vendor's message, or any other
+    ((abc.Set,), (set(),)),
+    ((IOBase,), (BytesIO(),)),
+    ((Enum,), (Rule.BAD_RETURN,)),
+    ((object,), (object(),)),
+)
+
+
+def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
+    """
+    Return the innermost part of a type that makes it unreadable, and its place.
+
+    Args:
+        annotation:
+            A type that has no reader.
+
+        path:
+            The name of its parameter. The place begins with it: ``order.lines[...].picture``.
+    """
+    return min(_culprits(annotation, path, ()), key=lambda found: len(found[1]), default=(annotation, path))
+
+
+def remedy_for_unreadable(annotation: Any) -> str:
+    """
+    Return what to write in place of a type that cannot be read.
+    """
+    if is_own(annotation):
+        names = (base.__name__ for base in annotation.__mro__)
+        return next((_OWN[name] for name in names if name in _OWN), _GENERAL)
+    kind = get_origin(annotation) or annotation
+    return next((remedy for kinds, remedy in _STANDARD if any(kind is known for known in kinds)), _GENERAL)
+
+
+def _culprits(annotation: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
+    unreadable = [(part, place) for part, place in _parts(annotation, path) if not _is_readable(part)]
+    if not unreadable:
+        yield annotation, path
+    for part, place in unreadable:
+        if part not in around:  # a type may hold itself
+            yield from _culprits(part, place, (*around, part))
+
+
+def _is_readable(part: Any) -> bool:
+    return part in (Any, NoneType) or reader_of(part) is not None
+
+
+def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """The parts of a type, each with its place."""
+    kind = plain(annotation)
+    origin = get_origin(kind) or kind
+    if is_own(origin) or origin is abc.Callable:
+        return
+    if is_constrained(kind):
+        yield from _parts(kind.__origin__, path)
+    elif arguments := get_args(kind):
+        place = path if is_union(kind) or origin in (Required, NotRequired) else f"{path}[...]"
+        yield from ((plain(part), place) for part in arguments if part is not Ellipsis)
+    else:
+        yield from ((plain(hint), f"{path}.{name}") for name, hint in _members(kind))
+
+
+def _members(kind: Any) -> Iterable[tuple[str, Any]]:
+    """The names and types of the members of a class."""
+    with suppress(Exception):  # evaluating an annotation runs any code
+        if hasattr(kind, "_fields"):  # a named tuple
+            return hints_of(kind).items()
+        if is_record(kind) or is_struct(kind):
+            return [(member.name, member.type) for member in members_of_record(kind)]
+    return ()
+
+
+def check_return(function: Callable[..., Any], annotation: Any, report: Report) -> None:
+    """
+    Report a return annotation that promises what no message can hold.
+
+    A type that is not known, or that a decorator may have changed, is not reported.
+
+    Args:
+        function:
+            The author's function.
+
+        annotation:
+            The type that it is annotated to return.
+
+        report:
+            Receives the error.
+    """
+    if inspect.unwrap(function) is not function:
+        return
+    if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
+        return  # this annotation does not say what the generator yields
+    try:
+        found = next(_unsendable(annotation), None)
+    except Exception:  # noqa: BLE001 (asking a class about its bases runs any code)
+        return
+    if found is not None:
+        fault = f"its return annotation promises {type_name(found)}, which no message can hold"
+        values = next(values for kinds, values in _EXAMPLES if _is_kind_of(found, *kinds))
+        report.add(Rule.BAD_RETURN, fault, "; or ".join(map(remedy_for, values)), "return")
+
+
+def _generates(function: Callable[..., Any]) -> bool:
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _is_kind_of(annotation: Any, *kinds: type) -> bool:
+    """Whether *annotation*, without its parameters, is a subclass of one of *kinds*."""
+    kind = get_origin(annotation) or annotation
+    return object in kinds or (isinstance(kind, type) and issubclass(kind, kinds))
+
+
+def _unsendable(annotation: Any) -> Iterator[Any]:
+    """The parts of *annotation* that no message can hold."""
+    annotation = plain(annotation)
+    kind = get_origin(annotation) or annotation
+    if kind is Annotated:
+        yield from _unsendable(annotation.__origin__)
+    elif is_union(annotation):
+        for member in get_args(annotation):
+            yield from _unsendable(member)
+    elif is_literal(annotation):
+        if not all(isinstance(value, str) or value in (None, False) for value in get_args(annotation)):
+            yield annotation
+    elif kind is Any or not isinstance(kind, type):
+        return  # a type variable, for one, or a name that is not known yet
+    elif not _can_be_sent(kind) or _is_pair_of_strings(annotation, kind):
+        yield annotation
+    elif kind.__module__ in _GENERIC_MODULES:
+        for carried in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
+            yield from _unsendable(carried)
+
+
+def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
+    """A role and a text, as other libraries write a turn; promptkit does not."""
+    fields = get_args(annotation)
+    if hasattr(kind, "_fields"):  # a named tuple
+        fields = tuple(kind.__annotations__.values())
+    return issubclass(kind, tuple) and len(fields) == 2 and all(field in (str, "str") for field in fields)
+
+
+def _can_be_sent(kind: Any) -> bool:
+    """Whether some instance of *kind* can be a message, or several."""
+    if any(hasattr(kind, name) for name in _IMAGE_METHODS):
+        return True
+    if kind is abc.Callable or issubclass(kind, _UNSENDABLE):
+        return False
+    open_ended = kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
+    return open_ended or issubclass(kind, _SENDABLE)

@@ -1,0 +1,250 @@
+"""Tabs: what else there is to see of a rendering, as text to copy."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+import msgspec
+
+from promptkit.catalog.arguments import Argument
+from promptkit.compiler.lints.client_profiles import CLIENTS
+from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.exports import FORMS, ExportError
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import quoted, quoted_path
+from promptkit.preview.client_views import ClientView, client_view
+from promptkit.preview.controls import Choice, is_upload
+from promptkit.preview.pytest_source import pytest_source, variable
+from promptkit.preview.rendering import Rendering
+from promptkit.preview.uploads import Upload
+from promptkit.protocol.jsonrpc import encode_error
+from promptkit.protocol.lowering import Lowering, lowering_for
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.server.elicitation.forms import elicitation
+from promptkit.server.server import PROMPTKIT
+
+__all__ = ["TABS", "Block", "TabContent", "content_of"]
+
+#: What people see of a vendor's form, and which argument of the SDK's method it is.
+_VENDORS: Final = {
+    "openai-chat": ("OpenAI chat", "messages of chat.completions.create"),
+    "openai-responses": ("OpenAI responses", "input of responses.create"),
+    "anthropic": ("Anthropic", "messages of messages.create"),
+    "gemini": ("Gemini", "contents of models.generate_content"),
+}
+
+#: Ends the choice that shows text in place of what a vendor does not take.
+_LOSSY: Final = "-lossy"
+
+#: Characters of a value that stands in the command itself. Systems take 128 KiB.
+_MAX_VALUE: Final = 32_000
+
+
+@attrs.frozen
+class Block:
+    """
+    A text to copy.
+
+    Args:
+        title:
+            What it is.
+
+        text:
+            The text.
+
+        language:
+            What it is written in.
+    """
+
+    title: str
+    text: str
+    language: Literal["json", "python", "shell"]
+
+
+@attrs.frozen
+class TabContent:
+    """
+    What a tab holds.
+
+    Args:
+        tab:
+            The tab.
+
+        choices:
+            What else it may show.
+
+        blocks:
+            Texts to copy.
+
+        notes:
+            What there is to know, in sentences.
+
+        view:
+            The rendering as a client shows it.
+    """
+
+    tab: str
+    choices: tuple[Choice, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    notes: tuple[str, ...] = ()
+    view: ClientView | None = None
+
+
+def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") -> TabContent:
+    """
+    Return what a tab holds.
+
+    Args:
+        tab:
+            One of `TABS`.
+
+        rendering:
+            A prompt with the values of a form.
+
+        target:
+            What is shown, as the author wrote it on the command line.
+
+        choice:
+            One of the choices that the tab has; anything else stands for its first.
+
+    Raises:
+        KeyError: If there is no such tab.
+    """
+    _, make = _CONTENTS[tab]
+    refused = [name for name, upload in rendering.uploads.items() if upload.refusal]
+    if refused:  # no client would send these, or get such a fault
+        return TabContent(tab, notes=(f"There is nothing to show yet: {', '.join(refused)} cannot be sent.",))
+    return make(rendering, target, choice)
+
+
+def _choices(labels: Mapping[str, str], chosen: str) -> tuple[Choice, ...]:
+    return tuple(Choice(value, label, value == chosen) for value, label in labels.items())
+
+
+def _json_block(title: str, value: Any) -> Block:
+    """JSON to copy. What nobody would see is escaped in it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return Block(title, text if escape_invisible(text) == text else json.dumps(value, indent=2), "json")
+
+
+def _wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
+    """The result of ``prompts/get``, and the prompt in the list, for one revision."""
+    dates = tuple(reversed(REVISIONS))
+    date = choice if choice in dates else dates[0]
+    lowering = lowering_for(REVISIONS[date], PROMPTKIT)
+    replies, note = _replies(rendering, lowering)
+    listed = _json_block("The prompt in the list", msgspec.to_builtins(lowering.prompt(rendering.prompt)))
+    choices = _choices(dict(zip(dates, dates, strict=True)), date)
+    return TabContent("wire", choices, (*replies, listed), (note,) if note else ())
+
+
+def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
+    """What may answer ``prompts/get``, and what there is to know of it."""
+    prompt, workflow = rendering.prompt, rendering.workflow
+    redacted = rendering.redactor.redacted_json
+    if workflow is not None:
+        try:
+            result = msgspec.json.decode(lowering.result(prompt, workflow))
+        except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
+            return (), f"The prompt has text that cannot be sent: {error}."
+        return (_json_block("The result of prompts/get", redacted(result)),), ""
+    if not rendering.faults:
+        return (), "The prompt failed: a client gets an error, and no messages."
+    refused = msgspec.json.decode(encode_error(1, ArgumentErrors(prompt.name, tuple(rendering.faults))))[
+        "error"
+    ]
+    refusal = _json_block("The error of prompts/get", redacted(refused))
+    if rendering.question is None or not lowering.revision.elicitation:
+        return (refusal,), "The arguments do not fit: a client gets this error."
+    wanted = [prompt.arguments.by_name[name] for name in rendering.question.names]
+    modes = lowering.revision.elicitation_modes
+    params = elicitation(prompt, wanted, modes=modes, multi_select=modes)
+    question = _json_block("The params of elicitation/create", redacted(params))
+    return (question, refusal), "A client that can show forms gets the question, any other one the error."
+
+
+def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
+    """What one vendor takes, or what it does not take; then it can also be shown as text."""
+    form, is_lossy = choice.removesuffix(_LOSSY), choice.endswith(_LOSSY)
+    form = form if form in FORMS else next(iter(FORMS))
+    labels = {one: label for one, (label, _) in _VENDORS.items()}
+    workflow, found = rendering.workflow, None
+    notes: tuple[str, ...] = ()
+    if workflow is None:
+        notes = ("There is nothing to send for these arguments.",)
+    else:
+        try:
+            found = FORMS[form](workflow)
+        except ExportError as error:
+            labels[form + _LOSSY] = f"{labels[form]}, text in place of it"
+            notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
+            found = FORMS[form](workflow, lossy=True) if is_lossy else None
+    blocks: tuple[Block, ...] = ()
+    if found is not None:
+        shown = rendering.redactor.redacted_json(msgspec.to_builtins(found))
+        blocks = (_json_block(_VENDORS[form][1], shown),)
+    return TabContent("vendors", _choices(labels, choice if choice in labels else form), blocks, notes)
+
+
+def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
+    """A pytest test of the very call that is shown."""
+    if rendering.workflow is None and not rendering.faults:
+        return TabContent("test", notes=("The prompt failed, so there is nothing that a test could expect.",))
+    test = pytest_source(rendering, target)
+    return TabContent("test", (), (Block(test.file, test.text, "python"),), test.notes)
+
+
+def _command_line(rendering: Rendering, target: str, _choice: str) -> TabContent:
+    """The command that prints the same, quoted for a shell as Linux and macOS have it."""
+    prompt = rendering.prompt
+    # A link may bring any names: those that the prompt does not have are left out.
+    known = [argument for name in rendering.given if (argument := prompt.arguments.by_name.get(name))]
+    given = [_word(one, rendering.given[one.name], rendering.uploads.get(one.name)) for one in known]
+    words = ["promptkit", "render", quoted_path(target), quoted(prompt.name), *(word for word, _ in given)]
+    command = rendering.redactor.redacted(" ".join(words))
+    notes = tuple(note for _, note in given if note)
+    return TabContent("command-line", (), (Block("Run this", command, "shell"),), notes)
+
+
+def _word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
+    """The word for one argument, and what is to be known of it."""
+    name = argument.name
+    if argument.arg.secret:
+        note = f"The value of {name} is a secret, and left out: set the variable {variable(name)} to it."
+        return f'{name}="${variable(name)}"', note
+    if upload is not None and upload.files:
+        file = upload.files[0]
+        note = f"The value of {name} is read from {file}: run this beside it."
+        if len(upload.files) > 1:
+            note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
+        # "@@" and "@-" have a meaning of their own.
+        return quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
+    if "\0" in value or len(value) > _MAX_VALUE or is_upload(argument):
+        file = f"{name}.bin" if is_upload(argument) else f"{name}.txt"
+        note = f"The value of {name} is read from {file}: save there what you uploaded or typed."
+        return f"{name}=@{file}", note
+    return quoted(f"{name}={'@' * value.startswith('@')}{value}", one_line=False), ""
+
+
+def _clients(rendering: Rendering, _target: str, choice: str) -> TabContent:
+    """What one client shows and sends, and what gets in the way."""
+    name = choice if choice in CLIENTS else next(iter(CLIENTS))
+    choices = _choices({name: client.title for name, client in CLIENTS.items()}, name)
+    view = client_view(name, rendering)
+    return TabContent("clients", choices, notes=view.notes, view=view)
+
+
+#: Takes a rendering, the target as the author wrote it, and what was chosen in the tab.
+_Content: TypeAlias = Callable[[Rendering, str, str], TabContent]
+
+_CONTENTS: Final[dict[str, tuple[str, _Content]]] = {
+    "wire": ("Wire", _wire),
+    "vendors": ("Vendors", _vendors),
+    "test": ("Test", _test),
+    "command-line": ("Command line", _command_line),
+    "clients": ("Clients", _clients),
+}
+
+#: The labels of the tabs, by the name in their addresses.
+TABS: Final = {name: label for name, (label, _) in _CONTENTS.items()}

@@ -1,0 +1,57 @@
+"""
+Claims about how heavy the package is, and about how that is counted.
+"""
+
+import ast
+from textwrap import dedent
+
+import pytest
+
+from tests.weights import AT_MOST, lines_of_code, table, weights
+
+
+@pytest.mark.parametrize("package", weights())
+def test_no_package_becomes_heavier(package):
+    """
+    Each package has a row, and is within it.
+    """
+    lines, modules = weights()[package]
+
+    assert lines <= AT_MOST[package].lines, table()
+    assert modules <= AT_MOST[package].modules, table()
+
+
+def test_rows_are_of_packages_that_exist():
+    """
+    A row goes with its package.
+    """
+    assert list(AT_MOST) == sorted(weights())
+
+
+def test_lines_of_code():
+    """
+    Docstrings, comments and blank lines are none; each line of a string or an expression is one.
+    """
+    source = dedent(
+        '''
+        """A module."""
+
+        # A comment.
+        WORDS = """one
+        two"""
+
+
+        class Empty:
+            """
+            Documented.
+            """
+
+            def call(self):  # counts
+                "Documented."
+                return max(
+                    1,
+                )
+        '''
+    )
+
+    assert lines_of_code(source, ast.parse(source)) == 7

@@ -1,0 +1,97 @@
+"""
+The weight of each package: its lines of code, without docstrings, comments and blank lines, and its modules.
+
+`python -m tests.weights` prints it; `tests/test_weights.py` keeps it. A bound never rises: what is new gets a
+row of its own, or says in the same change why its package grew.
+"""
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from typing import Final, NamedTuple
+
+from tests.structure import MODULES, definitions, docstring, layer, tree_of
+
+
+class Weight(NamedTuple):
+    """
+    How many lines of code, and how many modules.
+    """
+
+    lines: int
+    modules: int
+
+
+#: At most as much, by package; what is in none counts as the package `promptkit` itself.
+AT_MOST: Final = {
+    "catalog": Weight(1_386, 16),
+    "cli": Weight(4_915, 56),
+    "compiler": Weight(5_754, 62),
+    "conversion": Weight(2_093, 23),
+    "errors": Weight(1_087, 12),
+    "exports": Weight(478, 10),
+    "fragments": Weight(305, 7),
+    "language": Weight(1_027, 19),
+    "preview": Weight(2_311, 33),
+    "promptkit": Weight(158, 4),
+    "protocol": Weight(3_071, 40),
+    "server": Weight(3_065, 38),
+    "testing": Weight(1_130, 16),
+    "transports": Weight(3_977, 43),
+}
+
+#: Tokens that are no code.
+_NO_CODE: Final = {
+    tokenize.COMMENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.INDENT,
+    tokenize.NEWLINE,
+    tokenize.NL,
+}
+
+
+def lines_of_code(source: str, tree: ast.Module) -> int:
+    """
+    How many lines hold code that is no docstring.
+    """
+    found = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in _NO_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    for node in (tree, *(node for node, _ in definitions(tree))):
+        if (string := docstring(node)) is not None:
+            found.difference_update(range(string.lineno, (string.end_lineno or 0) + 1))
+    return len(found)
+
+
+def weights() -> dict[str, Weight]:
+    """
+    What each package weighs.
+    """
+    lines, modules = Counter[str](), Counter[str]()
+    for name, path in MODULES.items():
+        package = layer(name) if path.parent.name != "promptkit" else "promptkit"
+        lines[package] += lines_of_code(path.read_text(encoding="utf-8"), tree_of(name))
+        modules[package] += 1
+    return {package: Weight(lines[package], modules[package]) for package in sorted(lines)}
+
+
+def table() -> str:
+    """
+    A row for each package: what it weighs, and in brackets what it may.
+    """
+    found = weights()
+    rows = [(name, *found[name], *AT_MOST.get(name, Weight(0, 0))) for name in found]
+    rows.append(("in all", *map(sum, list(zip(*rows, strict=True))[1:])))
+    return "\n".join(
+        f"{name:12}{lines:7,} lines ({most:,}){modules:5} modules ({files})"
+        for name, lines, modules, most, files in rows
+    )
+
+
+if __name__ == "__main__":
+    print(table())  # noqa: T201 (it is a script)
