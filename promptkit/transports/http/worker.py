@@ -19,7 +19,7 @@ from promptkit.transports.http.connections import ConnectionLimits, Connections
 from promptkit.transports.http.sockets import keep_little_unsent, within_descriptors
 from promptkit.transports.stdio import exit_after
 
-__all__ = ["Served", "Worker", "die_of"]
+__all__ = ["HttpWorker", "Served", "die_of"]
 
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
@@ -65,7 +65,7 @@ class Served(Protocol):
         """End streams with their results, answer what is open within *grace* seconds, and end all threads."""
 
 
-class Worker:
+class HttpWorker:
     """
     Serves one application in this process.
 
