@@ -102,7 +102,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     from promptkit.preview.application import application
     from promptkit.preview.guard import TOKEN
     from promptkit.preview.live import Live
-    from promptkit.transports.http.worker import Worker
+    from promptkit.transports.http.worker import HttpWorker
 
     checks = configured_checks(options.configuration)
 
@@ -128,7 +128,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
 
     with ExitStack() as ends:
         ends.callback(live.close)
-        worker = Worker(_Pages(pages, ends), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
+        worker = HttpWorker(_Pages(pages, ends), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt

@@ -285,18 +285,16 @@ class _Serving:
         self._listening = listening
         self._reloader = reloader
         self._make = make
-        self._balance = None
-        if sys.platform != "win32" and (options.workers or 1) > 1:  # it cannot fork
-            self._balance = Balance(options.workers)
+        self._balance = Balance(options.workers or 1)
 
     def run(self, number: int, lifeline: int | None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
-        from promptkit.transports.http.worker import Worker
+        from promptkit.transports.http.worker import HttpWorker
 
         if number > 0:  # the first worker reports for all
             self._reloader.is_news = lambda _stamps, _said: False
         application = self._make()
-        worker = Worker(
+        worker = HttpWorker(
             application,
             [listener.of(number) for listener in self._listening],
             limits=_connection_limits(self._options),

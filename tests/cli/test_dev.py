@@ -108,24 +108,6 @@ def test_half_a_head(recipes):
         assert ended(process) == (130, "")
 
 
-def test_a_recipe_that_closes_the_socket_of_the_preview(recipes):
-    """
-    Nobody could connect any more: the preview ends with an error.
-    """
-    folder = recipes(
-        deaf="import os, socket\nfrom promptkit import prompt\n"
-        "@prompt\ndef deaf():\n    for each in range(3, 60):\n        try:\n"
-        "            found = socket.socket(fileno=each)\n        except OSError:\n            continue\n"
-        "        if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):\n"
-        "            found.detach()\n    return 'Done.'\n"
-    )
-    with running(folder, "--port", "0") as (process, page):
-        assert b"<p>Done.</p>" in page.ask("/prompts/deaf").read()
-        _, said = process.communicate(timeout=20)
-        assert process.returncode == 1
-    assert said.endswith("cannot accept connections any more: a socket at which it listens was closed\n")
-
-
 def test_a_recipe_that_prints_and_hangs(recipes):
     """
     What it prints goes to standard error, and what it hangs in does not hold up the end.

@@ -1,1 +1,1 @@
-"""Who may send requests over HTTP: whoever bears a token that somebody has verified."""
+"""Who may send requests over HTTP: bearers of tokens that were verified."""

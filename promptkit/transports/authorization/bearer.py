@@ -19,7 +19,7 @@ from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
-__all__ = ["UNAVAILABLE", "BearerScheme", "secure_url"]
+__all__ = ["UNAVAILABLE", "BearerScheme", "is_token", "secure_url"]
 
 #: Where the metadata of a resource is, and what the path of the resource is appended to.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
@@ -112,7 +112,7 @@ class BearerScheme:
         """
         Return a token as text, or the response that refuses it.
         """
-        if not token or token.translate(None, _TOKEN_BYTES):
+        if not is_token(token):
             return self._malformed("a token has letters, digits and -._~+/= alone")
         return token.decode()
 
@@ -173,6 +173,11 @@ class BearerScheme:
 UNAVAILABLE: Final = refuse(
     503, InternalError("tokens cannot be verified at the moment: try again later"), headers=(RETRY,)
 )
+
+
+def is_token(text: bytes) -> bool:
+    """Return whether a token has the form that RFC 6750 gives it."""
+    return bool(text) and not text.translate(None, _TOKEN_BYTES)
 
 
 def secure_url(text: str) -> str:

@@ -22,8 +22,8 @@ from promptkit.transports.authorization.issuer import Issuer
 
 __all__ = ["ALGORITHMS", "LEEWAY_S", "JwtVerifier"]
 
-#: What tokens may be signed with. All of them have a public key: with a shared one, whoever verifies could
-#: sign. A token says which of them it uses, and never that it uses another.
+#: What tokens may be signed with. All of them have a public key: with a shared one, who verifies could
+#: sign, too. A token says which of them it uses, and never that it uses another.
 ALGORITHMS: Final = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 )
@@ -115,7 +115,7 @@ class JwtVerifier:
             return None
 
     def _tell(self, reason: str) -> None:
-        """Say why tokens are refused, once: whoever sets this up needs it, and clients send many."""
+        """Say why tokens are refused, once: an operator needs it, and clients send many."""
         if reason not in self._told:
             self._told.add(reason)
             say(f"a token was refused: {reason}. This is said once")

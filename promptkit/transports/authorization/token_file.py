@@ -8,14 +8,13 @@ from typing import Final
 
 from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.standard_error import say
+from promptkit.transports.authorization.bearer import is_token
 from promptkit.transports.secret_files import InvalidSecrets, read_secret_file, read_secrets
 
 __all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]
 
 #: Shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN: Final = 32
-
-_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=")
 
 #: How often the file is read, in seconds, while requests come.
 _READ_EVERY_S: Final = 1.0
@@ -54,7 +53,7 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
 def _fault(words: list[str]) -> str | None:
     if len(words) == 1:
         return "there is one word: write a name, a token and any scopes, with blanks between them"
-    if not _CHARACTERS.issuperset(words[1]):
+    if not is_token(words[1].encode(errors="surrogateescape")):
         return "the second word is no token: one has letters, digits and -._~+/= alone"
     if (size := len(words[1].rstrip("="))) < MIN_TOKEN:  # what fills up base64 is no secret
         return f"the token has {size} characters and could be guessed: it needs {MIN_TOKEN}"
@@ -83,7 +82,7 @@ class TokenFile:
         self._clock = clock
         self._tokens = self._read()
         self._was_read = self._tried = clock()
-        self._told: str | None = None
+        self._reported: str | None = None
         if not self._tokens:
             msg = f"{path}: there is no token: write a name and a token on each line"
             raise InvalidSecrets(msg)
@@ -115,11 +114,11 @@ class TokenFile:
         try:
             self._tokens = self._read()
         except InvalidSecrets as error:
-            if (fault := str(error)) != self._told:
-                self._told = fault
+            if (fault := str(error)) != self._reported:
+                self._reported = fault
                 say(f"{fault}; {VALID_S:g} s after it was read last, nobody is let in until this is mended")
         else:
-            self._was_read, self._told = self._tried, None
+            self._was_read, self._reported = self._tried, None
 
     def _read(self) -> tuple[tuple[bytes, Principal], ...]:
         return read_secrets(self._path, read_secret_file(self._path, "tokens"), read_tokens)

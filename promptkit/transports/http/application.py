@@ -20,7 +20,7 @@ from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.channel import HttpChannel, OpenRequests, Reply, StreamEvent
+from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests
 from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
@@ -90,7 +90,7 @@ class Application:
         self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
         self._inbox = Inbox(self._endpoint)
         self._server: SharedServer | None = None
-        self._open: OpenRequests | None = None
+        self._open: UnansweredRequests | None = None
         self._lock = Lock()
 
     def replace(self, catalog: Catalog) -> None:
@@ -265,13 +265,13 @@ class Application:
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
         return HttpResponse(200, encode(ready), (JSON_BODY,))
 
-    def _open_requests(self) -> OpenRequests:
+    def _open_requests(self) -> UnansweredRequests:
         """Those of this event loop."""
         loop = asyncio.get_running_loop()
         found = self._open
         if found is None or found.loop is not loop:
             self.start()
-            found = self._open = OpenRequests(
+            found = self._open = UnansweredRequests(
                 loop,
                 held=self._settings.limits.held,
                 body_within=self.body_within,

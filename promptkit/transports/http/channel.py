@@ -16,7 +16,7 @@ from promptkit.transports.http.asgi_types import Receive
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
 
-__all__ = ["HttpChannel", "OpenRequests", "Reply", "StreamEvent"]
+__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
@@ -114,7 +114,7 @@ class HttpChannel:
     _is_given_up = False
     _waiter: "asyncio.Future[Reply | None] | None" = None
 
-    def __init__(self, head: Head, receive: Receive, siblings: "OpenRequests") -> None:
+    def __init__(self, head: Head, receive: Receive, siblings: "UnansweredRequests") -> None:
         self.head = head
         self.receive = receive
         self._siblings = siblings
@@ -244,7 +244,7 @@ class HttpChannel:
         return True
 
 
-class OpenRequests:
+class UnansweredRequests:
     """
     The requests of one event loop that are not answered yet.
 

@@ -30,9 +30,7 @@ class HttpConnection(asyncio.Protocol):
         self, application: ASGIApplication, connections: Connections, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.drained: asyncio.Event | None = (
-            None  # set once the client has read enough; None if nothing waits
-        )
+        self.drained: asyncio.Event | None = None  # set once the client has read; None if nothing waits
         self._application = application
         self._connections = connections
         self._limits = connections.limits

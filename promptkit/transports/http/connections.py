@@ -200,7 +200,7 @@ class Backlogs:
         return self._of[transport].rate(transport.get_write_buffer_size(), now, _LOOK_S)
 
 
-class _Connection(Protocol):
+class _Swept(Protocol):
     """One connection, as far as it is looked after here."""
 
     transport: Any
@@ -254,16 +254,16 @@ class Connections:
             Phase.NOTHING: limits.read_on_s,
         }
         self._ended = ended
-        self._open: set[_Connection] = set()
+        self._open: set[_Swept] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: _Connection) -> None:
+    def add(self, connection: _Swept) -> None:
         """Look after a connection."""
         self._open.add(connection)
 
-    def remove(self, connection: _Connection) -> None:
+    def remove(self, connection: _Swept) -> None:
         """Forget a connection, which has ended."""
         self._open.discard(connection)
         self._ended()

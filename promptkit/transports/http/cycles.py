@@ -61,7 +61,7 @@ class Cycle:
             Whether the connection goes on after the response.
 
         awaits_continue:
-            Whether the client wants to be told that it may send the body.
+            Whether the client waits for 100 (Continue) before it sends the body.
 
     Attributes:
         body:

@@ -48,7 +48,7 @@ class Inbox:
         self._messages.put(None)
 
     def refuse_rest(self) -> None:
-        """Answer what is posted after the end, or at the same moment. Whoever takes a message answers it."""
+        """Answer what is posted after the end, or at the same moment. Who takes a message answers it."""
         with suppress(Empty):
             while True:
                 if (channel := self._messages.get_nowait()) is not None:

@@ -19,7 +19,7 @@ from promptkit.transports.http.connections import ConnectionLimits, Connections
 from promptkit.transports.http.sockets import keep_little_unsent, within_descriptors
 from promptkit.transports.stdio import exit_after
 
-__all__ = ["Served", "Worker", "die_of"]
+__all__ = ["HttpWorker", "Served", "die_of"]
 
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
@@ -28,7 +28,7 @@ _SWEEP_EVERY_S: Final = 1.0
 _DEAF_S: Final = 5.0
 
 #: How long connections that are being made take to get into the queue, in seconds.
-_SETTLE_S: Final = 0.05
+_QUEUE_S: Final = 0.05
 
 #: How long clients with an open connection have for one more request once the end has begun, in seconds, and
 #: requests that wait behind others to be begun. Closing at once would lose them, or those on their way.
@@ -65,7 +65,7 @@ class Served(Protocol):
         """End streams with their results, answer what is open within *grace* seconds, and end all threads."""
 
 
-class Worker:
+class HttpWorker:
     """
     Serves one application in this process.
 
@@ -89,7 +89,7 @@ class Worker:
             A descriptor that can be read as soon as the parent process has ended.
 
         balance:
-            What several workers share.
+            What several workers share; None if this is the only one.
 
         number:
             Which of them this is.
@@ -119,11 +119,11 @@ class Worker:
         self._grace = grace
         self._stop_connecting = stop_connecting
         self._lifeline = lifeline
-        self._balance = balance
+        self._balance = balance or Balance(1)
         self._number = number
         self._accepted = 0  # connections that are open, or being opened
         self._connections = Connections(within_descriptors(limits), partial(self._count, -1))
-        self._opening: set[asyncio.Task[object]] = set()
+        self._opening: set[asyncio.Task[None]] = set()
         self._is_ending = self.is_deaf = False
         self.signal: int | None = None
         self._refused_since: float | None = None
@@ -145,7 +145,7 @@ class Worker:
         if self._lifeline is not None:  # Ctrl-C reaches all processes of a terminal, but the parent decides
             for name in _OF_TERMINALS:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
-        if sys.platform != "win32":  # whoever forked this process has blocked them until now
+        if sys.platform != "win32":  # the parent has blocked them until now
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [getattr(signal, name) for name in _ENDING_SIGNALS])
         ready()
         # The loop is never closed: it would wait for threads that authors' code has left.
@@ -168,7 +168,7 @@ class Worker:
             self._loop.call_soon_threadsafe(self._ended.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._is_ending and self._lifeline is None:  # whoever sends another does not want to wait
+        if self._is_ending and self._lifeline is None:  # who sends another does not want to wait
             die_of(number)
         self.signal = self.signal or number
         self.end()
@@ -177,8 +177,7 @@ class Worker:
         for listening in self._sockets:
             listening.settimeout(0)
             self._read_from(listening, self._accept, listening)
-        if self._balance is not None:
-            self._read_from(self._balance.channel(self._number), self._take)
+        self._read_from(self._balance.channel(self._number), self._take)
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self.end)
         while not self._is_ending:
@@ -199,11 +198,7 @@ class Worker:
             except OSError as error:
                 self._try_later(error, listening, self._accept, listening)
                 return
-            if (
-                self._is_ending
-                or self._balance is None
-                or not self._balance.hand_over(self._number, accepted)
-            ):
+            if self._is_ending or not self._balance.hand_over(self._number, accepted):
                 self._open(accepted)
 
     def _try_later(
@@ -222,8 +217,7 @@ class Worker:
             say(f"this process ends, as it cannot accept connections any more: {why}")
             self.is_deaf = True
             self.end()
-        if self._balance is not None:
-            self._balance.end(self._number)
+        self._balance.end(self._number)
         self._loop.remove_reader(source)
         self._loop.call_later(_SWEEP_EVERY_S, self._read_from, source, callback, *args)
 
@@ -234,8 +228,6 @@ class Worker:
 
     def _take(self) -> None:
         """Take what other workers hand over."""
-        if self._balance is None:
-            return
         try:
             for accepted in self._balance.take(self._number):
                 self._open(accepted)
@@ -248,23 +240,21 @@ class Worker:
         self._count(1)
         accepted.settimeout(0)
         keep_little_unsent(accepted)
-        opening = self._loop.connect_accepted_socket(self._connection, accepted)
-        task: asyncio.Task[object] = self._loop.create_task(opening)
+        task = self._loop.create_task(self._connect(accepted))
         self._opening.add(task)
-        task.add_done_callback(self._opened)
+        task.add_done_callback(self._opening.discard)
 
-    def _opened(self, task: asyncio.Task[object]) -> None:
-        self._opening.discard(task)
-        if task.exception() is not None:  # the client has left
+    async def _connect(self, accepted: socket.socket) -> None:
+        connection = partial(HttpConnection, self._application, self._connections, self._loop)
+        try:
+            await self._loop.connect_accepted_socket(connection, accepted)
+        except OSError:  # the client has left
             self._count(-1)
 
     def _count(self, change: int) -> None:
         self._accepted += change
-        if self._balance is not None and not self._is_ending:
+        if not self._is_ending:
             self._balance.note(self._number, self._accepted)
-
-    def _connection(self) -> HttpConnection:
-        return HttpConnection(self._application, self._connections, self._loop)
 
     async def _drain(self) -> None:
         """Answer what was sent on any connection that exists or waits in the queue, then end them all."""
@@ -274,15 +264,13 @@ class Worker:
         self._application.draining = True
         self._connections.drain()
         self._stop_connecting()
-        if self._balance is not None:
-            self._balance.end(self._number)
-        await asyncio.sleep(_SETTLE_S)
+        self._balance.end(self._number)
+        await asyncio.sleep(_QUEUE_S)
         for listening in self._sockets:
             self._loop.remove_reader(listening)
             self._accept(listening)
-        if self._balance is not None:
-            self._loop.remove_reader(self._balance.channel(self._number))
-            self._take()
+        self._loop.remove_reader(self._balance.channel(self._number))
+        self._take()
         await asyncio.gather(*self._opening, return_exceptions=True)
         # Each connection may send one more request, and what was sent is begun.
         linger = min(until - self._loop.time(), _LINGER_S)

@@ -213,23 +213,28 @@ class TestHeads:
             assert connection.ended() < PATIENCE
             assert connection.rest == b""
 
-    def test_an_idle_connection(self, quick):
+    @pytest.mark.parametrize(
+        ("is_answered", "seconds"), [(True, 32.0), (False, None)], ids=["answered", "not yet"]
+    )
+    def test_an_idle_connection(self, is_answered, seconds):
         """
-        It stays for a while, and is then closed.
+        It stays for thirty seconds after a reply, and is then closed. As long as a request is being answered,
+        there are no limits but those of the application.
         """
-        with quick.connect() as connection:
-            assert connection.ask().status == 200
-            time.sleep(0.7)
-            assert connection.ask().status == 200
-            assert connection.ended() < PATIENCE
-            assert connection.rest == b""
+        done, tasks = [], []
+        connections = Connections(ConnectionLimits(), bool)
+        connection = HttpConnection(answer, connections, SimpleNamespace(create_task=tasks.append))
+        connection.connection_made(transport(done))
+        connection.data_received(HEAD + b"\r\n")
+        if is_answered:
+            assert [*tasks[0].__await__()] == []
+        closed = None
+        for now in map(float, range(100)):
+            connections.sweep(now)
+            closed = now if closed is None and b"close" in done else closed
+        tasks[0].close()
 
-    def test_a_slow_reply_is_not_idle(self, quick):
-        """
-        A connection whose request is being answered has no limit but those of the application.
-        """
-        with quick.connect() as connection:
-            assert connection.ask("/slow?2.5").status == 200
+        assert closed == seconds  # two sweeps later at most, and never early
 
     @pytest.mark.parametrize(
         "data",

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.transports.http.connections import ConnectionLimits
-from promptkit.transports.http.worker import Worker
+from promptkit.transports.http.worker import HttpWorker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end processes there at once")
 
@@ -255,7 +255,7 @@ class Files:
         """A worker with so many connections, which may have 20."""
         monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
         limits = ConnectionLimits(connections=20)
-        worker = Worker(None, [], limits=limits, grace=1.0, balance=self.balance)
+        worker = HttpWorker(None, [], limits=limits, grace=1.0, balance=self.balance)
         worker._loop, worker._accepted = self.loop, connections
         worker._ended = SimpleNamespace(set=bool)
         return worker
