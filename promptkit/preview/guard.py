@@ -124,7 +124,7 @@ class PageGuard:
         return self._page("asks.html", status, place=place)
 
     def _refuse(self, reason: str) -> Response:
-        return self._page("error.html", 403, reason=reason, faults=())
+        return self._page("error.html", 403, reason=reason)
 
     def _page(self, template: str, status: int, **values: Any) -> Response:
         return HTMLResponse(page(template, target=self._target, version=None, **values), status)
