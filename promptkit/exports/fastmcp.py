@@ -63,14 +63,8 @@ class _AddedPrompt(Prompt):
             PromptArgument(name=one.name, description=one.description, required=bool(one.required))
             for one in listed.arguments or ()
         ]
-        made = cls(
-            name=listed.name,
-            title=listed.title,
-            description=listed.description,
-            icons=listed.icons,
-            meta=dict(listed.meta or {}),
-            arguments=arguments,
-        )
+        same = listed.model_dump(include={"name", "title", "description", "icons"})
+        made = cls(**same, meta=dict(listed.meta or {}), arguments=arguments)
         made._source, made._listed = source, listed
         return made
 

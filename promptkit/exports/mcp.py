@@ -65,9 +65,8 @@ class _Added:
 
     async def _list(self, context: Any, params: PaginatedRequestParams) -> Any:
         """The server's own pages; what was added is on the last."""
-        page: Any = ListPromptsResult(prompts=[])
-        if "prompts/list" in self._before:
-            page = await self._before["prompts/list"](context, params)
+        before = self._before.get("prompts/list")
+        page: Any = await before(context, params) if before else ListPromptsResult(prompts=[])
         prompts = [prompt for prompt in page.prompts if prompt.name not in self._source.catalog]
         if page.next_cursor is None:
             prompts += self._source.listed()

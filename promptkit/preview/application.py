@@ -20,7 +20,6 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview.conversation import ALL_TURNS, Conversation
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
@@ -138,13 +137,10 @@ class _SharedPages:
 
     async def explain(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        draw = partial(self._pages.draw, request, status=error.status_code, reason=error.detail)
-        if "hx-request" in request.headers:  # a part of a page waits for it
-            response = draw("gone.html", state="Not shown")
-        else:
-            found = self._pages.gallery(request).faults
-            faults = [fault for fault in found if fault.severity is Severity.ERROR]
-            response = draw("error.html", faults=faults)
+        # Where a part of a page waits for it, that is answered.
+        template = "gone.html" if "hx-request" in request.headers else "error.html"
+        shown = {"state": "Not shown", "reason": error.detail}
+        response = self._pages.draw(request, template, error.status_code, **shown)
         response.headers.update(error.headers or {})
         return response
 

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -147,8 +147,8 @@ class TurnView:
         number:
             Counts from 1.
 
-        role:
-            Who says it.
+        message:
+            The message.
 
         kind:
             What it holds, in a word.
@@ -158,17 +158,13 @@ class TurnView:
 
         tokens:
             About how many tokens its text takes; 0 if it has none.
-
-        notes:
-            Whom it is for, how important it is, how old.
     """
 
     number: int
-    role: str
+    message: Message
     kind: str
     shown: Writing | Medium | Document | LinkView
     tokens: int
-    notes: tuple[str, ...]
 
     @property
     def writing(self) -> Writing | None:
@@ -233,7 +229,7 @@ class Conversation:
         content = message.content
         kind, shown = self._view(content, most)
         tokens = sum(map(_tokens, content.texts))
-        return TurnView(number, message.role, kind, shown, tokens, tuple(_notes(content)))
+        return TurnView(number, message, kind, shown, tokens)
 
     def _view(self, content: Content, most: int | None) -> tuple[str, Writing | Medium | Document | LinkView]:
         if isinstance(content, Text):
@@ -262,15 +258,6 @@ class Conversation:
         details = tuple(map(self.redacted, filter(None, (name, link.mime_type, size, link.description))))
         uri = self.redacted(link.uri)
         return LinkView(uri, self.redacted(link.title or link.name), details, may_be_followed(uri))
-
-
-def _notes(content: Content) -> Iterator[str]:
-    if content.audience:
-        yield f"for the {' and the '.join(content.audience)}"
-    if content.priority is not None:
-        yield f"priority {content.priority:g}"
-    if content.last_modified is not None:
-        yield f"changed {content.last_modified:%Y-%m-%d}"
 
 
 def _tokens(text: str) -> int:

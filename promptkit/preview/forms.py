@@ -189,10 +189,11 @@ def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:
     reads = {name: count for name in given if (count := number_in(form.get(f"{name}.reads")))}
     uploads = {}
     for name, upload in kept.of(arguments, form).items():
+        argument = arguments.by_name[name]
         if upload.value is not None:
             given[name] = upload.value
-        if _is_typed(arguments.by_name[name], upload):
-            reads[name] = number_in(form.get(f"{name}.reads")) + 1
+        if upload.value is not None and control_of(argument, upload.value).kind not in _HIDDEN:
+            reads[name] = number_in(form.get(f"{name}.reads")) + 1  # shown as if people had typed it
         else:
             uploads[name] = upload
     ordered = dict.fromkeys((*arguments.by_name, *given))
@@ -243,11 +244,6 @@ def _value(form: Any, name: str) -> str | None:
     return "" if f"{name}.empty" in form else None
 
 
-def _is_typed(argument: Argument, upload: Upload) -> bool:
-    """Whether a control shows what was uploaded, as if people had typed it."""
-    return upload.value is not None and control_of(argument, upload.value).kind not in _HIDDEN
-
-
 def _decoded(kept: str) -> str | None:
     try:
         return b64decode(kept, validate=True).decode(errors="surrogatepass")
@@ -258,7 +254,10 @@ def _decoded(kept: str) -> str | None:
 def _field(argument: Argument, submission: Submission, kept: Uploads, faults: Iterable[Fault]) -> Field:
     name, given = argument.name, submission.given.get(argument.name)
     upload = submission.uploads.get(name)
-    control = _hidden(argument) if upload and upload.value is not None else control_of(argument, given)
+    if upload is not None and upload.value is not None:  # nobody looks through its value again
+        control = Control("file" if is_upload(argument) else "kept")
+    else:
+        control = control_of(argument, given)
     if upload is None and control.kind in _HIDDEN and control.value:
         upload = kept.keep_value(argument, control.value)
     is_line = control.kind == "line" and control.attributes.get("type") != "password"
@@ -278,11 +277,6 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         upload=upload,
         reads=submission.reads.get(name, 0),
     )
-
-
-def _hidden(argument: Argument) -> Control:
-    """The control of an upload: nobody looks through its value again."""
-    return Control("file" if is_upload(argument) else "kept")
 
 
 def _hint(argument: Argument, control: Control) -> str | None:

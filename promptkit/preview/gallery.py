@@ -48,14 +48,6 @@ class Gallery:
         """Return what is wrong in the file of a prompt or resource."""
         return [fault for fault in self.faults if fault.location.file == place.file]
 
-    def counted(self, typed: str = "") -> str:
-        """Return how many prompts and resources match what was typed, of how many."""
-        prompts, resources = self.catalog.prompts, self.catalog.resources
-        counts = [_counted(len(self.prompts(typed)), len(prompts), "prompt")]
-        if resources:
-            counts.append(_counted(len(self.resources(typed)), len(resources), "resource"))
-        return ", ".join(counts)
-
     def prompts(self, typed: str = "") -> Sequence[CompiledPrompt]:
         """Return the prompts that match what was typed."""
         return _matching(self._prompts, typed)
@@ -88,8 +80,3 @@ def _matching(things: Sequence[tuple[T, str]], typed: str) -> Sequence[T]:
     """The things that have each word of what was typed."""
     looked_for = typed.casefold().split()
     return [one for one, words in things if all(word in words for word in looked_for)]
-
-
-def _counted(found: int, number: int, noun: str) -> str:
-    of = "" if found == number else f"{found:,} of "
-    return f"{of}{number:,} {noun}" if number == 1 else f"{of}{number:,} {noun}s"

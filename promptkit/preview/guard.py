@@ -3,7 +3,7 @@
 import hmac
 import secrets
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -121,12 +121,13 @@ class PageGuard:
 
     def _ask(self, place: str, status: int = 403) -> Response:
         """Return the page that shows another one when somebody clicks. It comes from here, so it may."""
-        return HTMLResponse(page("asks.html", target=self._target, version=None, place=place), status)
+        return self._page("asks.html", status, place=place)
 
     def _refuse(self, reason: str) -> Response:
-        return HTMLResponse(
-            page("error.html", target=self._target, version=None, reason=reason, faults=()), 403
-        )
+        return self._page("error.html", 403, reason=reason)
+
+    def _page(self, template: str, status: int, **values: Any) -> Response:
+        return HTMLResponse(page(template, target=self._target, version=None, **values), status)
 
 
 def _is_same(text: str, secret: str) -> bool:

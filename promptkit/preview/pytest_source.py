@@ -102,24 +102,28 @@ class _Call:
 
 
 def _call(rendering: Rendering, target: str) -> _Call:
-    found, is_refused = _importable(rendering.prompt), rendering.workflow is None
-    if found is None:
-        return _client_call(rendering, target)
-    line = f"from {found[0]} import {found[1]}"
-    if not (is_refused or _secrets(rendering)):
+    prompt, is_refused = rendering.prompt, rendering.workflow is None
+    found, secrets = _importable(prompt), _secrets(rendering)
+    if found is not None and not (is_refused or secrets):
         try:
-            return _typed_call(rendering, found[1], line)
+            return _typed_call(rendering, *found)
         except UnwritableError:
             pass
     sent, imports = _sent(rendering)
-    imports += ("from promptkit import ArgumentErrors",) * is_refused
-    left = f"{found[1]}.render_wire({{"
-    refusal = "ArgumentErrors" if is_refused else ""
-    return _Call(left, sent, "})", (line, *imports), _secrets(rendering), refusal)
+    if found is not None:
+        (module, name), refusal = found, "ArgumentErrors"
+        lines = [f"from {module} import {name}", f"from promptkit import {refusal}"][: 1 + is_refused]
+        left = f"{name}.render_wire({{"
+    else:  # no module has it under a name
+        refusal = "ProtocolError"
+        lines = ["from promptkit.testing import Client" + f", {refusal}" * is_refused]
+        scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
+        left = f"Client({text_source(target)}{scopes}).get_prompt({text_source(prompt.name)}, {{"
+    return _Call(left, sent, "})", (*lines, *imports), secrets, refusal if is_refused else "")
 
 
-def _typed_call(rendering: Rendering, name: str, line: str) -> _Call:
-    source = PythonSource({name: line})
+def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
+    source = PythonSource({name: f"from {module} import {name}"})
     values = rendering.prompt.arguments.read(rendering.given)
     given = {key: value for key, value in values.items() if key in rendering.given}
     uploads = rendering.uploads
@@ -127,16 +131,6 @@ def _typed_call(rendering: Rendering, name: str, line: str) -> _Call:
     if rendering.redacted(str(written)) != str(written):  # the default of a secret, for example
         raise UnwritableError
     return _Call(f"{name}.render(", written, ")", tuple(source.imports.values()))
-
-
-def _client_call(rendering: Rendering, target: str) -> _Call:
-    """A call of a prompt that no module has under a name."""
-    sent, imports = _sent(rendering)
-    prompt, refusal = rendering.prompt, "ProtocolError" if rendering.workflow is None else ""
-    line = f"from promptkit.testing import Client{', ' if refusal else ''}{refusal}"
-    scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
-    left = f"Client({text_source(target)}{scopes}).get_prompt({text_source(prompt.name)}, {{"
-    return _Call(left, sent, "})", (line, *imports), _secrets(rendering), refusal)
 
 
 def _secrets(rendering: Rendering) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from promptkit.protocol.limits import OPTIONS, Limits
 from tests.wire import line, modern
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: What installs this checkout, as .ci/run does in environments of its own. The last takes an hour.
 INSTALLING = {
@@ -35,6 +36,12 @@ LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini
 
 #: Variables that move the folders of clients, and of what promptkit keeps.
 MOVING = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+
+#: A reader has these plugins of pytest, and none that our own tests need: each takes a while to start.
+PLUGINS = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_PLUGINS": "promptkit.testing.pytest_plugin,syrupy",
+}
 
 
 def blocks(page):
@@ -53,7 +60,7 @@ class Reader:
         self.home = home
         kept = {name: value for name, value in os.environ.items() if name not in MOVING}
         own = {"HOME": str(home), "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
-        self.environment = {**kept, **own}
+        self.environment = {**kept, **own, **PLUGINS}
         self.namespace = {"__name__": "page"}
         self.output = None
         self.asked_for_json = False
@@ -126,6 +133,11 @@ def test_every_block_works(page, reader):
     """
     Copied to files and to a shell in the order of the page, every block does what the page says.
     """
+    follow(page, reader)
+
+
+def follow(page, reader):
+    """Have a reader do with each block of a page what it says."""
     for content, language, title, number in blocks(page):
         assert language in LANGUAGES, f"{page.name}:{number}"
         try:
@@ -135,12 +147,12 @@ def test_every_block_works(page, reader):
             raise
 
 
-def test_what_a_client_is_told_to_start_works(reader):
+def test_the_readme_works_and_so_does_what_a_client_is_told_to_start(reader):
     """
-    The command that a client has by the README serves the prompts that it has shown until then, and later.
+    Every block of it does what it says. The command that a client has by them serves the prompts that it has
+    shown until then, and later.
     """
-    for content, language, title, _ in blocks(ROOT / "README.md"):
-        reader.follow(content, language, title)
+    follow(README, reader)
     servers = json.loads((reader.home / ".claude.json").read_text())["mcpServers"]
     command = [servers["folder"]["command"], *servers["folder"]["args"]]
     asked = line(modern(1, "prompts/list"))
@@ -155,7 +167,7 @@ def test_a_new_project_is_that_of_the_readme(reader):
     The prompt and the test of the README are those that `promptkit new` writes.
     """
     reader.run("promptkit new")
-    shown = {title: content for content, _, title, _ in blocks(ROOT / "README.md") if title}
+    shown = {title: content for content, _, title, _ in blocks(README) if title}
 
     for name in ("prompts/review.py", "prompts/test_review.py"):
         assert shown[name] == (reader.folder / name).read_text(encoding="utf-8")

@@ -3,7 +3,7 @@ from hashlib import sha1
 
 import pytest
 
-from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, assistant, user
+from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, user
 from promptkit.preview import conversation
 from promptkit.preview.conversation import Conversation
 from promptkit.preview.media import MediaStore
@@ -216,17 +216,13 @@ def test_notes_and_roles():
     """
     Whom a turn is for, how important it is, and how old.
     """
-    turns = Conversation(MediaStore()).turns(
-        Workflow(
-            [
-                *user(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
-                *assistant("b"),
-            ]
-        )
+    about = re.findall(
+        r'<span class="role">(.*?)</span>\s*<span class="facts">(.*?)</span>',
+        shown(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
+        re.DOTALL,
     )
 
-    assert [turn.role for turn in turns] == ["user", "assistant"]
-    assert turns[0].notes == ("for the user", "priority 0.5", "changed 2026-01-02")
+    assert about == [("user", "text · about 1 token · for the user · priority 0.5 · changed 2026-01-02")]
 
 
 def test_secrets_are_hidden():

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -437,7 +438,7 @@ class TestPytest:
             assert [note for note in content.notes if "TOKEN" in note] or "token" not in given_
             (tmp_path / f"test_it{number}.py").write_text(block.text, encoding="utf-8")
 
-        assert pytest_of(tmp_path) == "7 passed"
+        assert [passed(tmp_path / f"test_it{number}.py") for number in range(len(sent))] == [1] * 7
 
     def test_uploads_are_read_from_files_beside_it(self, tmp_path):
         """
@@ -479,7 +480,7 @@ class TestPytest:
             assert "It reads shot.png: save that file beside it." in content.notes
             (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
 
-        assert pytest_of(tmp_path) == "2 passed"
+        assert [passed(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
 
     def test_a_prompt_that_fails_has_no_test(self):
         """
@@ -555,6 +556,14 @@ class TestPytest:
         exec("\n".join(source.imports.values()), names)  # noqa: S102 (what a test would import)
 
         assert eval(expression, names) == value  # noqa: S307 (what a test would say)
+
+
+def passed(file):
+    """How many tests of a file pass, each called in this process."""
+    tests = [test for name, test in runpy.run_path(str(file)).items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    return len(tests)
 
 
 def pytest_of(folder):

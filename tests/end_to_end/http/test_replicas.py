@@ -183,6 +183,7 @@ def proxy(network, replicas, tmp_path):
     process.wait(PATIENCE)
 
 
+@pytest.mark.installs
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("proxy")
 def test_a_rolling_change_of_keys_loses_nothing(network, replicas, tmp_path, request, record_property):
