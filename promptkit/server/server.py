@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Event, Request, ClientResponse
+from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
