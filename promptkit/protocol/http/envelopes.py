@@ -14,7 +14,7 @@ from promptkit.protocol.jsonrpc import (
     RequestId,
     UnsupportedVersion,
 )
-from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_large, decode_raw
+from promptkit.protocol.partial_decoding import RawMessage, decode_large, decode_raw
 from promptkit.protocol.refusals import check_envelope
 
 __all__ = ["Message", "peek"]
@@ -67,7 +67,7 @@ class Message(Struct):
     is_request: bool = False
     is_notification: bool = False
     is_response: bool = False
-    elements: RawArray | None = None
+    elements: list[memoryview] | None = None
     meta: dict[str, Any] | None = None
     name: str | None = None
 
@@ -112,7 +112,7 @@ class Message(Struct):
             most:
                 How many are looked at.
         """
-        return any(peek(element).names_revision for element in islice(self.elements or (), most))
+        return any(peek(bytes(element)).names_revision for element in islice(self.elements or (), most))
 
 
 def peek(body: bytes) -> Message:
@@ -143,7 +143,7 @@ def _peek_other(body: bytes) -> Message:
         found, _ = decode_raw(body)
     except UNREADABLE:
         return Message()
-    if isinstance(found, RawArray):
+    if isinstance(found, list):
         return Message(elements=found)
     if not isinstance(found, RawMessage):
         return Message()
