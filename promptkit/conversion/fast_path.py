@@ -45,15 +45,17 @@ class _Plan(Struct, frozen=True):
     build: Read | None = None
 
 
-def json_read(annotation: Any) -> Read:
+def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Read:
     """
     Make the function that makes values of a type from JSON values, as the type's JSON Schema says.
 
-    It raises `ConversionError` with every part that does not fit.
+    It raises `ConversionError` with every part that does not fit. With *decode*, text is JSON.
     """
     convert, structure = fast_path(annotation), structurer(annotation)
 
     def read(value: Any) -> Any:
+        if decode is not None and isinstance(value, str):
+            value = decode(value)
         if convert is not None:
             try:
                 return convert(value)

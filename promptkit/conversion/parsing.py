@@ -7,7 +7,6 @@ from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeAlias
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -189,8 +188,8 @@ def read_bytes(value: Any) -> bytes:
 
 def _unescaped(text: str) -> bytes:
     """Return *text* as bytes, with each escape decoded."""
-    if len(text) <= _PIECE_LENGTH:
-        return unquote_to_bytes(text)
+    from urllib.parse import unquote_to_bytes  # few servers read a data: URI
+
     found, end = [], 0
     while piece := text[end : end + _PIECE_LENGTH]:
         cut = piece.rfind("%", -2)  # an escape that begins here ends in the next piece

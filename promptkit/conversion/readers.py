@@ -252,11 +252,7 @@ def _json_reader(annotation: Any) -> Reader | None:
         return None
     if not _is_readable(tree, frozenset()):
         return None
-    convert = json_read(annotation)
-
-    def read(value: Any) -> Any:
-        return convert(_decode(value) if isinstance(value, str) else value)
-
+    read = json_read(annotation, _decode)
     hint = f"JSON, for example {example_text(tree)}"
     return Reader(read, expected_of(annotation), hint, is_json=True, exceeds=holds_more)
 

@@ -7,7 +7,6 @@ memory than holding it. Of a reply only the beginning is looked at.
 
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +22,6 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.limits import LARGE_MESSAGE
 
 __all__ = [
-    "RawArray",
     "RawMessage",
     "check_text",
     "count_characters",
@@ -149,39 +147,9 @@ def check_text(line: bytes) -> None:
         decode(line[start : start + LARGE_MESSAGE], start + LARGE_MESSAGE >= len(line))
 
 
-class RawArray:
+def decode_raw(line: bytes) -> tuple[RawMessage | list[memoryview] | None, ProtocolError | None]:
     """
-    The elements of an array, each copied only when it is reached.
-
-    Args:
-        found:
-            The elements of *decoded*.
-
-        decoded:
-            The line that was decoded: *line*, or *line* with its surrogates replaced.
-
-        line:
-            The line as it arrived.
-    """
-
-    def __init__(self, found: list[Raw], decoded: bytes, line: bytes) -> None:
-        self._found, self._decoded, self._line = found, decoded, line
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield each element as it is written on the line."""
-        end = 0
-        for element in map(bytes, self._found):
-            start = self._decoded.index(element, end)  # between elements are only blanks and commas
-            end = start + len(element)
-            yield self._line[start:end]
-
-
-def decode_raw(line: bytes) -> tuple[RawMessage | RawArray | None, ProtocolError | None]:
-    """
-    Return the members of an object, or the elements of an array. Return None for other JSON.
+    Return the members of an object, or the elements of an array as they are written; None for other JSON.
 
     The second value is what is wrong with the texts on the line, if anything is.
 
@@ -195,15 +163,25 @@ def decode_raw(line: bytes) -> tuple[RawMessage | RawArray | None, ProtocolError
         check_text(line)
     except UnicodeDecodeError:
         fault = ParseError("the message is not UTF-8")
+    decoded = line
     try:
         found = _decode_object_or_array(line)
-        decoded = line
     except msgspec.DecodeError:
         decoded = _without_surrogates(line)
         found = _decode_object_or_array(decoded)
         msg = "the message holds half of a surrogate pair, which is not a character"
         fault = fault or InvalidRequest(msg)
-    return (RawArray(found, decoded, line) if isinstance(found, list) else found), fault
+    return (_elements(found, decoded, line) if isinstance(found, list) else found), fault
+
+
+def _elements(found: list[Raw], decoded: bytes, line: bytes) -> list[memoryview]:
+    """The elements of an array as the line has them. What was decoded may be without its surrogates."""
+    elements, end = [], 0
+    for element in map(bytes, found):
+        start = decoded.index(element, end)  # between elements are only blanks and commas
+        end = start + len(element)
+        elements.append(memoryview(line)[start:end])
+    return elements
 
 
 def _decode_object_or_array(line: bytes) -> RawMessage | list[Raw] | None:

@@ -6,7 +6,7 @@ with their protocol revision, for the server. It never blocks, and knows nothing
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -40,9 +40,6 @@ from promptkit.protocol.refusals import (
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
-
-if TYPE_CHECKING:
-    from promptkit.protocol.partial_decoding import RawArray
 
 __all__ = ["Session"]
 
@@ -304,7 +301,7 @@ class Session:
         self, line: bytes, channel: Channel | None, refusal: ProtocolError | None = None
     ) -> Iterable[Event]:
         """Receive a response or a batch, or refuse the line."""
-        from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_raw, leading_id
+        from promptkit.protocol.partial_decoding import RawMessage, decode_raw, leading_id
 
         try:  # no element of a refused array is decoded
             is_decoded = refusal is None or line.lstrip().startswith(b"{")
@@ -313,7 +310,7 @@ class Session:
             refused = refusal or ParseError("the message is not JSON")
             return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
         fault = refusal or fault
-        if isinstance(found, RawArray) and not isinstance(channel, Batch) and refusal is None:
+        if isinstance(found, list) and not isinstance(channel, Batch) and refusal is None:
             return self._receive_array(found, channel)
         if not isinstance(found, RawMessage):
             return (encode_error(UNSET, refusal or InvalidRequest("a message must be a JSON object")),)
@@ -330,7 +327,7 @@ class Session:
         """Ignore a response, as nothing was asked."""
         return ()
 
-    def _receive_array(self, elements: "RawArray", channel: Channel | None) -> Iterable[Event]:
+    def _receive_array(self, elements: list[memoryview], channel: Channel | None) -> Iterable[Event]:
         if (
             self.revision is None
             or not self.revision.batches
@@ -340,5 +337,5 @@ class Session:
         batch = Batch(self._limits.reply, channel)
         events: list[Event] = []
         for element in elements:
-            events += self._receive(element, batch)
+            events += self._receive(bytes(element), batch)
         return batch.gather(events)

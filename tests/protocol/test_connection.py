@@ -480,3 +480,21 @@ def test_an_answer_is_taken_from_when_on_it_is_expected():
 
     assert before == []
     assert after == [[ClientResponse(number, {"action": "decline"})], []]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+def test_of_members_with_one_name_the_last_counts(revision):
+    """
+    In a message and in its params, as JSON itself leaves that open.
+    """
+    twice = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"none","method":"prompts/get","params":'
+    params = b'{"name":"one","name":"two","arguments":{"a":"1","a":"2"}}}\n'
+
+    (asked,) = connect(revision).receive_data(twice + params)
+
+    assert (asked.id, asked.method, asked.params.name, asked.params.arguments) == (
+        2,
+        "prompts/get",
+        "two",
+        {"a": "2"},
+    )

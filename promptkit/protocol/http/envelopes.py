@@ -19,7 +19,7 @@ from promptkit.protocol.jsonrpc import (
     RequestId,
     UnsupportedVersion,
 )
-from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_large, decode_raw
+from promptkit.protocol.partial_decoding import RawMessage, decode_large, decode_raw
 from promptkit.protocol.refusals import check_envelope
 
 __all__ = ["Envelope", "disagreement", "peek"]
@@ -81,7 +81,7 @@ class Envelope(Struct):
     is_request: bool = False
     is_notification: bool = False
     is_response: bool = False
-    elements: RawArray | None = None
+    elements: list[memoryview] | None = None
     meta: dict[str, Any] | None = None
     name: str | None = None
 
@@ -126,7 +126,7 @@ class Envelope(Struct):
             most:
                 How many are looked at.
         """
-        return any(peek(element).names_revision for element in islice(self.elements or (), most))
+        return any(peek(bytes(element)).names_revision for element in islice(self.elements or (), most))
 
 
 def peek(body: bytes) -> Envelope:
@@ -157,7 +157,7 @@ def _peek_other(body: bytes) -> Envelope:
         found, _ = decode_raw(body)
     except UNREADABLE:
         return Envelope()
-    if isinstance(found, RawArray):
+    if isinstance(found, list):
         return Envelope(elements=found)
     if not isinstance(found, RawMessage):
         return Envelope()
