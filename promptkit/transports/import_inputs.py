@@ -168,11 +168,11 @@ class ImportReads:
         """
         if self.is_over:  # when Python ends, what this module holds is gone
             return
+        is_written = event == "open" and args[2] & os.O_WRONLY
+        is_searched = event == "os.listdir" and _is_importing(sys._getframe(1))  # noqa: SLF001 (who calls it)
         if event == "import":
             self._paths.append(args[1])  # the file of a module in another language
-        elif event == "os.listdir" and _is_importing(sys._getframe(1)):  # noqa: SLF001 (who calls it)
-            return
-        elif event in _READING and not (event == "open" and args[2] & os.O_WRONLY):
+        elif event in _READING and not is_written and not is_searched:
             self._paths.append(args[0] or ".")
 
     def inputs(self) -> Inputs | None:

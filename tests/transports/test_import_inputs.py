@@ -3,11 +3,13 @@
 import os
 import sqlite3
 import sys
+import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
+from promptkit.compiler.reloading import Reloader
 from promptkit.transports.import_inputs import noted_reads
 
 
@@ -46,6 +48,53 @@ def executed(file):
     """Execute a module without making it one that can be imported."""
     spec = spec_from_file_location("plugin", file)
     spec.loader.exec_module(module_from_spec(spec))
+
+
+def make(path):
+    """Make a file, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+#: What a recipe reads, and what changes it.
+SEEN = [
+    ("sorted(os.listdir(here))", lambda folder: (folder / ".hidden").touch()),
+    ("sorted(p.name for p in here.glob('.*'))", lambda folder: (folder / ".hidden").touch()),
+    ("sorted(p.name for p in (here / 'late').glob('*'))", lambda folder: make(folder / "late" / "a.md")),
+    ("sorted(p.name for p in (here / 'a' / 'b').glob('*'))", lambda folder: make(folder / "a" / "b" / "c")),
+    ("sorted(p.name for p in here.glob('late/*.md'))", lambda folder: make(folder / "late" / "a.md")),
+    ("sorted(p.name for p in here.glob('late/a.md'))", lambda folder: make(folder / "late" / "a.md")),
+    ("sorted(p.name for p in here.rglob('*.md'))", lambda folder: make(folder / "more" / "b" / "a.md")),
+    ("sorted(__import__('glob').glob(str(here / 'late' / '*')))", lambda folder: make(folder / "late" / "a")),
+    (
+        "sorted(n for w in os.walk(here) for n in w[2] if n[-3:] == '.md')",
+        lambda f: make(f / "more" / "a.md"),
+    ),
+    ("(here / 'words.txt').open('r+').close()", lambda folder: (folder / "words.txt").write_text("two")),
+    (
+        "os.close(os.open(here / 'words.txt', os.O_RDONLY))",
+        lambda folder: (folder / "words.txt").write_text("two"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "change"), SEEN)
+def test_what_recipes_read_counts(recipes, code, change):
+    """
+    Once anything has changed that decides what a list is, the lists are made anew.
+    """
+    source = "import os\nfrom pathlib import Path\nhere = Path(__file__).parent\n"
+    folder = recipes(asks=f"{source}words = {code}\n")
+    (folder / "words.txt").write_text("one")
+    (folder / "more").mkdir()
+    time.sleep(0.05)  # all of it is older than file systems can tell
+    found = read_by(Reloader(folder, print).load, folder)
+    before = changes(found)
+
+    change(folder)
+
+    assert before == ["sys.path has changed"]  # in this process: recipes may import from their project
+    assert changes(found)[1:] != []
 
 
 def test_what_is_opened_counts(tmp_path, file):

@@ -307,25 +307,8 @@ class TestAStart:
         assert process.wait(50) == 0
 
 
-#: What makes a list, and what changes it.
+#: What makes a list of words.
 DESCRIBED = "prompt(name='a', description=str(words))(lambda: 'x')\n"
-SEEN = [
-    ("sorted(os.listdir(here))", lambda folder: (folder / ".hidden").touch()),
-    ("sorted(p.name for p in here.glob('.*'))", lambda folder: (folder / ".hidden").touch()),
-    ("sorted(p.name for p in (here / 'late').glob('*'))", lambda folder: make(folder / "late" / "a.md")),
-    ("sorted(p.name for p in (here / 'a' / 'b').glob('*'))", lambda folder: make(folder / "a" / "b" / "c")),
-    ("sorted(p.name for p in here.glob('late/*.md'))", lambda folder: make(folder / "late" / "a.md")),
-    ("sorted(p.name for p in here.glob('late/a.md'))", lambda folder: make(folder / "late" / "a.md")),
-    ("sorted(p.name for p in here.rglob('*.md'))", lambda folder: make(folder / "more" / "b" / "a.md")),
-    ("sorted(__import__('glob').glob(str(here / 'late' / '*')))", lambda folder: make(folder / "late" / "a")),
-    (
-        "sorted(n for w in os.walk(here) for n in w[2] if n[-3:] == '.md')",
-        lambda f: make(f / "more" / "a.md"),
-    ),
-    ("open(here / 'words.txt', 'r+').read()", lambda folder: (folder / "words.txt").write_text("two")),
-    ("os.read(os.open(here / 'words.txt', 0), 9)", lambda folder: (folder / "words.txt").write_text("two")),
-]
-
 
 OPTIONAL = "try:\n    from extra import WORDS\nexcept ImportError:\n    WORDS = 1"
 
@@ -814,26 +797,6 @@ class TestNothingStale:
 
         assert "cannot be served" in json.loads(out.splitlines()[1])["error"]["message"]
         assert (b"has no 'chosen'" in err, process.returncode, sets(folder)) == (True, 2, [])
-
-    @pytest.mark.parametrize(("code", "change"), SEEN)
-    def test_what_is_read_is_read_anew(self, recipes, talk, code, change):
-        """
-        Once anything has changed that decides what the list is, the next start tells the new one.
-        """
-        source = "import os\nfrom pathlib import Path\nfrom promptkit import prompt\n"
-        folder = recipes(asks=f"{source}here = Path(__file__).parent\nwords = {code}\n{DESCRIBED}", _own="")
-        (folder / "words.txt").write_text("one")
-        (folder / "more").mkdir()
-        session = [initialize("2025-11-25"), request(1, "prompts/list")]
-        truth = {}
-        for when in ("before", "after"):
-            talk(folder, *session)
-            truth[when] = talk(folder, *session, options=["--no-cache"])[1]
-            assert talk(folder, *session)[1] == truth[when]
-            if when == "before":
-                change(folder)
-
-        assert truth["before"] != truth["after"]
 
     @pytest.mark.parametrize(
         ("code", "change"),
