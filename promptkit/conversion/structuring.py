@@ -7,7 +7,7 @@ what people write instead.
 
 import heapq
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, is_typeddict
 
@@ -39,6 +39,10 @@ __all__ = ["forget_types", "structurer"]
 _TOO_DEEP: Final = "is nested too deeply"
 _NO_MEMBER: Final = "is not a member of this object"
 
+#: Each type that was structured, and the function that does it. By its id, as ``int | float`` equals
+#: ``float | int``, but the order of their members counts.
+_known: Final[dict[int, tuple[Any, Read]]] = {}
+
 
 def structurer(annotation: Any) -> Read:
     """
@@ -61,20 +65,17 @@ def structurer(annotation: Any) -> Read:
 
 def forget_types() -> None:
     """Drop what is known of all types that were structured until now. It is found out again when needed."""
-    _structure_of.cache_clear()
+    _known.clear()
 
 
 def _structured(value: Any, annotation: Any) -> Any:
     if value is ABSENT:
         raise ConversionError(expected_of(annotation), got=ABSENT)
-    try:
-        structure = _structure_of(annotation)
-    except TypeError:  # some notes in ``Annotated`` cannot be hashed
-        structure = _structure_of.__wrapped__(annotation)
-    return structure(value)
+    if (known := _known.get(id(annotation))) is None:
+        known = _known[id(annotation)] = annotation, _structure_of(annotation)
+    return known[1](value)
 
 
-@cache
 def _structure_of(annotation: Any) -> Read:
     """Make the function that structures values of a type. The types of their parts are looked at later."""
     annotation = plain(annotation)

@@ -562,3 +562,12 @@ def test_the_class_itself_is_called():
     assert hash(fast_path(Mark)({"at": 1})) == hash(Mark(1))
     with pytest.raises(ValueError, match="must be < 5"):
         read({"_n": 5})
+
+
+def test_of_equal_unions_each_has_its_own_order():
+    """
+    The first member that fits counts, whatever else was read before.
+    """
+    found = [structurer(list[int | float])([1]), structurer(list[float | int])([1])]
+
+    assert [type(items[0]) for items in found] == [int, float]
