@@ -35,7 +35,7 @@ _ROOM: Final = 4096
 _HOLD_LINE_S: Final = 0.2
 _LOOK_EVERY_S: Final = 0.001
 
-#: How long a thread waits for another one that writes, and for a reader, and the process at its end, in seconds.
+#: How long a thread waits for another one that writes, and for a reader, and the process at its end.
 _TURN_S: Final = 0.005
 _WAIT_S: Final = 0.05
 _WAIT_AT_EXIT_S: Final = 1.0

@@ -25,7 +25,7 @@ from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
 from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.updates import ReadHistories, Updates, announce, notify_of
+from promptkit.server.updates import Updates, announce, notify_of, read_histories
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Server:
         self._notifier = self._make_notifier()
         self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
         self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
-        self._read_histories = ReadHistories()
+        self._read_histories = read_histories()
         resources = ResourceMethods(self._executor, self._read_histories, self._notifier, self._in_flight)
         self._handlers = handlers_of(self._executor, self._prompts, resources, limits)
         self._updates = Updates(self._executor, limits.timeout)

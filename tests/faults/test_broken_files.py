@@ -1,6 +1,5 @@
-"""Servers whose recipes break, hang, fork and lie about while they serve."""
+"""Servers whose recipes break, hang and lie about while they serve."""
 
-import json
 import os
 import time
 
@@ -110,39 +109,6 @@ def test_a_hanging_import(told, tmp_path, hangs):
     client.wait(a="two", b="two")
 
     assert client.serving.end()[1] == 0
-
-
-def test_children_of_imports(told, tmp_path):
-    """
-    A process that a recipe forks, at the start or later, writes nothing to the client, and ends.
-    """
-    written = tmp_path / "pids"
-    note = f"print(os.getpid(), file=open({str(written)!r}, 'a'))"
-    forks = f"import os\nif not os.fork(): {note}\n"
-    folder, client = told(a=forks + PROMPT.format("a", "one"))
-    client.wait(a="one")
-    (folder / "a.py").write_text(forks + PROMPT.format("a", "two"))
-    client.wait(a="two")
-    until = time.monotonic() + 20
-    while len(pids := written.read_text().split()) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.05)  # a child may be slower than the server
-
-    assert client.serving.end()[1] == 0
-    while any(map(_runs, pids)):
-        assert time.monotonic() < until
-        time.sleep(0.05)  # the system takes a moment to forget them
-    ids = [json.loads(text).get("id") for _, text in client.serving.lines if text]
-    assert len(ids) == len(set(ids)) + ids.count(None) - (None in ids)
-
-
-def _runs(pid):
-    """Whether a process runs."""
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_a_folder_full_of_odd_entries(told, tmp_path):
