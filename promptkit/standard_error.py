@@ -124,7 +124,7 @@ class BackgroundWriter:
             with self._lock:
                 if self._dropped or self._size + len(piece) > self._capacity:
                     self._dropped_at = descriptor
-                    self._dropped += len(piece)  # and all that comes until the thread has told of it
+                    self._dropped += len(piece)  # and all that comes until the thread has said so
                 else:
                     self._append(descriptor, piece)
             while self._write_next(_room_of):

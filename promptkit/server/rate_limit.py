@@ -57,7 +57,7 @@ class TokenBucket:
         """Return the error for whom `allows` does not let through."""
         msg = f"more than {self._rate:g} {self._what} a second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
-        # One second is what clients wait that are told of no time.
+        # Clients wait for a second unless the error says how long.
         return TooManyRequests(msg, {"retryAfter": seconds} if seconds > 1 else UNSET)
 
 

@@ -56,7 +56,7 @@ class Server:
             How many items a page of a list holds.
 
         changes:
-            Whether clients are told of what `replace` changes. If not, it should not be called:
+            Whether clients are notified of what `replace` changes. If not, it should not be called:
             they may keep what they were sent for a while.
 
         tools:
@@ -66,7 +66,7 @@ class Server:
             How much a client may ask for.
 
         observer:
-            Is told of every request, such as an audit; None if nobody is.
+            Is notified of every request, such as an audit; None if nobody is.
 
         connection:
             The client, if some of its messages were handled before; a new one otherwise.
@@ -224,7 +224,7 @@ class Server:
 
     def complete(self, catalog: Catalog) -> None:
         """
-        Serve the whole catalog from now on, of which a snapshot was served before. The client is not told.
+        Serve the whole catalog from now on, of which a snapshot was served before. No client is notified.
 
         Args:
             catalog:

@@ -57,7 +57,7 @@ class ReadHistory:
             return True
         try:
             return digest != _digest(call_interruptible(catalog.read, uri))
-        except Abandoned:  # it took too long: the client was told already
+        except Abandoned:  # it took too long: the client was notified already
             raise
         except BaseException:  # noqa: BLE001 (authors raise anything: a client that reads it again sees it)
             return True
@@ -81,7 +81,7 @@ class Reread(Struct, frozen=True, eq=False):
             Its URI.
 
         catalog:
-            What it is read from: all that those may see who are told.
+            What it is read from: all that the clients to be notified may see.
 
         read_history:
             What these have read.
