@@ -35,7 +35,7 @@ _ROOM: Final = 4096
 _HOLD_LINE_S: Final = 0.2
 _LOOK_EVERY_S: Final = 0.001
 
-#: How long a thread waits for another one that writes, and for a reader, and the process at its end, in s.
+#: How long a thread waits for another one that writes, and for a reader, and the process at its end.
 _TURN_S: Final = 0.005
 _WAIT_S: Final = 0.05
 _WAIT_AT_EXIT_S: Final = 1.0
@@ -124,7 +124,7 @@ class BackgroundWriter:
             with self._lock:
                 if self._dropped or self._size + len(piece) > self._capacity:
                     self._dropped_at = descriptor
-                    self._dropped += len(piece)  # and all that comes until the thread has told of it
+                    self._dropped += len(piece)  # and all that comes until the thread has said so
                 else:
                     self._append(descriptor, piece)
             while self._write_next(_room_of):

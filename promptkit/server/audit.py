@@ -52,7 +52,7 @@ _FLAGS: Final = (
 
 
 @attrs.frozen
-class _Begun:
+class _Noted:
     request: Request
     principal: "Principal | None"
     catalog: Catalog
@@ -103,7 +103,7 @@ class Audit:
             request was cancelled. Only its first call counts.
         """
         # A request that is answered has no principal any more.
-        begun = _Begun(request, request.principal, catalog, time.time(), time.perf_counter())
+        begun = _Noted(request, request.principal, catalog, time.time(), time.perf_counter())
         return self._open_requests.add(begun)
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Audit:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _end(self, begun: _Begun, reply: bytes | None) -> None:
+    def _end(self, begun: _Noted, reply: bytes | None) -> None:
         record = _record(begun, _outcome(reply))
         with self._lock:
             if self._lost:
@@ -199,7 +199,7 @@ class Audit:
                     fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
-def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
+def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
     request = begun.request
     client = request.client
     moment = datetime.fromtimestamp(begun.time, UTC).isoformat(timespec="milliseconds")

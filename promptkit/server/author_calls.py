@@ -101,6 +101,6 @@ class AuthorCall:
 
     async def _awaited(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         self._task = asyncio.ensure_future(coroutine)
-        if self._is_cancelled:  # before this could be told
+        if self._is_cancelled:  # before there was a task
             self._task.cancel()
         return await self._task

@@ -35,7 +35,7 @@ class State(Enum):
             The thread that has read it.
 
         IN_FLIGHT:
-            Whoever takes it out of the table of requests in flight.
+            The first to take it out of the table of requests in flight.
 
         ANSWERED:
             Nobody: its reply is chosen.

@@ -47,7 +47,7 @@ class Audience(Struct, frozen=True, eq=False):
         return set().union(*(notifier.uris for notifier in self.notifiers))
 
     def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """Tell all of them, as `Notifier.tell`."""
+        """Notify all of them, as `Notifier.tell` does."""
         stale = list(stale)
         for notifier in self.notifiers:
             notifier.tell(lists, stale)
@@ -72,13 +72,13 @@ class Notifier:
         self.subscriptions = session.subscriptions if subscriptions is None else subscriptions
         self._session = session
         self._send = send
-        # Held while the client is told: nothing may come before the acknowledgement of a stream, or
+        # Held while the client is notified: nothing may come before the acknowledgement of a stream, or
         # after its end.
         self._notify_lock = Lock()
 
     @property
     def audiences(self) -> Sequence[Audience]:
-        """Who is told of changes."""
+        """Who is notified of changes."""
         return [Audience(None, [self])]
 
     @property

@@ -1,4 +1,4 @@
-"""Observers: what is told of every request, and of its reply."""
+"""Observers: what is notified of every request, and of its reply."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 class Observer(Protocol):
     """
-    What is told of every request, such as `promptkit.server.audit.Audit`.
+    What is notified of every request, such as `promptkit.server.audit.Audit`.
     """
 
     def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], object]:
@@ -68,7 +68,7 @@ class Observers:
 
     Args:
         observers:
-            In the order in which they are told.
+            In the order in which they are notified.
     """
 
     def __init__(self, observers: Sequence[Observer]) -> None:

@@ -1,8 +1,8 @@
 """How often something may happen: requests, and reports of progress."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from math import ceil
 from threading import Lock
 from typing import Final
@@ -57,7 +57,7 @@ class TokenBucket:
         """Return the error for whom `allows` does not let through."""
         msg = f"more than {self._rate:g} {self._what} a second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
-        # One second is what clients wait that are told of no time.
+        # Clients wait for a second unless the error says how long.
         return TooManyRequests(msg, {"retryAfter": seconds} if seconds > 1 else UNSET)
 
 
@@ -74,9 +74,7 @@ class TokenBuckets:
     """
 
     def __init__(self, rate: float, what: str) -> None:
-        self._rate = rate
-        self._what = what
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._bucket = lru_cache(MOST_SUBJECTS)(lambda _subject: TokenBucket(rate, what))
         self._lock = Lock()
 
     def take(self, subject: str) -> None:
@@ -87,12 +85,6 @@ class TokenBuckets:
             TooManyRequests: If there is none.
         """
         with self._lock:
-            bucket = self._buckets.get(subject)
-            if bucket is None:
-                bucket = self._buckets[subject] = TokenBucket(self._rate, self._what)
-                if len(self._buckets) > MOST_SUBJECTS:
-                    self._buckets.popitem(last=False)
-            else:
-                self._buckets.move_to_end(subject)
+            bucket = self._bucket(subject)
             if not bucket.allows():
                 raise bucket.refusal()

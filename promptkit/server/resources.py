@@ -1,5 +1,6 @@
 """What clients do with resources: read them, and subscribe to changes."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from promptkit.server.lookup import hide
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.executor import Executor, call_author
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.updates import ReadHistories
+from promptkit.server.updates import ReadHistory
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
@@ -28,7 +29,7 @@ class ResourceMethods:
             Calls authors' functions.
 
         read_histories:
-            Where it is noted what clients have read.
+            Returns where it is noted what clients with some scopes have read.
 
         notifier:
             What tells the client of changes.
@@ -38,7 +39,11 @@ class ResourceMethods:
     """
 
     def __init__(
-        self, executor: Executor, read_histories: ReadHistories, notifier: Notifier, in_flight: InFlight
+        self,
+        executor: Executor,
+        read_histories: Callable[[frozenset[str] | None], ReadHistory],
+        notifier: Notifier,
+        in_flight: InFlight,
     ) -> None:
         self._executor = executor
         self._read_histories = read_histories
@@ -49,7 +54,7 @@ class ResourceMethods:
         """Return what a resource holds; None if the result comes later."""
         params: wire.ResourceParams = exchange.request.params
         resource, values = _resource_of(exchange)
-        history = self._read_histories.of(exchange.request.scopes)
+        history = self._read_histories(exchange.request.scopes)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)

@@ -24,7 +24,7 @@ from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
 from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.updates import ReadHistories, Updates, announce, notify_of
+from promptkit.server.updates import Updates, announce, notify_of, read_histories
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Server:
             How many items a page of a list holds.
 
         changes:
-            Whether clients are told of what `replace` changes. If not, it should not be called:
+            Whether clients are notified of what `replace` changes. If not, it should not be called:
             they may keep what they were sent for a while.
 
         tools:
@@ -65,7 +65,7 @@ class Server:
             How much a client may ask for.
 
         observer:
-            Is told of every request, such as an audit; None if nobody is.
+            Is notified of every request, such as an audit; None if nobody is.
 
         connection:
             The client, if some of its messages were handled before; a new one otherwise.
@@ -113,7 +113,7 @@ class Server:
         self._notifier = self._make_notifier()
         self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
         self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
-        self._read_histories = ReadHistories()
+        self._read_histories = read_histories()
         resources = ResourceMethods(self._executor, self._read_histories, self._notifier, self._in_flight)
         self._handlers = handlers_of(self._executor, self._prompts, resources, limits)
         self._updates = Updates(self._executor, limits.timeout)
@@ -228,7 +228,7 @@ class Server:
 
     def complete(self, catalog: Catalog) -> None:
         """
-        Serve the whole catalog from now on, of which a snapshot was served before. The client is not told.
+        Serve the whole catalog from now on, of which a snapshot was served before. No client is notified.
 
         Args:
             catalog:

@@ -25,7 +25,7 @@ class SharedServer(Server):
     """
     Answers many clients from a catalog. Each request has a channel, to which its reply goes.
 
-    Several requests may have the same id. No client has a session in which it is asked, or told of changes.
+    Several requests may have the same id. No client has a session in which it could be asked or notified.
     """
 
     @property

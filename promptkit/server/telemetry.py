@@ -44,7 +44,7 @@ _FLUSH_MS: Final = 2000
 
 
 @attrs.frozen
-class _Begun:
+class _OpenSpan:
     span: Span
     started: float
     attributes: dict[str, str]
@@ -115,7 +115,7 @@ class Telemetry:
         span = self._tracer.start_span(
             name, propagate.extract(_carrier(request)), SpanKind.SERVER, {**attributes, **own}
         )
-        return self._open_requests.add(_Begun(span, time.perf_counter(), attributes))
+        return self._open_requests.add(_OpenSpan(span, time.perf_counter(), attributes))
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was refused with a status."""
@@ -129,7 +129,7 @@ class Telemetry:
             if flush is not None:
                 flush(_FLUSH_MS)
 
-    def _end(self, begun: _Begun, reply: bytes | None) -> None:
+    def _end(self, begun: _OpenSpan, reply: bytes | None) -> None:
         span, attributes = begun.span, begun.attributes
         if not reply:
             attributes["error.type"] = "cancelled"

@@ -3,7 +3,8 @@
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from contextlib import suppress
+from functools import cache, lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
 from threading import Lock
@@ -20,7 +21,7 @@ from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.server.snapshot import Snapshot
 
-__all__ = ["ReadHistories", "ReadHistory", "Reread", "Updates", "announce", "notify_of"]
+__all__ = ["ReadHistory", "Reread", "Updates", "announce", "notify_of", "read_histories"]
 
 #: How many resources are remembered, and how long the URI of one may be. The others count as changed
 #: whenever the recipes change.
@@ -56,27 +57,19 @@ class ReadHistory:
             return True
         try:
             return digest != _digest(call_interruptible(catalog.read, uri))
-        except Abandoned:  # it took too long: the client was told already
+        except Abandoned:  # it took too long: the client was notified already
             raise
         except BaseException:  # noqa: BLE001 (authors raise anything: a client that reads it again sees it)
             return True
 
 
-class ReadHistories:
-    """What clients have read. Those with the same scopes see the same; the others must not notice it."""
+def read_histories() -> Callable[[frozenset[str] | None], ReadHistory]:
+    """
+    Return what finds what clients with some scopes have read; None stands for those who were not asked.
 
-    def __init__(self) -> None:
-        self._by_scopes: OrderedDict[frozenset[str] | None, ReadHistory] = OrderedDict()
-        self._lock = Lock()  # replies may come from several threads
-
-    def of(self, scopes: frozenset[str] | None) -> ReadHistory:
-        """Return what clients with *scopes* have read; None for those who were not asked who they are."""
-        with self._lock:
-            history = self._by_scopes.setdefault(scopes, ReadHistory())
-            self._by_scopes.move_to_end(scopes)
-            if len(self._by_scopes) > _MAX_HISTORIES:
-                self._by_scopes.popitem(last=False)
-            return history
+    Those with the same scopes see the same; the others must not notice it.
+    """
+    return lru_cache(_MAX_HISTORIES)(lambda _scopes: ReadHistory())
 
 
 class Reread(Struct, frozen=True, eq=False):
@@ -88,7 +81,7 @@ class Reread(Struct, frozen=True, eq=False):
             Its URI.
 
         catalog:
-            What it is read from: all that those may see who are told.
+            What it is read from: all that the clients to be notified may see.
 
         read_history:
             What these have read.
@@ -138,7 +131,10 @@ class Updates:
         with self._lock:
             self._left = deque(rereads)
             self._deadline = time.monotonic() + self._seconds
-            unread = [] if not self._left or self._has_reader() else self._take_left()
+            if self._left and self._reader is None:
+                with suppress(RuntimeError, TooManyRequests):
+                    self._reader = self._executor.run_unanswered(self._read, self._end)
+            unread = self._take_left() if self._reader is None or self._stuck else []
         notify_of(unread)
 
     def look(self, now: float) -> None:
@@ -150,15 +146,6 @@ class Updates:
             unread, reader = self._take_left(), self._reader
         reader.abandon()
         notify_of(unread)
-
-    def _has_reader(self) -> bool:
-        """Start a reader unless there is one; return whether one is running and not stuck."""
-        if self._reader is None:
-            try:
-                self._reader = self._executor.run_unanswered(self._read, self._end)
-            except (RuntimeError, TooManyRequests):
-                return False
-        return not self._stuck
 
     def _read(self) -> None:
         while (found := self._next()) is not None:
@@ -194,7 +181,7 @@ class Updates:
 def announce(
     audiences: Iterable[Audience],
     views: Callable[[frozenset[str] | None], tuple[Snapshot, Snapshot]],
-    histories: ReadHistories,
+    histories: Callable[[frozenset[str] | None], ReadHistory],
 ) -> list[Reread]:
     """
     Tell clients of what has changed for them. Return what has to be read again to know.
@@ -213,7 +200,7 @@ def announce(
     rereads: list[Reread] = []
     for audience in audiences:
         seen, before = views(audience.scopes)
-        history, uris = histories.of(audience.scopes), sorted(audience.uris)
+        history, uris = histories(audience.scopes), sorted(audience.uris)
         audience.tell(changed_lists(seen, before), [uri for uri in uris if uri not in history])
         tell = partial(audience.tell, ())
         rereads += [Reread(uri, seen.catalog, history, tell) for uri in uris if uri in history]

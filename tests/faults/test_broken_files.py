@@ -1,4 +1,4 @@
-"""Servers whose recipes break, hang, fork and lie about while they serve."""
+"""Servers whose recipes break, hang and lie about while they serve."""
 
 import os
 import time

@@ -11,8 +11,8 @@ The threads of a process, and who owns which state, are listed in ``docs/archite
    (`executor`), to a question or to a stream. *RELIEVE:* the watchdog sees the leader in the same request for
    10 ms, starts another leader, and notes that the prompt is slow: until a quick run, its next requests are
    left to workers. The former leader finishes that one request, and ends.
-2. From then on it is in the table of `in_flight`, with a time limit. Whoever takes it out of the table
-   answers it, so that it has exactly one reply: the work, the time limit, a cancellation, which gets none, or
+2. From then on it is in the table of `in_flight`, with a time limit. What takes it out of the table answers
+   it, so that it has exactly one reply: the work, the time limit, a cancellation, which gets none, or
    the end of the server. *ANSWER*
 3. Work that is answered by something else is stopped. A coroutine is cancelled. In a thread, `Abandoned` is
    raised once it is in an author's code, and never in ours (`promptkit.errors.interruptions`). If it hangs in

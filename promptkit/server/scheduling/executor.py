@@ -127,11 +127,8 @@ class Executor:
         self.check_room()
         worker = WorkerThread(lambda: self._answer(job, timed))
         job = self._enter_flight(exchange, worker)
-        if exchange.state is State.ANSWERED:  # its client is gone
-            self._leave(exchange)
-            return
         try:
-            worker.start()
+            worker.start()  # and end at once, if the client is gone
         except RuntimeError:  # there can be no more threads
             self._in_flight.release(job)
             self._leave(exchange)

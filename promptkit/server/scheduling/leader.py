@@ -8,7 +8,6 @@ The former leader finishes the one request that it is in, and ends.
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from threading import Event as Flag
 from threading import Lock
 from typing import Final
 
@@ -21,9 +20,6 @@ from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.standard_error import say
 
 __all__ = ["LeaderFollowers", "Leadership"]
-
-#: How long a former leader waits for its successor to send the replies that are due before its own.
-_SUCCESSOR_FLUSH_S: Final = 1.0
 
 #: How often in a row reading may fail before it is given up, and how much longer the leader waits after each
 #: failure: memory may be short for a moment.
@@ -51,9 +47,6 @@ class Leadership:
         job:
             What the thread still works on once another has taken over; None before.
 
-        caught_up:
-            Set when the successor has sent what was answered before.
-
         failures:
             How often in a row reading has failed.
     """
@@ -63,7 +56,6 @@ class Leadership:
         self.current: Exchange | None = None
         self.ends = False
         self.job: Job | None = None
-        self.caught_up = Flag()
         self.failures = 0
 
 
@@ -159,7 +151,7 @@ class LeaderFollowers:
             exchange, reply = self._handle(event)
             mine.current = None
             if mine.ends and (job := self._job_if_relieved(mine)) is not None:
-                self._answer_late(mine, job, reply)
+                self._answer_late(job, reply)
                 return False
             if exchange is not None and exchange.state is not State.IN_PLACE and reply is not None:
                 self._in_flight.fail(exchange, reply)  # it was put in flight before it failed
@@ -205,7 +197,7 @@ class LeaderFollowers:
                 if before.current is stuck and self._worker is not None:
                     leadership = Leadership()
                     # The new thread waits for the lock. If it cannot be started, all stays as it was.
-                    worker = self._start_leader(leadership, before)
+                    worker = self._start_leader(leadership)
                     before.job = self._executor.detach(stuck, self._worker)
                     self.leadership, self._worker = leadership, worker
             finally:
@@ -218,23 +210,19 @@ class LeaderFollowers:
         with self._lock:  # `relieve` may be at work
             return leadership.job
 
-    def _answer_late(self, mine: Leadership, job: Job, reply: bytes | None) -> None:
+    def _answer_late(self, job: Job, reply: bytes | None) -> None:
         """Answer the request in which this thread was relieved."""
-        if reply is not None:
-            mine.caught_up.wait(_SUCCESSOR_FLUSH_S)
-            # It may have been put in flight under another job since, before it failed.
-            if not self._in_flight.answer(job, reply):
-                self._in_flight.fail(job.exchange, reply)
+        # It may have been put in flight under another job since, before it failed.
+        if reply is not None and not self._in_flight.answer(job, reply):
+            self._in_flight.fail(job.exchange, reply)
 
-    def _start_leader(self, leadership: Leadership, before: Leadership | None = None) -> WorkerThread:
+    def _start_leader(self, leadership: Leadership) -> WorkerThread:
         def lead() -> None:
             with self._lock:
                 leads = self.leadership is leadership
             while leads:
                 try:
                     self._flush()
-                    if before is not None:
-                        before.caught_up.set()
                     if self.handle_events((), leadership) and self._read_on is not None:
                         self._read_on(leadership)
                     break
@@ -250,7 +238,7 @@ class LeaderFollowers:
         event, exchange = mine.event, mine.current
         mine.event = mine.current = None
         if (job := self._job_if_relieved(mine)) is not None:
-            self._answer_late(mine, job, _failed(job.exchange.request))
+            self._answer_late(job, _failed(job.exchange.request))
             return False
         if event is None:
             say(f"what a client sends could not be read: {error!r}")

@@ -32,6 +32,9 @@ _RELIEVE_AFTER_S: Final = 0.009
 #: How many looks at a leader that is in no request until the watchdog rests: a second.
 _IDLE_LOOKS: Final = 100
 
+#: When to look again if that has failed: what fails may fail each time.
+_RETRY_AFTER_S: Final = 0.5
+
 #: How much processor time may pass without Python code of ours running. No call that anybody waits for
 #: takes that long. Time of day would not do: a machine may sleep or be busy, and a process may be stopped.
 _LIMIT_CPU_S: Final = 10.0
@@ -82,7 +85,6 @@ class Watchdog:
         self._lock = Lock()
         self._thread: Thread | None = None
         self._ends = False
-        self._last_said: str | None = None
 
     def wake(self) -> None:
         """Look now, and often for a while. It never raises: requests are answered without it."""
@@ -126,7 +128,7 @@ class Watchdog:
         try:
             thread.start()
         except RuntimeError as error:  # there can be no more threads; the next `wake` tries again
-            self._say(f"no time limits hold for now: {error}")
+            say(f"no time limits hold for now: {error}")
             if self.kernel_timer is not None:
                 self.kernel_timer.stop()
         else:
@@ -157,18 +159,10 @@ class Watchdog:
         try:
             if self.kernel_timer is not None:
                 self.kernel_timer.put_back()
-            seconds = self.look()
+            return self.look()
         except Exception as error:  # noqa: BLE001 (no time limit would hold without this thread)
-            self._say(f"looking after requests failed: {error!r}")
-            return _AWAKE_S
-        self._last_said = None
-        return seconds
-
-    def _say(self, text: str) -> None:
-        # What fails may fail fifty times a second.
-        if text != self._last_said:
-            self._last_said = text
-            say(text)
+            say(f"looking after requests failed: {error!r}")
+            return _RETRY_AFTER_S
 
 
 class KernelTimer:

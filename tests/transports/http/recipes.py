@@ -1,11 +1,9 @@
 """What the tests of HTTP serve: prompts of every temper, and resources that change."""
 
 import asyncio
-import os
 import sys
 import threading
 import time
-import warnings
 
 from promptkit import Context, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
@@ -95,13 +93,6 @@ def interrupts():
     raise KeyboardInterrupt
 
 
-@prompt
-def forks():
-    """Make another process, which comes back here."""
-    with warnings.catch_warnings(action="ignore"):  # Python warns of forks where there are threads
-        return "Forked." if os.fork() else "Child."
-
-
 @prompt(elicit=True)
 def asks(who: str):
     """Ask for what is missing."""
@@ -140,7 +131,6 @@ PROMPTS = [
     refuses,
     leaves,
     interrupts,
-    forks,
     asks,
     steps,
     hurries,

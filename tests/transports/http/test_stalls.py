@@ -80,19 +80,3 @@ class TestLimits:
                 await calm(app)
 
         asyncio.run(run())
-
-
-class TestForks:
-    def test_a_prompt_that_forks(self):
-        """
-        The child answers nobody and ends; the parent answers once, and the next request, too.
-        """
-
-        async def run():
-            async with serving() as app:
-                for _ in range(3):
-                    answer = await post(app, get("forks")).result()
-                    assert answer.json["result"]["messages"][0]["content"]["text"] == "Forked."
-                await all_answered(app, 3)
-
-        asyncio.run(run())
