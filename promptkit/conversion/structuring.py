@@ -6,8 +6,9 @@ what people write instead.
 """
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from inspect import signature
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, is_typeddict
 
@@ -221,20 +222,68 @@ def _union(annotation: Any) -> Read:
     return structure
 
 
-def _record(annotation: Any) -> Read:
-    """Structure a JSON object as a class with members, and call the class with them."""
-    kind = get_origin(annotation) or annotation
-    config = kind.__struct_config__ if is_struct(kind) else None
-    if config and config.array_like:
-        return partial(_struct_of_array, annotation)
-    members = {member.name: member for member in members_of_record(annotation)}
-    tag = {config.tag_field: config.tag} if config and config.tag_field else {}
+def _class(annotation: Any) -> Read:
+    """Structure a JSON object as a dataclass, an attrs class or a TypedDict."""
+    from cattrs import ClassValidationError, Converter  # they take longer to import than a server to start
+    from cattrs.gen import make_dict_structure_fn, override
+    from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
+
+    converter = Converter(detailed_validation=True, forbid_extra_keys=True)
+    converter.register_structure_hook_func(lambda _: True, _structured)
+    is_dict = is_typeddict(get_origin(annotation) or annotation)
+    make: Any = make_typeddict_structure_fn if is_dict else make_dict_structure_fn
+    # The names in types are resolved here. Members that are called like parameters of `make` cannot be given.
+    members = {
+        member.name: override(struct_hook=partial(_structured_as, member.type))
+        for member in members_of_record(annotation)
+        if member.name not in signature(make).parameters
+    }
+    parameters = getattr(annotation, "__parameters__", ())  # those that are not given may be anything
+    given = annotation[(Any,) * len(parameters)] if parameters else annotation
+    structure_members = make(given, converter, **members)
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, dict) or any(value.get(name) != tag[name] for name in tag):
+        if not isinstance(value, dict):
+            raise ConversionError(expected_of(annotation), got=value)
+        try:
+            return structure_members(value, annotation)
+        except ClassValidationError as error:
+            raise ConversionErrors(tuple(_parts_of_class(error, annotation))) from None
+
+    return structure
+
+
+def _structured_as(annotation: Any, value: Any, _: Any) -> Any:
+    return _structured(value, annotation)
+
+
+def _parts_of_class(error: Any, annotation: Any) -> Iterator[ConversionError]:
+    """Return every fault that cattrs has found in a class."""
+    named, others = error.group_exceptions()
+    for inner, note in named:
+        path = f".{note.name}"
+        if isinstance(inner, KeyError):
+            types = {member.name: member.type for member in members_of_record(annotation)}
+            yield ConversionError(expected_of(types[note.name]), got=ABSENT, path=path)
+        else:
+            yield from _parts(inner, path)
+    for inner in others:
+        extra = getattr(inner, "extra_fields", None)
+        yield from _parts(inner, "") if extra is None else _unknown(extra, annotation)
+
+
+def _struct(annotation: Any) -> Read:
+    """Structure a JSON object, or array, as a `msgspec.Struct`."""
+    config = (get_origin(annotation) or annotation).__struct_config__
+    if config.array_like:
+        return partial(_struct_of_array, annotation)
+    members = {member.name: member for member in members_of_record(annotation)}
+
+    def structure(value: Any) -> Any:
+        if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
             raise ConversionError(expected_of(annotation), got=value)
         known = [member for member in members.values() if member.required or member.name in value]
-        faults = _unknown(value.keys() - members.keys() - tag.keys(), annotation)
+        faults = _unknown(value.keys() - members.keys() - {config.tag_field}, annotation)
         try:
             found = _collect(
                 (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in known
@@ -243,8 +292,7 @@ def _record(annotation: Any) -> Read:
             raise ConversionErrors((*error.parts, *faults)) from None
         if faults:
             raise ConversionErrors(tuple(faults))
-        made = dict(zip((member.parameter for member in known), found, strict=True))
-        return {name: made[name] for name in value} if is_typeddict(kind) else annotation(**made)
+        return annotation(**dict(zip((member.parameter for member in known), found, strict=True)))
 
     return structure
 
@@ -275,5 +323,6 @@ _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ..
     (lambda t: get_origin(t) is tuple or is_named_tuple(t), _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
-    (lambda t: is_record(get_origin(t) or t) or is_struct(get_origin(t) or t), _record),
+    (lambda t: is_struct(get_origin(t) or t), _struct),
+    (lambda t: is_record(get_origin(t) or t), _class),
 )
