@@ -26,8 +26,8 @@ class TestOthers:
     @pytest.mark.parametrize("name", STUCK)
     def test_while_one_is_stuck(self, name):
         """
-        A blocking function and a hot loop delay nobody, even at first; a coroutine that blocks its loop delays
-        coroutines alone.
+        A blocking function and a hot loop delay nobody, even at first. A coroutine that blocks its loop
+        delays other coroutines alone.
         """
 
         async def run():
