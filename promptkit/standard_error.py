@@ -69,7 +69,10 @@ class BackgroundWriter:
         self._size = self._dropped = 0
         self._dropped_at = 2  # the descriptor
         self._lock = threading.RLock()  # of all these
-        self._turn = threading.Lock()  # held while something is written
+        self._turn, self._turn_of = (
+            threading.Lock(),
+            0,
+        )  # held to write, and who holds it
         self._is_blocked = self._is_stalled = self._has_thread = False
 
     def write(self, descriptor: int, data: bytes) -> None:
@@ -140,8 +143,10 @@ class BackgroundWriter:
         """Write what there is room for; return whether that was anything."""
         # Another thread that writes is waited for, unless that waits for a reader. It may also be this one,
         # interrupted by a finalizer or a signal handler.
-        if not self._turn.acquire(timeout=0 if self._is_blocked else _TURN_S):
+        own = threading.get_ident()
+        if not self._turn.acquire(timeout=0 if self._is_blocked or self._turn_of == own else _TURN_S):
             return False
+        self._turn_of = own
         try:
             descriptor, piece = self._queue[0] if self._queue else (2, b"")
             written = _write(descriptor, piece[: room(descriptor)]) if piece else 0

