@@ -25,20 +25,20 @@ class Weight(NamedTuple):
 
 #: At most as much, by package; what is in none counts as the package `promptkit` itself.
 AT_MOST: Final = {
-    "catalog": Weight(1_386, 16),
-    "cli": Weight(4_915, 56),
-    "compiler": Weight(5_754, 62),
-    "conversion": Weight(2_093, 23),
-    "errors": Weight(1_087, 12),
-    "exports": Weight(478, 10),
+    "catalog": Weight(1_269, 12),
+    "cli": Weight(4_246, 42),
+    "compiler": Weight(4_998, 41),
+    "conversion": Weight(1_938, 17),
+    "errors": Weight(688, 9),
+    "exports": Weight(443, 8),
     "fragments": Weight(305, 7),
-    "language": Weight(1_027, 19),
-    "preview": Weight(2_311, 33),
-    "promptkit": Weight(158, 4),
-    "protocol": Weight(3_071, 40),
-    "server": Weight(3_065, 38),
-    "testing": Weight(1_130, 16),
-    "transports": Weight(3_977, 43),
+    "language": Weight(975, 14),
+    "preview": Weight(1_915, 18),
+    "promptkit": Weight(334, 5),
+    "protocol": Weight(2_766, 31),
+    "server": Weight(2_519, 26),
+    "testing": Weight(1_079, 10),
+    "transports": Weight(3_124, 29),
 }
 
 #: Tokens that are no code.

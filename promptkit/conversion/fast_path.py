@@ -30,7 +30,6 @@ from promptkit.conversion.kinds import (
 from promptkit.conversion.leaves import is_leaf, leaf
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalars import SCALARS
-from promptkit.conversion.structuring import structurer
 
 __all__ = ["fast_path", "json_read"]
 
@@ -51,7 +50,7 @@ def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Re
 
     It raises `ConversionError` with every part that does not fit. With *decode*, text is JSON.
     """
-    convert, structure = fast_path(annotation), structurer(annotation)
+    convert = fast_path(annotation)
 
     def read(value: Any) -> Any:
         if decode is not None and isinstance(value, str):
@@ -61,7 +60,9 @@ def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Re
                 return convert(value)
             except Exception:  # noqa: BLE001, S110 (an author's class may refuse in any way)
                 pass
-        return structure(value)
+        from promptkit.conversion.structuring import structurer  # most values take the fast path
+
+        return structurer(annotation)(value)
 
     return read
 

@@ -27,10 +27,10 @@ __all__ = [
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
+    "JsonRpcError",
     "MethodNotFound",
     "MissingCapability",
     "ParseError",
-    "ProtocolError",
     "RequestId",
     "ResourceNotFound",
     "TooManyRequests",
@@ -65,7 +65,7 @@ class Code:
     TOO_MANY_REQUESTS: Final = 429
 
 
-class ProtocolError(PromptkitError):
+class JsonRpcError(PromptkitError):
     """
     A message that cannot be served.
 
@@ -82,61 +82,61 @@ class ProtocolError(PromptkitError):
         self.data = data
 
 
-class ParseError(ProtocolError):
+class ParseError(JsonRpcError):
     """
     The message is not JSON.
     """
 
 
-class InvalidRequest(ProtocolError):
+class InvalidRequest(JsonRpcError):
     """
     The message is JSON, but not a request.
     """
 
 
-class MethodNotFound(ProtocolError):
+class MethodNotFound(JsonRpcError):
     """
     The method does not exist, or not for this client.
     """
 
 
-class InvalidParams(ProtocolError):
+class InvalidParams(JsonRpcError):
     """
     The params are not what the method takes.
     """
 
 
-class ResourceNotFound(ProtocolError):
+class ResourceNotFound(JsonRpcError):
     """
     No resource has this URI. Revisions with a handshake have a code for it.
     """
 
 
-class HeaderMismatch(ProtocolError):
+class HeaderMismatch(JsonRpcError):
     """
     What the head of a request says is not what its body says.
     """
 
 
-class MissingCapability(ProtocolError):
+class MissingCapability(JsonRpcError):
     """
     The client did not declare a capability that the request needs.
     """
 
 
-class UnsupportedVersion(ProtocolError):
+class UnsupportedVersion(JsonRpcError):
     """
     A request cannot name this revision.
     """
 
 
-class TooManyRequests(ProtocolError):
+class TooManyRequests(JsonRpcError):
     """
     The server is at a limit. The same request may be served later.
     """
 
 
-class InternalError(ProtocolError):
+class InternalError(JsonRpcError):
     """
     The server failed. The message must not say how.
     """
@@ -269,4 +269,4 @@ def _data(error: PromptkitError) -> Any:
         return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
     if isinstance(error, MissingClientCapability):
         return {"requiredCapabilities": {error.capability: {}}}
-    return error.data if isinstance(error, ProtocolError) else UNSET
+    return error.data if isinstance(error, JsonRpcError) else UNSET

@@ -18,8 +18,8 @@ from promptkit.protocol.jsonrpc import (
     InternalError,
     InvalidParams,
     InvalidRequest,
+    JsonRpcError,
     ParseError,
-    ProtocolError,
 )
 from promptkit.protocol.limits import Limits, OutOfMemoryLine, OverlongLine
 from promptkit.protocol.partial_decoding import count_characters, decode_beginning
@@ -36,7 +36,7 @@ _MAX_TYPED: Final = 65_536
 _MAX_CHOICE: Final = 1024
 
 
-def find_excess(line: bytes, limits: Limits) -> ProtocolError | None:
+def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     """
     Return what a line has too much of; None if it is within the limits.
     """

@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.protocol.jsonrpc import (
     Incoming,
     InvalidRequest,
+    JsonRpcError,
     ParseError,
-    ProtocolError,
     RequestId,
 )
 from promptkit.protocol.limits import LARGE_MESSAGE
@@ -147,7 +147,7 @@ def check_text(line: bytes) -> None:
         decode(line[start : start + LARGE_MESSAGE], start + LARGE_MESSAGE >= len(line))
 
 
-def decode_raw(line: bytes) -> tuple[RawMessage | list[memoryview] | None, ProtocolError | None]:
+def decode_raw(line: bytes) -> tuple[RawMessage | list[memoryview] | None, JsonRpcError | None]:
     """
     Return the members of an object, or the elements of an array as they are written; None for other JSON.
 
@@ -158,7 +158,7 @@ def decode_raw(line: bytes) -> tuple[RawMessage | list[memoryview] | None, Proto
 
         RecursionError: If it is nested too deeply.
     """
-    fault: ProtocolError | None = None
+    fault: JsonRpcError | None = None
     try:
         check_text(line)
     except UnicodeDecodeError:

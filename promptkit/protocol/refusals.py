@@ -19,9 +19,9 @@ from promptkit.protocol.jsonrpc import (
     InternalError,
     InvalidParams,
     InvalidRequest,
+    JsonRpcError,
     MethodNotFound,
     ParseError,
-    ProtocolError,
     TooManyRequests,
     UnsupportedVersion,
     cut,
@@ -96,7 +96,7 @@ def convert_params(name: str, method: Method, params: msgspec.Raw) -> wire.Param
     Decode *params* that the method's own decoder has refused, or say what is wrong with them.
 
     Raises:
-        ProtocolError: As `decode_members`, MethodNotFound if they name a revision that lacks the method, or
+        JsonRpcError: As `decode_members`, MethodNotFound if they name a revision that lacks the method, or
             InvalidParams if a member is missing or has another type.
     """
     members = decode_members(params, enveloped=method.enveloped)
@@ -140,7 +140,7 @@ def check_unknown(params: msgspec.Raw) -> None:
     Check the params of a request whose method does not exist.
 
     Raises:
-        ProtocolError: As `decode_members`.
+        JsonRpcError: As `decode_members`.
     """
     try:
         meta = _decode_params(params).meta
@@ -192,12 +192,12 @@ def not_in_a_batch(method: str) -> InvalidRequest:
     return InvalidRequest(f"{method} cannot be part of a batch here: send it by itself")
 
 
-def refuse_envelope(method: str, meta: wire.Meta, *, in_batch: bool) -> ProtocolError:
+def refuse_envelope(method: str, meta: wire.Meta, *, in_batch: bool) -> JsonRpcError:
     """
     The error for a request that names a revision, but cannot be served.
 
     Raises:
-        ProtocolError: If the envelope itself is wrong.
+        JsonRpcError: If the envelope itself is wrong.
     """
     if in_batch:
         return not_in_a_batch(method)
@@ -210,7 +210,7 @@ def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
     The error for a method that does not exist.
 
     Raises:
-        ProtocolError: If the params are wrong, too.
+        JsonRpcError: If the params are wrong, too.
     """
     check_unknown(params)
     return method_not_found(method)

@@ -18,8 +18,8 @@ from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     Incoming,
     InvalidRequest,
+    JsonRpcError,
     ParseError,
-    ProtocolError,
     RequestId,
     encode_error,
     encode_result,
@@ -160,7 +160,7 @@ class Session:
         event = self._receive_message(incoming, channel)
         return () if event is None else (event,)
 
-    def _excess(self, line: bytes, size: int) -> ProtocolError | None:
+    def _excess(self, line: bytes, size: int) -> JsonRpcError | None:
         """Return the error for a line that exceeds a limit; None if it does not."""
         limits = self._limits
         if not isinstance(line, OverlongLine):
@@ -196,7 +196,7 @@ class Session:
         event: Event
         try:
             event = self._receive_request(incoming, incoming.id, channel)
-        except ProtocolError as error:
+        except JsonRpcError as error:
             event = encode_error(incoming.id, error)
         if self.observe is not None and isinstance(event, bytes):
             self._note(self.observe, incoming, event, channel)
@@ -223,7 +223,7 @@ class Session:
         return None
 
     def _receive_request(self, incoming: Incoming, request_id: RequestId, channel: Channel | None) -> Event:
-        """Return the request for the server, or the reply. Raises ProtocolError if it cannot be served."""
+        """Return the request for the server, or the reply. Raises JsonRpcError if it cannot be served."""
         name = incoming.method
         method = self.methods.get(name)
         if method is None:
@@ -260,7 +260,7 @@ class Session:
     def _named_revision(
         self, name: str, method: Method, meta: wire.Meta, channel: Channel | None
     ) -> Revision:
-        """Return the revision that a request names. Raises ProtocolError if it cannot be used."""
+        """Return the revision that a request names. Raises JsonRpcError if it cannot be used."""
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         in_batch = channel is not None and isinstance(channel, Batch)
         if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
@@ -268,7 +268,7 @@ class Session:
         raise refuse_envelope(name, meta, in_batch=in_batch)
 
     def _session_revision(self, name: str, method: Method) -> Revision:
-        """Return the session's revision. Raises ProtocolError if there is none, or it lacks the method."""
+        """Return the session's revision. Raises JsonRpcError if there is none, or it lacks the method."""
         if self.revision is None and method.opens:
             return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
@@ -298,7 +298,7 @@ class Session:
         return encoder.encode_kept(result, changes=self._capabilities.changes)
 
     def _receive_other(
-        self, line: bytes, channel: Channel | None, refusal: ProtocolError | None = None
+        self, line: bytes, channel: Channel | None, refusal: JsonRpcError | None = None
     ) -> Iterable[Event]:
         """Receive a response or a batch, or refuse the line."""
         from promptkit.protocol.partial_decoding import RawMessage, decode_raw, leading_id

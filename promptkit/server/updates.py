@@ -8,18 +8,20 @@ from functools import cache, lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.interruptions import Abandoned, call_interruptible
-from promptkit.language.documents import EmbeddedResource
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.notifier import Audience
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.server.snapshot import Snapshot
+
+if TYPE_CHECKING:  # most recipes have none
+    from promptkit.language.documents import EmbeddedResource
 
 __all__ = ["ReadHistory", "Reread", "Updates", "announce", "notify_of", "read_histories"]
 
@@ -38,7 +40,7 @@ class ReadHistory:
     def __init__(self) -> None:
         self._digests: OrderedDict[str, int] = OrderedDict()
 
-    def note(self, content: EmbeddedResource) -> None:
+    def note(self, content: "EmbeddedResource") -> None:
         """Remember *content*, which the client is sent."""
         if len(content.uri) > _MAX_URI_CHARACTERS:
             return
@@ -213,5 +215,5 @@ def notify_of(stale: Iterable[Reread]) -> None:
         tell([one.uri for one in found])
 
 
-def _digest(content: EmbeddedResource) -> int:
+def _digest(content: "EmbeddedResource") -> int:
     return hash((content.mime_type, content.text, content.blob))

@@ -19,7 +19,7 @@ from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import (
     InternalError,
     InvalidRequest,
-    ProtocolError,
+    JsonRpcError,
     RequestId,
     TooManyRequests,
     encode_error,
@@ -166,7 +166,7 @@ class EarlyServer:
             held = [request.params for request, _, _ in self._held.values()]
         return [params.name for params in held if isinstance(params, wire.GetPromptParams)]
 
-    def refuse(self, error: ProtocolError) -> None:
+    def refuse(self, error: JsonRpcError) -> None:
         """
         Answer all held requests with *error*, as there will be no server.
         """

@@ -108,11 +108,11 @@ class TestHostileSets:
     @pytest.mark.parametrize(
         "inputs",
         [
-            {"read": {"a\0b": (None, b"x")}},
+            {"read": {"a\0b": (STAMP, b"x")}},
             {"read": {"/dev/zero": (STAMP, b"x")}},
             {"read": {"/proc/kcore": (STAMP, b"x")}},
             {"read": {"": (STAMP, b"x"), "\0": (STAMP, b"x")}},
-            {"searched": {"a\0b": (None, b"")}},
+            {"searched": {"a\0b": (STAMP, b"")}},
             {"read": {"x" * 100_000: (STAMP, b"")}},
             {"read": {"x/" * 10_000: (STAMP, b"y")}},
             {"read": {f"/nothing/{number}": (STAMP, b"x") for number in range(10_000)}},

@@ -26,7 +26,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server.snapshot import Snapshot
 from promptkit.transports.early import EarlyServer
-from promptkit.transports.import_inputs import Purpose, noted_reads
+from promptkit.transports.import_inputs import Inputs, Purpose, noted_reads
 from promptkit.transports.kept_lists import MADE_BY, Index, KeptLists, ShellWords, write_set
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
@@ -1161,7 +1161,8 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     server.receive_data(SESSION)
     with noted_reads("") as reads:
         purpose, file = Purpose("x", "", ""), str(tmp_path_factory.getbasetemp() / "kept")
-    index = Index(MADE_BY, purpose, reads.inputs(), Capabilities(resources=True))
+    inputs = Inputs(path=reads.inputs().path)  # in a folder of all tests
+    index = Index(MADE_BY, purpose, inputs, Capabilities(resources=True))
     write_set(file, index, server.snapshot.pages(), ShellWords())
     arriving, ended = Queue(), Event()
     first = EarlyServer(KeptLists.open(file, purpose), IDENTITY, Limits(), sent.append)

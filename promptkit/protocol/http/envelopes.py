@@ -15,7 +15,7 @@ from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     HeaderMismatch,
     InvalidParams,
-    ProtocolError,
+    JsonRpcError,
     RequestId,
     UnsupportedVersion,
 )
@@ -99,7 +99,7 @@ class Envelope(Struct):
         """
         return str((self.meta or {}).get(wire.PROTOCOL_VERSION, ""))
 
-    def envelope_fault(self) -> ProtocolError | None:
+    def envelope_fault(self) -> JsonRpcError | None:
         """
         Return what is wrong with what every modern request has to carry; None if nothing is.
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.server.exchange import State
-from promptkit.transports.http.channel import Posted
-from promptkit.transports.http.connection import Connection
+from promptkit.transports.http.channel import HttpChannel
+from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
 from promptkit.transports.http.cycles import Cycle
 from tests.posting import agreeing, application, body_of, post
@@ -28,10 +28,8 @@ def left_behind(app):
         "working": server._executor._working,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
-        "bodies": app._side.room.taken,
-        "looked after": sum(
-            len(held) for held in vars(app._side.sweep).values() if isinstance(held, dict | set)
-        ),
+        "bodies": app._open.budget._taken,
+        "looked after": len(app._open._open),
     }
 
 
@@ -166,10 +164,10 @@ class TestLeaving:
                 app._inbox.put(None)
                 while app._server.reads:
                     await asyncio.sleep(0.001)
-                app._inbox._posted.get()
+                app._inbox._messages.get()
                 caller = post(app, message)
                 await asyncio.sleep(0)
-                posted = app._inbox._posted.get()
+                posted = app._inbox._messages.get()
                 events = app._inbox._receive(posted)
                 caller.task.cancel()
                 await asyncio.wait([caller.task])
@@ -282,7 +280,7 @@ class TestLeaving:
 
 def left_to_the_collector():
     """What there is of a client or its requests, and that only the garbage collector would find."""
-    kinds = (Connection, Cycle, Posted)
+    kinds = (HttpConnection, Cycle, HttpChannel)
     return [found for found in gc.get_objects() if issubclass(type(found), kinds)]
 
 
@@ -303,7 +301,9 @@ class TestGarbage:
             async with serving() as app:
                 loop = asyncio.get_running_loop()
                 connections = Connections(ConnectionLimits(), bool)
-                server = await loop.create_server(lambda: Connection(app, connections, loop), "127.0.0.1", 0)
+                server = await loop.create_server(
+                    lambda: HttpConnection(app, connections, loop), "127.0.0.1", 0
+                )
                 reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
                 writer.write(data)
                 await begun("waits")
@@ -356,7 +356,7 @@ class TestHeldBodies:
                     refused = await caller.result()
                     assert (refused.status, refused.code, refused.header("retry-after")) == (429, 429, "1")
                     assert caller.pieces == []  # it was read on, so that the client sees the reply
-                assert app._side.room.taken == 1_000_000
+                assert app._open.budget._taken == 1_000_000
                 for each in stuck:
                     each.task.cancel()
                 await asyncio.wait([each.task for each in stuck])
