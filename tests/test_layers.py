@@ -45,6 +45,7 @@ LAZY = {
 #: What a listing out of a compiled set takes of others, beyond what msgspec takes.
 LISTING = {
     *("_blake2", "_locale", "_weakrefset", "argparse", "atexit", "errno", "gc", "gettext", "locale", "math"),
+    *("_colorize", "copy", "dataclasses"),  # argparse's, since Python 3.14
     "threading",
 }
 

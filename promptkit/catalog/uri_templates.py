@@ -143,7 +143,8 @@ class Expression(Struct, frozen=True):
 
     def _text(self, ends: Iterable[str], times: str) -> str:
         character = f"[^{self.stops}]" if self.stops else r"[\s\S]"
-        return f"(?:{''.join(f'(?!{end})' for end in ends)}{character}){times}"
+        text = f"(?:{''.join(f'(?!{end})' for end in ends)}{character})"
+        return f"(?>{text}*)" if times == "*+" else text + times  # Python 3.11.2 reads *+ wrongly
 
     def values(self, text: str) -> Iterator[tuple[Variable, Value]]:
         """The values of the variables in *text*. Raises ValueError if *text* is not an expansion."""

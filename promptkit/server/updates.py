@@ -163,7 +163,7 @@ class Updates:
         with self._lock:
             if self._left:
                 return self._left[0]
-            self._reader = None
+            self._reader, self._stuck = None, False
             return None
 
     def _end(self) -> None:

@@ -35,6 +35,9 @@ _PRECISION_NS: Final = 20_000_000
 #: The events that name in their first argument a file that is opened, or a folder that is listed.
 _READING: Final = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
 
+#: The flags of files that are written, or made for a moment.
+_WRITING: Final = os.O_WRONLY | os.O_EXCL | (getattr(os, "O_TMPFILE", 0) & ~getattr(os, "O_DIRECTORY", 0))
+
 #: The files of the system itself are made up as they are read.
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")
 
@@ -168,7 +171,7 @@ class ImportReads:
         """
         if self.is_over:  # when Python ends, what this module holds is gone
             return
-        is_written = event == "open" and args[2] & os.O_WRONLY
+        is_written = event == "open" and args[2] & _WRITING
         is_searched = event == "os.listdir" and _is_importing(sys._getframe(1))  # noqa: SLF001 (who calls it)
         if event == "import":
             self._paths.append(args[1])  # the file of a module in another language

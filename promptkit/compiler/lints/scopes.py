@@ -92,6 +92,7 @@ class Scope:
         self.outer = outer
         parameters = parameters_of(syntax) if isinstance(syntax, Function | ast.Lambda) else ()
         self.arguments = {parameter.arg: parameter.annotation for parameter in parameters}
+        self._known: dict[ast.expr, Any] = {}
 
     @classmethod
     def of(cls, function: Any, location: Location) -> "Scope | None":
@@ -192,8 +193,16 @@ class Scope:
         is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
         return is_similar or (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS)
 
-    def known(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
+    def known(self, node: ast.expr) -> Any:
         """Return a value like that of an expression; `UNKNOWN` if the source does not show it."""
+        if node not in self._known:  # a name may lead to others in several ways, and so on
+            try:
+                self._known[node] = self._find(node)
+            except RecursionError:
+                self._known[node] = UNKNOWN
+        return self._known[node]
+
+    def _find(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
         if (literal := _LITERALS.get(type(node))) is not None:
             return literal()
         match self.behind(node):

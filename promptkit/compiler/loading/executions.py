@@ -35,6 +35,9 @@ _COMPUTING: Final = frozenset(
     }
 )
 
+#: Code that mentions one of these may read files that it does not tell of.
+_READING: Final = frozenset({"files", "getsource", "open", "read_bytes", "read_text"})
+
 
 @contextmanager
 def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
@@ -222,8 +225,14 @@ class ImportGraph:
         self._taking_all: dict[str, list[str]] = {}
         self._makers: set[str] = set()
         self._always: list[str] = []
+        self._readers: dict[str, list[str]] = {}
+        self._reading: list[str] = []
         for execution in executions:
             name, mentioned = execution.name, execution.mentioned()
+            for path in execution.read:
+                self._readers.setdefault(str(path), []).append(name)
+            if not _READING.isdisjoint(mentioned or ()):
+                self._reading.append(name)
             for one in mentioned or ():
                 self._mentioning.setdefault(one, []).append(name)
                 if "*" in (mentioned or ()):
@@ -241,8 +250,13 @@ class ImportGraph:
             changed:
                 The paths of the files that are others now, that are new or that are gone.
         """
+        changed = list(changed)
         names = [self._by_file.get(path) or self._name_of(path) for path in changed]
-        found = self._dependents([*self._always, *(name for name in names if name is not None)], set())
+        readers = [name for path in changed for name in self._readers.get(path, ())]
+        if not self._by_file.keys() >= set(changed):  # a file that was not executed may have been read
+            readers += self._reading
+        ahead = [*self._always, *readers, *(name for name in names if name is not None)]
+        found = self._dependents(ahead, set())
         # What these import may be imported no more, and then other modules' prompts that it made are gone.
         while ahead := [name for name in self._makers - found if not found.isdisjoint(self._importers(name))]:
             self._dependents(ahead, found)

@@ -156,7 +156,7 @@ class RecipeFinder:
         with suppress(ValueError):
             sys.meta_path.remove(self)
         sys.path[:] = [place for place in sys.path if place is not self.root]  # an equal one is of others
-        for name in [name for name in sys.modules if name.partition(".")[0] in self._siblings]:
+        for name in [name for name in list(sys.modules) if name.partition(".")[0] in self._siblings]:
             del sys.modules[name]
 
     def find_spec(self, name: str, path: SearchPath = None, _: object = None) -> ModuleSpec | None:

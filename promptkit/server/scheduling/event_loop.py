@@ -32,6 +32,10 @@ class EventLoopThread:
     """
     Runs coroutines on a daemon thread. One that blocks it delays the others.
 
+    Attributes:
+        is_over:
+            Whether it runs nothing any more.
+
     Raises:
         RuntimeError: If there can be no more threads.
     """
@@ -41,7 +45,7 @@ class EventLoopThread:
         self._loop.set_exception_handler(_complain)
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._tasks: dict[Exchange, asyncio.Task[Any] | None] = {}
-        self._ends = False
+        self._ends = self.is_over = False
         try:
             Thread(target=self._run, name="promptkit-event-loop", daemon=True).start()
         except RuntimeError:
@@ -66,15 +70,22 @@ class EventLoopThread:
 
             ended:
                 Called with its task once it has ended; one that was cancelled may go on for a while.
+
+        Raises:
+            RuntimeError: If the loop has ended.
         """
         self._tasks[exchange] = None
-        # A fresh context: the request must not see what others have set in that of the calling thread.
-        self._loop.call_soon_threadsafe(self._begin, exchange, coroutine, ended, context=Context())
+        try:  # with a fresh context: it must not see what others have set in that of the calling thread
+            self._loop.call_soon_threadsafe(self._begin, exchange, coroutine, ended, context=Context())
+        except RuntimeError:
+            del self._tasks[exchange]
+            raise
 
-    def cancel(self, exchange: Exchange) -> None:
-        """Cancel what runs for a request that is answered, so that it cleans up."""
+    def cancel(self, exchange: Exchange) -> bool:
+        """Cancel what runs for an answered request, so that it cleans up; return whether it has begun."""
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._cancel, exchange)
+        return self._tasks.get(exchange) is not None
 
     def end(self) -> None:
         """End the loop and its thread once nothing runs there any more."""
@@ -114,6 +125,7 @@ class EventLoopThread:
                 break
             except BaseException:  # noqa: BLE001, S112 (a task that exits stops its loop; the others go on)
                 continue
+        self.is_over = True
         with suppress(Exception):  # tasks of authors end here
             self._close()
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
@@ -167,6 +168,12 @@ class Executor:
             coroutine.close()
             raise
 
+        counted = [exchange]
+
+        def leave() -> None:
+            with suppress(IndexError):  # it has left
+                self._leave(counted.pop())
+
         def ended(task: "Task[T]") -> None:
             try:
                 if exchange.state is not State.ANSWERED:
@@ -174,11 +181,20 @@ class Executor:
                 elif not task.cancelled():
                     task.exception()  # else asyncio says that nobody has looked at it
             finally:
-                self._leave(exchange)
+                leave()
+
+        def stop() -> None:
+            if not loop.cancel(exchange):  # what has not begun never will, however long the loop is blocked
+                leave()
 
         self._enter(exchange)
-        job = self._in_flight.enter(self._job(exchange, partial(loop.cancel, exchange)))
-        loop.start(exchange, coroutine, ended)
+        job = self._in_flight.enter(self._job(exchange, stop))
+        try:
+            loop.start(exchange, coroutine, ended)
+        except RuntimeError as error:  # the loop has just ended
+            coroutine.close()
+            leave()
+            self._answer(job, partial(_raise, error))
 
     def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> WorkerThread:
         """
@@ -218,7 +234,7 @@ class Executor:
         from promptkit.server.scheduling.event_loop import EventLoopThread
 
         with self._lock:
-            if self._loop is None:
+            if self._loop is None or self._loop.is_over:
                 self._loop = EventLoopThread()
             return self._loop
 
@@ -254,6 +270,10 @@ class Executor:
             if not self._working[work]:
                 del self._working[work]
             self.full = len(self._working) >= self._limits.renders
+
+
+def _raise(error: Exception, _: Exchange) -> bytes:
+    raise error
 
 
 def call_author(function: Callable[[*Args], T], *args: *Args) -> T:

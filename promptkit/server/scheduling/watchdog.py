@@ -135,18 +135,26 @@ class Watchdog:
             self._thread = thread
 
     def _run(self) -> None:
-        while True:
-            self.asleep = False
+        try:
+            while self._look_and_wait():
+                pass
+        finally:
+            self.asleep = True  # if memory was too short even to say so, the next request starts another
+
+    def _look_and_wait(self) -> bool:
+        """Look after requests, and wait for the next look; return whether there is one."""
+        self.asleep = False
+        seconds = self._look_safely()
+        if seconds > _AWAKE_S:
+            self.asleep = True
+            # Work that was added since the last look found `asleep` False, so nobody called `wake`.
             seconds = self._look_safely()
-            if seconds > _AWAKE_S:
-                self.asleep = True
-                # Work that was added since the last look found `asleep` False, so nobody called `wake`.
-                seconds = self._look_safely()
-                self._rest(seconds)
-                if seconds == inf and self._ends:
-                    return
-            self._woken.wait(None if seconds == inf else seconds)
-            self._woken.clear()
+            self._rest(seconds)
+            if seconds == inf and self._ends:
+                return False
+        self._woken.wait(None if seconds == inf else seconds)
+        self._woken.clear()
+        return True
 
     def _rest(self, seconds: float) -> None:
         """Stop the kernel's timer if this thread sleeps for longer than that allows."""

@@ -318,7 +318,10 @@ class UnansweredRequests:
     def _look(self) -> None:
         """Give up bodies that take too long, see whether clients go away, and keep streams alive."""
         now = self.loop.time()
-        for channel in self._open:
+        self._is_looking = bool(self._open)
+        if self._is_looking:
+            self.loop.call_later(_LOOK_EVERY_S, self._look)
+        for channel in list(self._open):
             seconds = now - channel.since
             if not channel.is_read:
                 if seconds > self._body_within:
@@ -329,9 +332,6 @@ class UnansweredRequests:
             if channel.is_streamed and seconds > self._comment_every:
                 channel.since = now
                 channel.take(StreamEvent(b""))
-        self._is_looking = bool(self._open)
-        if self._is_looking:
-            self.loop.call_later(_LOOK_EVERY_S, self._look)
 
 
 async def _watch(channel: HttpChannel) -> None:
