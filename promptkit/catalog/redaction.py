@@ -56,11 +56,14 @@ class Redactor:
 
     Args:
         texts:
-            Texts of which any `STRETCH` characters in a row are hidden, and shorter ones whole. A word or a
-            number that is shorter is left within longer ones, as "prod" is in "production".
+            Texts of which any `STRETCH` characters in a row are hidden, and shorter ones whole.
+
+        by_words:
+            Whether short words and numbers are left within longer ones, as "prod" is in "production".
     """
 
     texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
+    by_words: bool = attrs.field(default=False, repr=False)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Mapping[str, Any] | None) -> Self:
@@ -100,7 +103,8 @@ class Redactor:
                 Whether *values* have been read already, or are as a client sent them.
         """
         found = _secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read)
-        return cls(frozenset(text for text in found - _COMMON if len(text.strip()) >= _SHORT))
+        shown = frozenset(text for text in found - _COMMON if len(text.strip()) >= _SHORT)
+        return cls(shown, by_words=True)
 
     def redacted(self, text: str) -> str:
         """*text* with `HIDDEN` in place of every secret."""
@@ -126,7 +130,8 @@ class Redactor:
     def patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
         """The texts that are too short to have parts, longest first, each with the pattern that finds it."""
         short = [text for text in self.texts if len(text) < STRETCH and text.strip()]
-        return tuple((text, _pattern(text)) for text in sorted(short, key=len, reverse=True))
+        short.sort(key=len, reverse=True)
+        return tuple((text, _pattern(text, by_words=self.by_words)) for text in short)
 
 
 def _secrets(arguments: Arguments, values: Mapping[str, Any], most: int, *, read: bool) -> frozenset[str]:
@@ -185,17 +190,13 @@ def _forms(text: str) -> set[str]:
     data = text.encode(errors="replace")
     escaped = {json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False)}
     encoded = {encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
-    return (
-        {text, repr(text)[1:-1], ascii(text)[1:-1], quote(data, safe=""), quote_plus(data)}
-        | escaped
-        | encoded
-    )
+    quoted = (quote(data, safe=""), quote_plus(data))
+    return {text, repr(text)[1:-1], ascii(text)[1:-1], *quoted, *escaped, *encoded}
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    beside = (
-        r"\w" if len(text) < _SHORT else r"[^\W\d_]" if text.isalpha() else r"\d" if text.isdecimal() else ""
-    )
+def _pattern(text: str, *, by_words: bool) -> re.Pattern[str]:
+    of_its_kind = r"[^\W\d_]" if text.isalpha() else r"\d" if text.isdecimal() else ""
+    beside = r"\w" if len(text) < _SHORT else of_its_kind if by_words else ""
     return re.compile(f"(?<!{beside}){re.escape(text)}(?!{beside})" if beside else re.escape(text))
 
 
