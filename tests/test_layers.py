@@ -45,9 +45,10 @@ LAZY = {
 #: What a listing out of a compiled set takes of others, beyond what msgspec takes.
 LISTING = {
     *("_blake2", "_locale", "_weakrefset", "argparse", "atexit", "errno", "gc", "gettext", "locale", "math"),
-    *("_colorize", "copy", "dataclasses"),  # argparse's, since Python 3.14
     "threading",
 }
+if sys.version_info >= (3, 14):  # argparse takes more
+    LISTING |= {"_colorize", "copy", "dataclasses"}
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.
 LOOKING = """
