@@ -36,7 +36,9 @@ _PRECISION_NS: Final = 20_000_000
 _READING: Final = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
 
 #: The flags of files that are written, or made for a moment.
-_WRITING: Final = os.O_WRONLY | os.O_EXCL | (getattr(os, "O_TMPFILE", 0) & ~getattr(os, "O_DIRECTORY", 0))
+_WRITING: Final = (
+    os.O_WRONLY | os.O_TRUNC | os.O_EXCL | (getattr(os, "O_TMPFILE", 0) & ~getattr(os, "O_DIRECTORY", 0))
+)
 
 #: The files of the system itself are made up as they are read.
 _SYSTEM: Final = ("/dev/", "/proc/", "/sys/")

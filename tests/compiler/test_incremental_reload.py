@@ -342,6 +342,20 @@ def test_prompts_belong_to_their_file_whoever_makes_them(author):
     assert set(author.catalog) == {"a", "b", "other"}
 
 
+def test_a_file_that_a_recipe_reads_as_text(author):
+    """
+    It may be Python that nobody imports: who reads it is executed anew.
+    """
+    author.write("a", "from pathlib import Path\ntext = Path(__file__).with_name('_example.py').read_text()")
+    author.write("b")
+    author.write_bytes("_example.py", b"x = 1")
+    author.start()
+
+    author.write_bytes("_example.py", b"x = 2")
+
+    assert author.reload() == ["a"]
+
+
 def test_prompts_go_with_the_last_import_of_what_makes_them(author):
     """
     A module that is no recipe makes a prompt of a recipe's function. When nobody imports it, that is gone.

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -223,6 +224,18 @@ class TestForgottenF:
         )
 
         assert rules('"""Hello {{ name }}."""\nreturn "Hello {name}"', decorated) == []
+
+
+def test_names_that_stand_for_others_cost_what_they_are(found):
+    """
+    What a name stands for is found once, in however many ways others lead to it.
+    """
+    names = [f"a{number}" for number in range(60)]
+    lines = "".join(f"    {name} = {before} + {before}\n" for before, name in pairwise(names))
+    head = "from promptkit import prompt\n\n@prompt\ndef sums(a0: str) -> str:\n"
+    source = f"{head}{lines}    return a59\n"
+
+    assert found(sums=source) == ()
 
 
 class TestTemplates:

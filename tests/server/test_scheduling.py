@@ -199,6 +199,58 @@ class TestExecutor:
 
         assert ended.wait(50)
 
+    def test_what_never_begins_gives_its_place_back(self):
+        """
+        A coroutine that waits behind one that blocks the loop takes no place once its request is answered.
+        """
+        in_flight = InFlight(lambda _: None)
+        executor = Executor(in_flight, Limits(renders=2))
+        begun, release = threading.Event(), threading.Event()
+
+        async def block():
+            begun.set()
+            release.wait(50)
+
+        executor.call_on_loop(asked(1), block(), lambda _: b"{}")
+        begun.wait(50)
+        for number in range(2, 9):
+            executor.call_on_loop(asked(number), asyncio.sleep(0), lambda _: b"{}")
+            assert executor.full
+            in_flight.cancel(number)
+            assert not executor.full
+        release.set()
+        in_flight.cancel(1)
+        deadline = time.monotonic() + 50
+        while executor.busy and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+        assert not executor.busy
+
+    def test_a_loop_that_has_ended_is_replaced(self, capsys):
+        """
+        Where a loop cannot go on, the next coroutine runs on another, and nothing is lost.
+        """
+        done, sent = threading.Event(), []
+        in_flight = InFlight(lambda line: (sent.append(line), done.set()))
+        executor = Executor(in_flight, Limits(renders=1))
+        loop = executor._event_loop()
+        run_once = loop._loop._run_once
+
+        def fail():
+            loop._loop._run_once = run_once
+            raise MemoryError
+
+        loop._loop._run_once = fail
+        loop._loop.call_soon_threadsafe(bool)
+        deadline = time.monotonic() + 50
+        while not loop.is_over and time.monotonic() < deadline:
+            time.sleep(0.01)
+        executor.call_on_loop(asked(1), asyncio.sleep(0, b'"done"'), lambda result: result())
+
+        assert done.wait(50)
+        assert [b'"result":"done"' in line for line in sent] == [True]
+        assert "the event loop has ended" in capsys.readouterr().err
+
 
 def watching(look):
     """A watchdog that looks at something else than a server."""
@@ -210,6 +262,28 @@ def watching(look):
 
 
 class TestWatchdog:
+    def test_one_that_ends_is_started_again(self, monkeypatch):
+        """
+        Where not even a fault can be said, the thread ends, and whoever works next wakes another.
+        """
+        watchdog = watching(lambda: 1 / 0)
+        looked = threading.Event()
+
+        def refuse(_message):
+            raise MemoryError
+
+        with monkeypatch.context() as patch:
+            patch.setattr("promptkit.server.scheduling.watchdog.say", refuse)
+            patch.setattr(threading, "excepthook", bool)
+            watchdog.wake()
+            watchdog._thread.join(50)
+        assert watchdog.asleep
+
+        watchdog.look = lambda: (looked.set(), inf)[1]
+        watchdog.wake()
+        assert looked.wait(50)
+        watchdog.end()
+
     def test_a_look_that_fails(self, capsys):
         """
         It is logged, and the next look follows.

@@ -6,6 +6,7 @@ import sys
 import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryFile
 
 import pytest
 
@@ -125,8 +126,10 @@ def test_what_is_opened_counts(tmp_path, file):
         lambda folder: (folder / "words").open("a").close(),
         lambda folder: (folder / "words").stat(),
         lambda folder: (folder / "words").exists(),
+        lambda folder: TemporaryFile(dir=folder).close(),
+        lambda folder: NamedTemporaryFile(dir=folder).close(),
     ],
-    ids=["write", "append", "stat", "exists"],
+    ids=["write", "append", "stat", "exists", "temporary", "named temporary"],
 )
 def test_what_is_not_read_does_not_count(tmp_path, file, call):
     """

@@ -63,7 +63,7 @@ def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.makes_text(node.func):
         sent = node
-    for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
+    for holder, text in () if sent is None else _texts(sent, scope, report.location.file, set()):
         if _BEGINS.search(text):
             _check_text(holder, text, scope, report)
 
@@ -74,9 +74,12 @@ def _is_harmless(decorator: ast.expr) -> bool:
 
 
 def _texts(  # noqa: C901 (a list of cases)
-    node: ast.expr, scope: Scope, file: str
+    node: ast.expr, scope: Scope, file: str, followed: set[ast.expr]
 ) -> Iterator[tuple[ast.expr, str]]:
     """The strings in an expression, each with the expression that holds it, but for those with an f."""
+    if node in followed:  # a name may be led to in many ways
+        return
+    followed.add(node)
     below = [*choices_of(node), *items_of(node)]
     match node:
         case ast.Constant(value=str(text)):
@@ -100,7 +103,7 @@ def _texts(  # noqa: C901 (a list of cases)
         case ast.Call(func=function, args=args) if scope.makes_text(function):
             below = args
     for expression in below:
-        yield from _texts(expression, scope, file)
+        yield from _texts(expression, scope, file, followed)
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
