@@ -69,10 +69,8 @@ class BackgroundWriter:
         self._size = self._dropped = 0
         self._dropped_at = 2  # the descriptor
         self._lock = threading.RLock()  # of all these
-        self._turn, self._turn_of = (
-            threading.Lock(),
-            0,
-        )  # held to write, and who holds it
+        self._turn = threading.Lock()  # held to write
+        self._turn_of = 0  # who has held it last
         self._is_blocked = self._is_stalled = self._has_thread = False
 
     def write(self, descriptor: int, data: bytes) -> None:
@@ -179,12 +177,15 @@ class BackgroundWriter:
                 self._has_thread = True
 
     def _run(self) -> None:
-        while self._has_work():
-            self._release(age=_HOLD_LINE_S)
-            self._is_blocked = True
-            if not self._write_next(lambda _: _ROOM):
-                time.sleep(_LOOK_EVERY_S)
-            self._is_blocked = False
+        try:
+            while self._has_work():
+                self._release(age=_HOLD_LINE_S)
+                self._is_blocked = True
+                if not self._write_next(lambda _: _ROOM):
+                    time.sleep(_LOOK_EVERY_S)
+                self._is_blocked = False
+        except MemoryError:  # the next write starts another thread
+            self._has_thread = self._is_blocked = False
 
     def _has_work(self) -> bool:
         with self._lock:

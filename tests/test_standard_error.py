@@ -569,6 +569,27 @@ class TestBackgroundWriter:
         lines = self.read(pipe, writer).splitlines()
         assert sorted(lines) == sorted([letter * 7 for letter in "abcd"] * 200)
 
+    def test_a_thread_that_ends_is_replaced(self, pipe, writer):
+        """
+        Where memory is too short to remove secrets from an unfinished line, what comes later is written.
+        """
+
+        def refuse(text):
+            if text:
+                raise MemoryError
+            return text
+
+        writer.redact = refuse
+        writer.write(pipe[1], b"lost")
+        deadline = time.monotonic() + 20
+        while writer._has_thread and time.monotonic() < deadline:
+            time.sleep(0.01)
+        writer.redact = None
+        writer.write(pipe[1], b"later? ")
+        time.sleep(0.01)
+
+        assert self.read(pipe, writer) == "later? "
+
     def test_a_line_without_an_end_shows_after_a_while(self, pipe, writer):
         """
         A question that waits for its answer on the same line is seen.

@@ -75,9 +75,8 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request, unless there are too many connections."""
         self.transport = transport
-        transport.set_write_buffer_limits(
-            self._limits.unread_body, 0
-        )  # a reply is kept until all of it is written
+        # A reply is kept until all of it is written.
+        transport.set_write_buffer_limits(self._limits.unread_body, 0)
         self._scope = scope_of(transport)
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:  # it may not even keep its descriptor
