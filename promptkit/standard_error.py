@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from io import FileIO, TextIOWrapper
+from itertools import takewhile
 from typing import Any, Final, TextIO
 
 from promptkit.errors.interruptions import shielded
@@ -30,15 +31,16 @@ _LONGEST: Final = 65536
 
 #: What is written at once at most; a pipe that says that it has room takes PIPE_BUF.
 _ROOM: Final = 4096
+_PIECES: Final = 64
 
 #: How long an unfinished line is held back for its end, and how often the thread looks, in seconds.
 _HOLD_LINE_S: Final = 0.2
 _LOOK_EVERY_S: Final = 0.001
 
-#: How long a thread waits for another one that writes, and for a reader, and the process at its end.
+#: How long a thread waits for another one that writes, for a reader that reads nothing, and in all.
 _TURN_S: Final = 0.005
-_WAIT_S: Final = 0.05
-_WAIT_AT_EXIT_S: Final = 1.0
+_IDLE_S: Final = 0.05
+_WAIT_S: Final = 1.0
 
 
 class BackgroundWriter:
@@ -66,7 +68,7 @@ class BackgroundWriter:
         """Begin with nothing that waits: at first, and in a forked child, as the parent writes that."""
         self._queue: deque[tuple[int, bytes]] = deque()
         self._lines: dict[tuple[int, int], tuple[bytes, float]] = {}  # by descriptor and thread
-        self._size = self._dropped = 0
+        self._size = self._written = self._dropped = 0
         self._dropped_at = 2  # the descriptor
         self._lock = threading.RLock()  # of all these
         self._turn = threading.Lock()  # held to write
@@ -95,19 +97,19 @@ class BackgroundWriter:
         self._put(descriptor, data)
         # Nothing says how much a terminal takes. To ask what it is lets other threads run, which takes 5 ms.
         if self._queue and not self._is_stalled and os.isatty(descriptor):
-            self._wait(0, _WAIT_S)
+            self._wait(0, _IDLE_S)
 
     def flush(self, descriptor: int) -> None:
         """Write the thread's line, unless secrets are looked for, and wait a moment for the reader."""
         if self.redact is None:
             self._release((descriptor, threading.get_ident()))
-        self._wait(0, _WAIT_S)
+        self._wait(0, _IDLE_S)
 
     def finish(self, seconds: float) -> None:
         """Wait until everything is written; at most so many seconds."""
         self._release()
         self._is_stalled = False
-        self._wait(0, seconds)
+        self._wait(0, seconds, idle=seconds)
 
     def _release(self, only: tuple[int, int] | None = None, age: float = 0.0) -> None:
         """Write lines that are not finished: those that were begun so many seconds ago."""
@@ -147,27 +149,47 @@ class BackgroundWriter:
             return False
         self._turn_of = own
         try:
-            descriptor, piece = self._queue[0] if self._queue else (2, b"")
-            written = _write(descriptor, piece[: room(descriptor)]) if piece else 0
+            descriptor, data = self._first()
+            written = _write(descriptor, data[: room(descriptor)]) if data else 0
             if written:
-                with self._lock:
-                    self._queue[0] = descriptor, piece[written:]
-                    self._size -= written
-                    if written == len(piece):
-                        self._queue.popleft()
-                        self._size -= _OVERHEAD
+                self._take(written)
                 self._is_stalled = False
         finally:
             self._turn.release()
         return written > 0
 
-    def _wait(self, size: int, seconds: float) -> None:
-        """Wait until no more than *size* bytes wait, unless it is known that nobody reads."""
-        until = time.monotonic() + seconds
-        while self._size + self._dropped > size and not self._is_stalled:
+    def _first(self) -> tuple[int, bytes]:
+        """Where to write next, and what: for each write, other threads may run for 5 ms."""
+        with self._lock:  # which does not keep a signal handler out, so the queue is copied at once
+            first = list(self._queue)[:_PIECES]
+        descriptor = first[0][0] if first else 2
+        return descriptor, b"".join(piece for _, piece in takewhile(lambda one: one[0] == descriptor, first))
+
+    def _take(self, size: int) -> None:
+        """Take what was written out of the queue."""
+        with self._lock:
+            self._size -= size
+            self._written += size
+            while size >= len(self._queue[0][1]) > 0:
+                size -= len(self._queue.popleft()[1])
+                self._size -= _OVERHEAD
+                if not self._queue:
+                    return
+            descriptor, piece = self._queue[0]
+            self._queue[0] = descriptor, piece[size:]
+
+    def _wait(self, size: int, seconds: float, idle: float = _IDLE_S) -> None:
+        """Wait until no more than *size* bytes wait: so many seconds, *idle* ones if nobody reads."""
+        begun = moved = now = time.monotonic()
+        written = self._written
+        while self._size + self._dropped > size and now < begun + seconds and not self._is_stalled:
             self._start()
             time.sleep(_LOOK_EVERY_S / 10)
-            self._is_stalled = time.monotonic() > until
+            now = time.monotonic()
+            if written != self._written:
+                moved, written = now, self._written
+            # There may be room while many threads keep the one that writes from it.
+            self._is_stalled = now >= moved + idle and not _room_of(self._first()[0])
 
     def _start(self) -> None:
         """Start the thread, unless there is one."""
@@ -254,7 +276,7 @@ def redirect() -> None:
     _stream = _text_stream(_writer, 2)  # which no recipe detaches
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.begin)
-    atexit.register(finish, _WAIT_AT_EXIT_S)
+    atexit.register(finish, _WAIT_S)
 
 
 def _text_stream(writer: BackgroundWriter, descriptor: int) -> Any:

@@ -34,7 +34,7 @@ AT_MOST: Final = {
     "fragments": Weight(305, 7),
     "language": Weight(975, 14),
     "preview": Weight(1_915, 18),
-    "promptkit": Weight(335, 5),
+    "promptkit": Weight(352, 5),
     "protocol": Weight(2_766, 31),
     "server": Weight(2_546, 26),
     "testing": Weight(1_079, 10),
