@@ -36,7 +36,7 @@ def http_server(folder: Path, *options: str, page_size: int = PAGE_SIZE, **envir
     """
     if sys.platform == "win32":
         pytest.skip("a process is given its socket, which Windows cannot do")
-    with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects too early waits there
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # who connects too early waits there
         descriptor = listening.fileno()
         process = subprocess.Popen(
             [

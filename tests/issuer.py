@@ -120,7 +120,7 @@ class Issuer:
         }
 
     def authorize(self, asked):
-        """Whoever is asked agrees: where the browser is sent then."""
+        """The user agrees; return where the browser is sent then."""
         assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
         code = secrets.token_urlsafe()
         self.codes[code] = asked

@@ -54,7 +54,7 @@ class TestRequests:
     )
     def test_it_is_read_as_what_a_client_sends(self, annotation, variable, value, monkeypatch):
         """
-        The same text gives the same value, whoever sends it.
+        The same text gives the same value to every sender.
         """
         monkeypatch.setenv("VALUE", variable)
 
@@ -124,7 +124,7 @@ class TestRequests:
     )
     def test_what_does_not_fit_names_the_variable(self, annotation, arg, variable, fault, monkeypatch):
         """
-        Whoever runs the server finds what to correct.
+        Operators find what to correct.
         """
         monkeypatch.setenv("VALUE", variable)
 

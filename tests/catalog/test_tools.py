@@ -64,7 +64,7 @@ def test_tags_that_an_author_has_put_into_meta(tags):
 
 def test_what_is_expected_of_any_is_the_worst():
     """
-    Whoever may call any of several prompts is told of all that any of them may do.
+    Who may call any of several prompts sees all that any of them may do.
     """
     said = [made("a", tool=Tool(idempotent=False)), made("b", tool=Tool(read_only=False)), made("c")]
 

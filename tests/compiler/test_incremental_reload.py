@@ -130,7 +130,7 @@ def test_a_saved_file_is_executed_and_nothing_else(author):
         ("x = 1", []),
     ],
 )
-def test_whoever_imports_a_saved_file_is_executed(author, imports, executed):
+def test_who_imports_a_saved_file_is_executed(author, imports, executed):
     """
     However it imports it. A helper that nobody imports is not executed at all.
     """

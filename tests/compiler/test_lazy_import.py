@@ -244,7 +244,7 @@ def test_a_prompt_that_does_not_exist_is_unknown(folder, pool, name):
         asked.result(20)
 
 
-def test_whoever_waits_is_told_that_nothing_can_be_imported(folder, pool, tmp_path):
+def test_who_waits_hears_that_nothing_can_be_imported(folder, pool, tmp_path):
     """
     Now and later, whether a prompt or everything is wanted.
     """

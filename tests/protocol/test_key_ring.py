@@ -212,7 +212,7 @@ class TestAForgedToken:
     @given(st.data())
     def test_parts_of_several_make_no_other(self, data):
         """
-        Whoever has tokens can put none together from their parts.
+        From the parts of tokens, no new one can be put together.
         """
         both = ring(*KEYS[:2])
         tokens = {
@@ -234,7 +234,7 @@ class TestAForgedToken:
 
     def test_changed_comes_before_expired(self):
         """
-        Whoever forges tokens does not learn what would be the right time.
+        A forger does not learn what would be the right time.
         """
         token = sealed(expires=1)
 

@@ -695,7 +695,7 @@ class TestRounds:
     @pytest.mark.requirement("mrtr/instead-of-requests", "mrtr/something")
     def test_no_request_is_ever_sent(self):
         """
-        Through all rounds, and at the end, no line has a method: whoever gives a whole answer
+        Through all rounds, and at the end, no line has a method: who gives a whole answer
         gets a prompt, and all the others are asked in results that hold a question and a state.
         """
         asked = Asked(client_of(MODERN), diff="x")

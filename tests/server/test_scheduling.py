@@ -264,7 +264,7 @@ def watching(look):
 class TestWatchdog:
     def test_one_that_ends_is_started_again(self, monkeypatch):
         """
-        Where not even a fault can be said, the thread ends, and whoever works next wakes another.
+        Where not even a fault can be said, the thread ends, and the next to work wakes another.
         """
         watchdog = watching(lambda: 1 / 0)
         looked = threading.Event()

@@ -82,7 +82,7 @@ class TestOneClient:
     )
     def test_prompts_are_listed_for_those_with_all_scopes(self, scopes, seen):
         """
-        Whoever has one of two scopes sees no more than who has none.
+        With one of two scopes one sees no more than with none.
         """
         with Client(ALL, scopes=scopes) as client:
             assert [one.name for one in client.list_prompts()] == seen
@@ -116,7 +116,7 @@ class TestOneClient:
 
     def test_a_template_that_matches_a_hidden_uri_answers(self):
         """
-        Whoever may use a template, may use it for every URI that matches: its author wrote it for them all.
+        Who may use a template may use it for every URI that matches: its author wrote it for them all.
         """
         with Client(ALL, scopes=["team"]) as client:
             assert client.read_resource("docs://handbook").text == "The document handbook."
@@ -350,7 +350,7 @@ class TestReload:
     @pytest.mark.parametrize("who_reads", ["nobody", "ada"])
     def test_whether_others_read_is_not_told(self, who_reads):
         """
-        Of a hidden resource one is told what one is told of any unknown URI, whoever else has read it.
+        A hidden resource is answered as any unknown URI is, also where others have read it.
         """
         site, ada = Site(catalog_of(review, handbook)), caller("ada", "admin")
         if who_reads == "ada":

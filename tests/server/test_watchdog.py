@@ -272,7 +272,7 @@ def test_the_timer_of_an_author_is_left_alone(timer):
 
 def test_it_is_stopped_while_there_is_nothing_to_see(timer):
     """
-    It runs before whoever wakes the watchdog goes on, and not while that sleeps.
+    It runs before the thread that wakes the watchdog goes on, and not while that sleeps.
     """
     seen, rested = [], []
 

@@ -50,7 +50,7 @@ def importing(module):
 
 def test_an_import_ends_before_its_thread_is_stopped(importing, module):
     """
-    Whoever imports the module next gets the whole of it.
+    The next import gets the whole module.
     """
     importing.abandon()
     importing.join(0.2)
@@ -98,7 +98,7 @@ def test_a_thread_that_imports_nothing_is_stopped_at_once():
 
 def test_one_that_ends_by_itself_is_left_alone(importing, module, monkeypatch):
     """
-    Whoever waited to stop it finds it over.
+    A thread that waited to stop it finds it over.
     """
     calls = []
     importing.when_over(lambda: calls.append(time.sleep(0.2)))

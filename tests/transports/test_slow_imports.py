@@ -99,7 +99,7 @@ class TestAnImportThatDoesNotEnd:
         assert "hang.py is at line" in replies[3]["error"]["message"]
 
 
-def test_whoever_leaves_with_requests_open_is_answered(hang):
+def test_a_client_that_leaves_with_requests_open_is_answered(hang):
     """
     What waits at the end of the input is refused before the process ends, and not forgotten.
     """

@@ -1072,7 +1072,7 @@ class TestLazyImport:
         assert "did you mean 'free'?" in late[2]["error"]["message"]
         assert late[3]["error"]["code"] == -32602
 
-    def test_whoever_hangs_up_is_still_answered(self, early):
+    def test_a_client_that_hangs_up_is_still_answered(self, early):
         """
         A request that waits for a file is held, and nothing is said on standard error.
         """

@@ -561,7 +561,7 @@ class TestLimits:
 class TestAgreement:
     def test_a_disagreement_is_noted(self):
         """
-        Whoever keeps an audit is told of the request, and of its refusal.
+        The audit has the request, and its refusal.
         """
         noted = []
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits())

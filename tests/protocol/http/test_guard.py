@@ -149,7 +149,7 @@ class TestAnOrigin:
 
     def test_an_origin_that_is_none_is_refused_at_the_start(self):
         """
-        What no browser ever sends as an origin is an error of whoever configures the server.
+        What no browser ever sends as an origin is an error in the server's configuration.
         """
         for text in ("chat.example", "https://chat.example/path", "null", ""):
             with pytest.raises(ValueError, match="is not an origin"):

@@ -251,7 +251,7 @@ class TestKnownSessions:
 
     def test_forged_ids_push_none_out(self, verified):
         """
-        What is refused is not kept, so that whoever makes ids up slows no session down.
+        What is refused is not kept, so that made-up ids slow no session down.
         """
         opening = sessions()
         session_id = sealed(opening)

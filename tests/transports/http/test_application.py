@@ -506,7 +506,7 @@ class TestHealth:
     @pytest.mark.parametrize("settings", [Settings(), Settings(own_key=b"o" * 32)], ids=["random", "own"])
     def test_without_keys_it_tells_nothing_of_the_catalog(self, settings):
         """
-        Whoever asks could guess what is hidden, and compare: all catalogs look alike.
+        A client could guess what is hidden, and compare: so all catalogs look alike.
         """
         assert {ready_of(catalog, settings) for catalog in (recipes.catalog(), hiding("a"), hiding("b"))} == {
             '{"status":"ready"}'

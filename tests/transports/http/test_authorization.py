@@ -201,7 +201,7 @@ class TestVerifiers:
 
     def test_the_audit_names_the_subject(self, made, tmp_path):
         """
-        Of every request, whoever answers it: in every era, in batches, and if it is refused.
+        Of every request, by every way of an answer: in every era, in batches, and if it is refused.
         """
         catalog = compile(Recipes())
         settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
@@ -259,7 +259,7 @@ class _Empty:
 
 
 class TestTwoSenders:
-    def test_a_session_is_that_of_whoever_opened_it(self, made, pair):
+    def test_a_session_is_that_of_its_opener(self, made, pair):
         """
         To another one it has ended, so that its client opens one of its own.
         """
@@ -273,7 +273,7 @@ class TestTwoSenders:
 
         assert statuses == [200, 404, 200]
 
-    def test_a_question_is_answered_by_whoever_was_asked(self, made, pair):
+    def test_a_question_is_answered_by_the_one_asked(self, made, pair):
         """
         The state that comes back with the answer is that of one sender. Another one's is refused.
         """

@@ -604,7 +604,7 @@ class TestReaders:
 
     def test_a_reply_counts_to_its_end(self):
         """
-        Event loops keep all of it until then: whoever leaves its last bytes unread goes on to be counted.
+        Event loops keep all of it until then: a client that leaves its last bytes unread is counted on.
         """
         limits = []
         full = transport([])

@@ -132,7 +132,7 @@ def test_what_has_no_body_has_its_head_written():
 )
 def test_the_last_response_says_so(headers, keep_alive):
     """
-    Once, whoever decides it.
+    Once, by whatever decides it.
     """
     written = Written(b"one", headers=headers, keep_alive=keep_alive)
 
@@ -217,7 +217,7 @@ class TestReceiving:
         assert asyncio.run(receive())["body"] == b"a"
 
     @pytest.mark.parametrize("end", [Cycle.leave, lambda cycle: cycle._write(b"", more=False)])
-    def test_whoever_waits_longer_learns_of_the_end(self, end):
+    def test_who_waits_longer_learns_of_the_end(self, end):
         """
         That the client is gone, or has its response.
         """

@@ -65,7 +65,7 @@ def test_a_unix_socket(serve, tmp_path, workers):
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_inherited_socket(serve, workers):
     """
-    Whoever holds it finds what comes after the end in its queue: nothing is refused in between.
+    Its holder finds what comes after the end in its queue: nothing is refused in between.
     """
     with socket.create_server(("127.0.0.1", 0)) as held:
         options = ("--fd", str(held.fileno()), "--workers", workers)

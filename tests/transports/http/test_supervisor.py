@@ -133,7 +133,7 @@ def test_a_worker_that_cannot_accept_connections_any_more_is_replaced(serve):
 
 def test_a_server_that_cannot_accept_connections_any_more_ends(serve):
     """
-    Without others, it ends with an error, so that whoever has started it can start it again.
+    Without others, it ends with an error, so that what has started it can start it again.
     """
     served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=few_files)
     with ExitStack() as stack:
@@ -280,7 +280,7 @@ def test_a_worker_that_hangs_is_killed(serve):
 
 def test_a_second_signal_ends_all_at_once(serve):
     """
-    Whoever sends another signal does not want to wait for what runs.
+    After a second signal, nothing that runs is waited for.
     """
     served = serve("--http", "0", "--workers", "2", "--grace", "60")
     workers = workers_of(served, 2)

@@ -208,7 +208,7 @@ def test_a_signal_ends_it(serve, number):
 
 def test_a_second_signal_ends_it_at_once(serve):
     """
-    Whoever sends another signal does not want to wait for what runs.
+    After a second signal, nothing that runs is waited for.
     """
     served = serve("--http", "0", "--grace", "60")
     with served.connect() as connection, served.connect() as idle:
