@@ -18,20 +18,30 @@ from promptkit.compiler.loading.loader import load
 
 
 def pytest_configure(config):
-    """No server writes into the cache of whoever runs the tests, and none has to compile promptkit."""
+    """No server writes into the cache of the user who runs the tests, and none has to compile promptkit."""
     os.environ["XDG_CACHE_HOME"] = os.devnull
     if not hasattr(config, "workerinput"):  # else this is done
         compileall.compile_dir(Path(promptkit.__file__).parent, quiet=2)
 
 
+def _in_ci():
+    return bool(os.environ.get("CI") or os.environ.get("PROMPTKIT_TEST_INSTALLS"))
+
+
 def pytest_collection_modifyitems(items):
     """Tests that install programs of others first take minutes, so that only CI runs them unasked."""
-    if os.environ.get("CI") or os.environ.get("PROMPTKIT_TEST_INSTALLS"):
+    if _in_ci():
         return
     reason = "it installs programs of others: set PROMPTKIT_TEST_INSTALLS=1"
     for item in items:
         if item.get_closest_marker("installs"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def in_ci():
+    """Whether what takes minutes is done, too."""
+    return _in_ci()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 from typing import Final, NamedTuple
 
 from tests.structure import MODULES, definitions, docstring, layer, tree_of
@@ -68,6 +69,7 @@ def lines_of_code(source: str, tree: ast.Module) -> int:
     return len(found)
 
 
+@cache
 def weights() -> dict[str, Weight]:
     """
     What each package weighs.

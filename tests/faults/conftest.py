@@ -24,6 +24,12 @@ def whole(request):
 
 
 @pytest.fixture
+def amount(whole, in_ci):
+    """A function that returns how much is to be done: with `--whole`, in CI, or for a smoke."""
+    return lambda most, ci, smoke: most if whole else ci if in_ci else smoke
+
+
+@pytest.fixture
 def figures(request):
     """A function that notes figures, which are printed at the end, also when the test passes."""
 

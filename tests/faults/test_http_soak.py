@@ -149,11 +149,11 @@ async def soak(port, count, statuses):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")
-def test_soak(tmp_path, whole, figures):
+def test_soak(tmp_path, amount, figures):
     """
     At the end, threads, descriptors and memory are those of the first tenth, and every request was answered.
     """
-    folder, count = tmp_path / "soaked", 500_000 if whole else 16_000
+    folder, count = tmp_path / "soaked", amount(500_000, 16_000, 4_000)
     folder.mkdir()
     recipe = folder / "recipe.py"
     recipe.write_text(RECIPE.format(version="v0"))

@@ -77,13 +77,13 @@ def test_mutations_of_recorded_sessions(serve, whole, figures, revision):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
-def test_mixed_requests(serve, whole, figures):
+def test_mixed_requests(serve, amount, figures):
     """
     Whatever is sent in both eras, every request with a readable id gets one reply, what is sent is
     valid, memory does not grow, and the process ends as it should.
     """
     figures(seed=SEED)
-    random, count = Chance(SEED), 200_000 if whole else 10_000
+    random, count = Chance(SEED), amount(200_000, 10_000, 2_000)
     serving = serve()
     exchange = Exchange(serving, Schemas(), random)
     lines, memory, started = mixed(random, exchange.numbers), [], time.monotonic()

@@ -101,14 +101,14 @@ def version_of(message):
 
 @pytest.mark.parametrize("pauses", [True, False], ids=["bursts", "steadily"])
 @pytest.mark.parametrize("write", [replaced, rewritten])
-def test_recipe_is_written_under_load(serve, tmp_path, whole, figures, *, write, pauses):
+def test_recipe_is_written_under_load(serve, tmp_path, amount, figures, *, write, pauses):
     """
     While a recipe is written a hundred times a second, each request gets one reply, of one version
     throughout, and never of an older one than the reply before; the last version is served soon.
     """
     folder = tmp_path / "written"
     folder.mkdir()
-    file, count = folder / "recipe.py", 2000 if whole else 250
+    file, count = folder / "recipe.py", amount(2000, 250, 125)
     replaced(file, 0)
     serving = serve(folder=folder)
     serving.open("2025-11-25")
