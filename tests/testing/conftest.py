@@ -1,20 +1,43 @@
 """Runs of pytest as an author has them."""
 
+import pkgutil
 import sys
+from importlib import import_module
 
 import pytest
+
+import promptkit
 
 #: Plugins that are there for the work on promptkit, and that no test here speaks of. Each takes its time.
 OTHERS = ("anyio", "typeguard")
 
 #: As the script starts it, which does not put the current folder on the path.
-PYTEST = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider")
+PYTEST = (sys.executable, "-PE", "-m", "pytest")
+
+
+@pytest.fixture(scope="session")
+def whole_package():
+    """Every module of promptkit: a run in this process forgets what it was the first to import."""
+    for module in pkgutil.walk_packages(promptkit.__path__, "promptkit."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
 
 @pytest.fixture
-def run(pytester, monkeypatch):
-    """A function that runs pytest, without what continuous integration changes, and returns what it did."""
+def words(monkeypatch):
+    """What each run of pytest is told, once what continuous integration changes is undone."""
     for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    without = [word for name in OTHERS for word in ("-p", f"no:{name}")]
-    return lambda *options: pytester.run(*PYTEST, *without, *options)
+    return ["-p", "no:cacheprovider", *(word for name in OTHERS for word in ("-p", f"no:{name}"))]
+
+
+@pytest.fixture
+def run(pytester, words, whole_package):
+    """A function that runs pytest, in this process, and returns what it did."""
+    return lambda *options: pytester.runpytest_inprocess(*words, *options)
+
+
+@pytest.fixture
+def run_alone(pytester, words):
+    """The same in a process of its own, which takes several times as long."""
+    return lambda *options: pytester.run(*PYTEST, *words, *options)

@@ -448,13 +448,13 @@ def test_continuous_integration_tries_the_same_each_time(project, run, pytester,
     assert len(always.splitlines()) >= 50
 
 
-def test_what_is_missing_is_named_with_the_command(project, run):
+def test_what_is_missing_is_named_with_the_command(project, run_alone):
     """
     Without hypothesis a prompt cannot be tried, and the message says how to install it.
     """
     project("sound", conftest="import sys\nsys.modules['hypothesis'] = None")
 
-    ran = run("--promptkit", "recipes", "-p", "no:hypothesispytest")
+    ran = run_alone("-rA", "--tb=short", "--promptkit", "recipes", "-p", "no:hypothesispytest")
 
     assert outcomes(ran)[1] == ["sound.py::refuse", "sound.py::review"]
     assert f"needs hypothesis: {install_command('testing')}" in ran.stdout.str()

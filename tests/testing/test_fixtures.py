@@ -213,7 +213,7 @@ class TestSnapshot:
             ran.stdout.str()
         )
 
-    def test_syrupy_is_missing(self, write, run):
+    def test_syrupy_is_missing(self, write, run_alone):
         """
         Without syrupy the fixture says what to install; nothing else needs it.
         """
@@ -225,7 +225,7 @@ class TestSnapshot:
             }
         )
 
-        ran = run("-p", "no:syrupy")
+        ran = run_alone("-p", "no:syrupy")
 
         ran.assert_outcomes(errors=1, passed=1)
         assert f"promptkit_snapshot needs syrupy: {install_command('testing')}" in ran.stdout.str()

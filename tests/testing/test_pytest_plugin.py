@@ -448,7 +448,7 @@ LOOKS = """
 
 class TestProjectsWithoutPrompts:
     @pytest.fixture
-    def look(self, pytester, run):
+    def look(self, pytester, run_alone):
         """A function that runs tests in a project of some files, which note what has happened."""
 
         def look(files, *, has_prompts):
@@ -457,7 +457,7 @@ class TestProjectsWithoutPrompts:
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(dedent(source).replace("PROMPTS", str(has_prompts)))
             (pytester.path / ".git").mkdir()
-            return run("--rootdir=.", "--import-mode=importlib")
+            return run_alone("--rootdir=.", "--import-mode=importlib")
 
         return look
 
