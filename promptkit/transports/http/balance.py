@@ -85,8 +85,10 @@ class Balance:
         Raises:
             OSError: If this process may open no more: they wait for it, or for the one after it.
         """
+        if sys.platform == "win32":
+            return
         channel = self.channel(worker)
-        while sys.platform != "win32":
+        while True:
             os.close(os.dup(channel.fileno()))  # without a descriptor for it, a connection would be lost
             try:
                 _, descriptors, _, _ = socket.recv_fds(channel, 1, 1)

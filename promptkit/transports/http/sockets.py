@@ -70,9 +70,9 @@ def has_input(transport: Any) -> bool:
     return bool(_state(transport) & select.POLLIN)
 
 
-if sys.platform != "win32":  # it has no poll
-
-    def _state(transport: Any) -> int:
-        poll = select.poll()
-        poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return next((state for _, state in poll.poll(0)), 0)
+def _state(transport: Any) -> int:
+    if sys.platform == "win32":  # it has no poll
+        return 0
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return next((state for _, state in poll.poll(0)), 0)
