@@ -46,7 +46,9 @@ STYLE: Final = {
 
 def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
     """
-    Draw bars.svg and growth.svg of the first era. Raises ImportError if matplotlib is not installed.
+    Draw bars.svg and growth.svg of the first era; nothing, if a run was of HTTP alone.
+
+    Raises ImportError if matplotlib is not installed.
 
     Args:
         content:
@@ -58,13 +60,15 @@ def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
         folder:
             Where the files go.
     """
+    found, labels = next(iter(content["eras"].values())), content["servers"]
+    bars = {title: found[row.title] for title, row in BARS.items() if row.title in found}
+    if not bars:
+        return
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    found, labels = next(iter(content["eras"].values())), content["servers"]
-    bars = {title: found[row.title] for title, row in BARS.items() if row.title in found}
     with plt.rc_context(STYLE):
         figure, grid = plt.subplots(math.ceil(len(bars) / 3), 3, figsize=(12, 5.5), layout="constrained")
         for axes in grid.flat[len(bars) :]:

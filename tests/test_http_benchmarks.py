@@ -5,7 +5,7 @@ import shutil
 import attrs
 import pytest
 
-from benchmarks import pictures, recipes, rows
+from benchmarks import pictures, plots, recipes, rows
 from benchmarks.budgets import BUDGETS
 from benchmarks.cases import TYPED
 from benchmarks.http.load import load
@@ -108,3 +108,14 @@ def test_the_budgets_over_http():
         ("mcp", "start to the first reply over HTTP"): 2.5,
         ("10 µs", "what a known token adds to the processor time of a request"): 1,
     }
+
+
+def test_nothing_is_drawn_of_http_alone(tmp_path):
+    """
+    All plots are of what was measured over stdio.
+    """
+    row = {"unit": "s", "servers": {OURS: {"median": 1.0}}}
+
+    plots.draw({"eras": {"modern": {rows.HTTP: row}}, "servers": {OURS: OURS}}, (), tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
