@@ -231,153 +231,54 @@ def rendering_of(catalog, name, sent):
         return Rendering(made, sent, faults=errors.faults)
 
 
-#: A recipe with a prompt for each sample type; {} is a value's text.
+#: The head of a recipe with a prompt for each of some types, and what is sent for these.
 SAMPLES = """
 import datetime as dt
-import enum
-from dataclasses import dataclass, field
-from decimal import Decimal
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
-from uuid import UUID
+from dataclasses import dataclass
+from typing import Literal
 
-import attrs
-import msgspec
-
-from promptkit import Arg, assistant, prompt, register_type, user
-
-
-class Tone(enum.Enum):
-    WARM = "warm"
-    COLD = "Cold"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-
-
-@dataclass
-class Scaled:
-    x: int = 0
-    known: ClassVar[int] = 3
-
-
-@attrs.define(init=False)
-class Doubled:
-    x: int
-
-    def __init__(self, half=0, x=None):
-        self.x = 2 * half if x is None else x
+from promptkit import prompt, user
 
 
 @dataclass
 class Point:
     x: int
     y: float = 0.0
-    _seen: int = field(default=0, init=False)
-
-
-@attrs.define
-class Place:
-    name: str
-    points: list[Point]
-    _hidden: int = 0
-
-
-class Circle(msgspec.Struct, tag="circle"):
-    radius: float
-
-
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
-
-
-class Options(TypedDict):
-    depth: int
-    tags: NotRequired[list[str]]
-
-
-class Money:
-    def __init__(self, cents):
-        self.cents = cents
-
-    def __repr__(self):
-        return f"Money({self.cents})"
-
-
-register_type(
-    Money, lambda text: Money(int(text)), expected="an amount", write=lambda money: str(money.cents)
-)
-
-
-def shown(value):
-    return str(sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)
 
 
 """
-PROMPTS = {
-    "str": ['x = \\\'1\\\'\\n\\u202e\\t"""\\\\', "", "two\r\nlines"],
+SENT = {
+    "str": ['x = \\\'1\\\'\\n\\u202e\\t"""\\\\', "", "two\r\nlines", "a\u202eb \U000e0041 \x1b"],
     "int": ["1_000"],
-    "float": ["1e3"],
-    "bool": ["yes"],
-    "Decimal": ["2.50"],
-    "dt.date": ["2026-01-31"],
-    "dt.datetime": ["2026-01-31T12:00", "2026-01-31T12:00+01:00", "2026-01-31T12:00Z"],
-    'Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]': ["2026-07-01T12:00"],
-    "dt.time": ["12:30:01.5"],
-    "dt.timedelta": ["1h 30m"],
-    "UUID": ["12345678123456781234567812345678"],
+    "dt.datetime": ["2026-01-31T12:00+01:00"],
     "bytes": ["AP8="],
-    "Path": ["a b/c.md"],
-    "Tone": ["COLD"],
-    "Level": ["low"],
     'Literal["a", 1]': ["A", "1"],
-    "int | None": ["5"],
-    'float | Literal["auto"]': ["auto"],
-    "Annotated[int, msgspec.Meta(ge=1)]": ["5"],
     "list[str]": ["a, b", '["b, c"]'],
-    "list[Tone]": ["warm, cold"],
-    "set[int]": ["3, 1, 2", "[]"],
-    "frozenset[str]": ["a"],
-    "tuple[int, ...]": ["1"],
-    "tuple[int, str]": ['[1, "a"]'],
     "dict[str, list[Point]]": ['{"a": [{"x": 1}]}'],
-    "dict[dt.date, int]": ['{"2026-01-31": 1}'],
-    "dict[str, Any]": ['{"a": [1, null, true, 2.5]}'],
-    "Point": ['{"x": 1, "y": 2.5}'],
-    "Place": ['{"name": "n", "points": [{"x": 1}]}'],
-    "Circle": ['{"type": "circle", "radius": 1}'],
-    "Pair": ["[1]"],
-    "Options": ['{"depth": 1, "tags": ["a"]}'],
-    "Scaled": ['{"x": 2}'],
-    "Doubled": ['{"x": 2}'],
-    "Money": ["300"],
-    "list[Money]": ["3, 4"],
 }
 
 
 class TestPytest:
     """The test to copy: saved in the project and run, it passes."""
 
-    def test_every_sample_type(self, tmp_path):
+    def test_some_types(self, tmp_path):
         """
-        Saved in the project, the tests of all sample types pass.
+        Saved in the project, the tests pass, whatever text is sent.
         """
         source = SAMPLES
-        for number, kind in enumerate(PROMPTS):
-            source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', shown(value))\n\n\n"
+        for number, kind in enumerate(SENT):
+            source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', str(value))\n\n\n"
         catalog, target = project(tmp_path, source)
         tests = tmp_path / "tests"
         tests.mkdir()
-        for number, sent in enumerate(PROMPTS.values()):
+        for number, sent in enumerate(SENT.values()):
             for position, text in enumerate(sent):
                 rendering = rendering_of(catalog, f"p{number}", {"value": text})
                 (block,) = content_of("test", rendering, target).blocks
                 assert block.title == f"test_p{number}.py"
                 (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
 
-        assert pytest_of(tmp_path) == f"{sum(map(len, PROMPTS.values()))} passed"
+        assert pytest_of(tmp_path) == f"{sum(map(len, SENT.values()))} passed"
 
     def test_other_calls(self, tmp_path, monkeypatch):
         """
