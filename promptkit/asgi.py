@@ -6,7 +6,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
@@ -16,9 +16,6 @@ from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnav
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.state_keys import own_key, state_keys
-
-if TYPE_CHECKING:
-    from promptkit.server.telemetry import Telemetry
 
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "app"]
 
@@ -49,7 +46,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     It loads the recipes at once, and starts threads with its first request, so a server may fork between the
     two. It needs no lifespan. Mounted in another application, it answers at the path of the mount, too.
 
-    A server that is told to end waits for its open streams, and a stream of events is open for as long as its
+    A server that is to end waits for its open streams, and a stream of events is open for as long as its
     client likes. So bound that wait: uvicorn's option is ``--timeout-graceful-shutdown SECONDS``.
 
     Args:
@@ -107,7 +104,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             How much else a client may ask for.
 
         otel:
-            Whether OpenTelemetry is told of each request, which needs the extra ``otel``.
+            Whether each request is reported to OpenTelemetry, which needs the extra ``otel``.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -115,15 +112,15 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         ValueError: If an origin, URL or scope is not one, if a key or token is too short or cannot be read,
             or if there are scopes beside tokens.
 
-        ModuleNotFoundError: If there is an issuer, but not the extra ``auth``; or OpenTelemetry is to be
-            told, and its API is not installed.
+        ModuleNotFoundError: If there is an issuer, but not the extra ``auth``; or *otel*, and
+            the API of OpenTelemetry is not installed.
     """
     reloader = Reloader(target, report_faults)
     catalog = reloader.load()
     report_faults(catalog)
     watches = watch and reloader.watches
     public_hosts, public_origins = public_names(public_url)
-    required, authorizer = tuple(required_scopes), None
+    required, authorizer, telemetry = tuple(required_scopes), None, None
     if issuer is not None or token_file is not None or verifier is not None or required:
         from promptkit.transports.authorization.authorizer import protect  # many have a gateway for it
 
@@ -131,6 +128,10 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         authorizer = protect(
             resource=public_url, issuer=issuer, token_file=file, verifier=verifier, scopes=required
         )
+    if otel:
+        from promptkit.server.telemetry import TCP, Telemetry  # its imports take as long as all others
+
+        telemetry = Telemetry(TCP)
     own = scopes_of(scopes)
     if own and authorizer is not None:
         msg = "scopes are for applications without tokens: here, tokens say it"
@@ -149,7 +150,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         limits=limits,
         authorizer=authorizer,
         scopes=own,
-        telemetry=_telemetry() if otel else None,
+        telemetry=telemetry,
     )
 
     def start(application: Application) -> None:
@@ -157,9 +158,3 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             reloader.start(application.replace)
 
     return Application(catalog, settings, start)
-
-
-def _telemetry() -> "Telemetry":
-    from promptkit.server.telemetry import TCP, Telemetry  # its imports take as long as all others
-
-    return Telemetry(TCP)

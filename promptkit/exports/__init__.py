@@ -8,10 +8,8 @@ that exists already, and import that server's package.
 from collections.abc import Callable
 from typing import Any, Final
 
-from promptkit.exports.anthropic import anthropic_messages
-from promptkit.exports.gemini import gemini_contents
-from promptkit.exports.openai import openai_chat, openai_responses
 from promptkit.exports.turns import ExportError, UnfitPart
+from promptkit.exports.vendors import anthropic_messages, gemini_contents, openai_chat, openai_responses
 
 __all__ = [
     "ExportError",

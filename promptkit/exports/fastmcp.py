@@ -1,13 +1,14 @@
 """Prompts in a server of fastmcp that exists already. It needs fastmcp 4.1 or later."""
 
 import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from anyio import to_thread
 from fastmcp.prompts import Message, Prompt, PromptResult
 from fastmcp.prompts.base import PromptArgument
 from fastmcp.server.dependencies import get_context
-from mcp.types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
+from mcp.types import CompletionArgument, CompletionContext, PromptReference
 from mcp.types import Prompt as ListedPrompt
 from pydantic import PrivateAttr
 
@@ -16,8 +17,7 @@ from promptkit.exports.in_process import InProcessServer
 
 if TYPE_CHECKING:
     from fastmcp import FastMCP
-    from fastmcp.server.completions import CompletionHandler, CompletionValues
-    from mcp.server.session import ServerSession
+    from fastmcp.server.completions import CompletionHandler
 
 __all__ = ["add_prompts"]
 
@@ -75,28 +75,19 @@ class _AddedPrompt(Prompt):
 
     async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
         """Return what promptkit renders. Raises `MCPError` as promptkit's own server would answer."""
-        found = await self._source.get_prompt(self._listed.name, arguments, _session())
+        session = None
+        with suppress(RuntimeError):  # outside of a request there is none
+            session = get_context().session
+        found = await self._source.get_prompt(self._listed.name, arguments, session)
         # A message of fastmcp's would not take a resource link. What clients receive does.
         messages = [Message.model_construct(role=one.role, content=one.content) for one in found.messages]
         return PromptResult.model_construct(messages=messages, description=found.description, meta=None)
 
 
-def _session() -> "ServerSession | None":
-    """The client that asks; None outside of a request."""
-    try:
-        return get_context().session
-    except RuntimeError:
-        return None
-
-
 def _completion_handler(source: InProcessServer, before: "CompletionHandler | None") -> "CompletionHandler":
     """What completes the arguments of the prompts of *source*, and leaves the rest to *before*."""
 
-    async def complete(
-        ref: PromptReference | ResourceTemplateReference,
-        argument: CompletionArgument,
-        context: CompletionContext | None,
-    ) -> "CompletionValues":
+    async def complete(ref: Any, argument: CompletionArgument, context: CompletionContext | None) -> Any:
         if isinstance(ref, PromptReference) and ref.name in source.catalog:
             return await source.complete(ref.name, argument, context)
         if before is None:

@@ -113,9 +113,7 @@ class InProcessServer:
         result = await self._request("completion/complete", params, None)
         return Completion.model_validate(result["completion"])
 
-    async def _request(
-        self, method: str, params: dict[str, Any], session: "ServerSession | None"
-    ) -> dict[str, Any]:
+    async def _request(self, method: str, params: dict[str, Any], session: "ServerSession | None") -> Any:
         number, reply = next(self._ids), Future[dict[str, Any]]()
         self._waiting[number] = reply
         self._send({"id": number, "method": method, "params": {**params, "_meta": _meta(session)}})
@@ -127,8 +125,7 @@ class InProcessServer:
                 self._send({"method": "notifications/cancelled", "params": {"requestId": number}})
         if "error" in message:
             raise MCPError(**message["error"])
-        result: dict[str, Any] = message["result"]
-        return result
+        return message["result"]
 
     def _send(self, message: dict[str, Any]) -> None:
         self._started.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
@@ -142,8 +139,7 @@ class InProcessServer:
 
     def _receive(self, data: bytes) -> None:
         for message in map(msgspec.json.decode, data.splitlines()):
-            reply = self._waiting.pop(message.get("id"), None)
-            if reply is not None:
+            if (reply := self._waiting.pop(message.get("id"), None)) is not None:
                 reply.set_result(message)
 
 

@@ -40,46 +40,37 @@ def add_prompts(server: MCPServer[Any] | Server[Any], target: Target) -> None:
 
         CompileError: If something there cannot be served. Of a `Catalog`, all else is served.
     """
+    source = InProcessServer(target)
     low_level = server._lowlevel_server if isinstance(server, MCPServer) else server  # noqa: SLF001 (its own decorators do the same)
-    _Added(InProcessServer(target), low_level).register()
+    # What answers until now: requests for prompts that were added go first to the functions here.
+    before = {
+        method: entry.handler
+        for method in ("prompts/list", "prompts/get", "completion/complete")
+        if (entry := low_level.get_request_handler(method)) is not None
+    }
 
-
-class _Added:
-    """What answers requests for prompts: those that were added first, then the server's own."""
-
-    def __init__(self, source: InProcessServer, server: Server[Any]) -> None:
-        self._source = source
-        self._server = server
-        self._before = {
-            method: entry.handler
-            for method in ("prompts/list", "prompts/get", "completion/complete")
-            if (entry := server.get_request_handler(method)) is not None
-        }
-
-    def register(self) -> None:
-        """Answer in place of what answered before."""
-        add = self._server.add_request_handler
-        add("prompts/list", PaginatedRequestParams, self._list)
-        add("prompts/get", GetPromptRequestParams, self._get)
-        add("completion/complete", CompleteRequestParams, self._complete)
-
-    async def _list(self, context: Any, params: PaginatedRequestParams) -> Any:
+    async def list_prompts(context: Any, params: PaginatedRequestParams) -> Any:
         """The server's own pages; what was added is on the last."""
-        before = self._before.get("prompts/list")
-        page: Any = await before(context, params) if before else ListPromptsResult(prompts=[])
-        prompts = [prompt for prompt in page.prompts if prompt.name not in self._source.catalog]
+        page: Any = ListPromptsResult(prompts=[])
+        if "prompts/list" in before:
+            page = await before["prompts/list"](context, params)
+        prompts = [prompt for prompt in page.prompts if prompt.name not in source.catalog]
         if page.next_cursor is None:
-            prompts += self._source.listed()
+            prompts += source.listed()
         return page.model_copy(update={"prompts": prompts})
 
-    async def _get(self, context: Any, params: GetPromptRequestParams) -> Any:
-        if params.name in self._source.catalog or "prompts/get" not in self._before:
-            return await self._source.get_prompt(params.name, params.arguments, context.session)
-        return await self._before["prompts/get"](context, params)
+    async def get_prompt(context: Any, params: GetPromptRequestParams) -> Any:
+        if params.name in source.catalog or "prompts/get" not in before:
+            return await source.get_prompt(params.name, params.arguments, context.session)
+        return await before["prompts/get"](context, params)
 
-    async def _complete(self, context: Any, params: CompleteRequestParams) -> Any:
-        ref, before = params.ref, self._before.get("completion/complete")
-        if isinstance(ref, PromptReference) and (ref.name in self._source.catalog or before is None):
-            found = await self._source.complete(ref.name, params.argument, params.context)
+    async def complete(context: Any, params: CompleteRequestParams) -> Any:
+        ref, own = params.ref, before.get("completion/complete")
+        if isinstance(ref, PromptReference) and (ref.name in source.catalog or own is None):
+            found = await source.complete(ref.name, params.argument, params.context)
             return CompleteResult(completion=found)
-        return await before(context, params) if before else CompleteResult(completion=Completion(values=[]))
+        return await own(context, params) if own else CompleteResult(completion=Completion(values=[]))
+
+    low_level.add_request_handler("prompts/list", PaginatedRequestParams, list_prompts)
+    low_level.add_request_handler("prompts/get", GetPromptRequestParams, get_prompt)
+    low_level.add_request_handler("completion/complete", CompleteRequestParams, complete)

@@ -89,28 +89,23 @@ class File:
     An image, a recording or another file that a message holds.
 
     Args:
-        content:
-            What holds it.
-
         mime_type:
             Its MIME type.
 
         data:
             Its bytes.
 
+        base64:
+            Its bytes in base64.
+
         uri:
             Its URI; None if it has none.
     """
 
-    content: Media | EmbeddedResource
     mime_type: str
     data: bytes = attrs.field(repr=False)
+    base64: str = attrs.field(repr=False)
     uri: str | None = None
-
-    @property
-    def base64(self) -> str:
-        """Its bytes in base64."""
-        return self.content.base64
 
     @property
     def data_url(self) -> str:
@@ -227,23 +222,23 @@ def _fetched(link: ResourceLink, vendor: Vendor) -> list[Part]:
 def _file(content: Content) -> File | None:
     """The file that is in *content*; None if that is text."""
     if isinstance(content, Media):
-        return File(content, str(content.mime_type), content.data)
+        return File(str(content.mime_type), content.data, content.base64)
     if isinstance(content, EmbeddedResource) and content.blob is not None:
-        return File(content, canonical_type(str(content.mime_type)), content.blob, content.uri)
+        mime_type = canonical_type(str(content.mime_type))
+        return File(mime_type, content.blob, content.base64, content.uri)
     return None
 
 
 def _unfit(number: int, message: Message, vendor: Vendor) -> UnfitPart:
-    file, role = _file(message.content), message.role
+    """Say what to do about a message that the vendor does not take."""
+    file = _file(message.content)
     kind = file.mime_type if file else type(message.content).__name__
-    return UnfitPart(number, role, kind, _remedy(role, kind, vendor))
-
-
-def _remedy(role: Role, kind: str, vendor: Vendor) -> str:
-    if role == "assistant":
-        return "put it into a turn of the user, as the assistant's turns are text"
-    if kind.startswith("text/"):
-        return "embed it with text= in place of blob="
     family = kind.partition("/")[0]
     alike = sorted(known for known in vendor.files if known.partition("/")[0] == family)
-    return f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"
+    if message.role == "assistant":
+        remedy = "put it into a turn of the user, as the assistant's turns are text"
+    elif family == "text":
+        remedy = "embed it with text= in place of blob="
+    else:
+        remedy = f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"
+    return UnfitPart(number, message.role, kind, remedy)

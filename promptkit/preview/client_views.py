@@ -1,13 +1,12 @@
 """A rendering as a client shows it, from what is known of the client."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 
 import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.client_profiles import ClientProfile, client_of
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.lints.conversations import conversation_of
@@ -15,7 +14,7 @@ from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
 from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering, failure
-from promptkit.server.author_calls import time_limit
+from promptkit.server.author_calls import rendering_of, time_limit
 
 __all__ = ["Arrival", "ClientView", "client_view", "sent_by"]
 
@@ -119,11 +118,10 @@ def sent_by(client: ClientProfile, arguments: Arguments, given: Mapping[str, str
     if not names or not (client.joins_words or client.cuts_at_blanks):
         return typed
     # Each argument gets a word, and the last one all that are left; or the first gets all.
-    *singles, rest = names[:1] if client.joins_words else names
-    sent = dict(
-        zip([*singles, rest], [*words[: len(singles)], " ".join(words[len(singles) :])], strict=False)
-    )
-    return {name: text for name, text in sent.items() if text}
+    filled = names[:1] if client.joins_words else names
+    last = len(filled) - 1
+    texts = [*words[:last], " ".join(words[last:])]
+    return {name: text for name, text in zip(filled, texts, strict=False) if text}
 
 
 def _received(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
@@ -135,18 +133,15 @@ def _received(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | N
     if sent == given and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:
-        return _rendered(prompt, sent), ""
+        called = rendering_of(prompt, sent)()
+        if isinstance(called, Coroutine):
+            # The thread that this runs on cannot be stopped while its event loop is idle.
+            called = asyncio.run(asyncio.wait_for(called, time_limit(prompt)))
     except ArgumentErrors as errors:
         return None, f"the server refuses what {client.title} sends. {errors}"
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return None, failure(f"prompt {prompt.name!r}", error)
-
-
-def _rendered(prompt: CompiledPrompt, sent: Mapping[str, str]) -> Workflow:
-    if not prompt.renderer.is_async:
-        return prompt.render(sent)
-    # The thread that this runs on can be stopped once it runs Python code, which an idle event loop does not.
-    return asyncio.run(asyncio.wait_for(prompt.render_async(sent), time_limit(prompt)))
+    return called, ""
 
 
 def _arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Arrival]:

@@ -1,18 +1,17 @@
 """
 Controls: what a form shows for an argument, chosen by its type in one table.
 
-A control shows a value only if the browser sends back what reads as the same value. If not, the next control
-of the type is tried, and at last the value is kept unseen.
+A control shows a value only if it is written as the browser sends it back. If not, the next control of the
+type is tried, and at last the value is kept unseen.
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -24,8 +23,7 @@ from promptkit.catalog.json_schema import alternative_of
 from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
-from promptkit.conversion.readers import reader_of, split_list
-from promptkit.conversion.scalars import SCALARS
+from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import text_of
 
 __all__ = [
@@ -48,6 +46,14 @@ _MOST_RADIOS: Final = 4
 
 #: What HTML takes for a number.
 _NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+#: How HTML writes moments. Behind them, our forms have an offset.
+_TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,3})?)?"
+_OFFSET: Final = r"(Z|[+-][0-9]{2}:[0-9]{2})?"
+_MOMENTS: Final = {
+    time: re.compile(f"({_TIME}){_OFFSET}"),
+    datetime: re.compile(f"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{_TIME}){_OFFSET}"),
+}
 
 
 @attrs.frozen
@@ -158,10 +164,6 @@ def value_of(argument: Argument, given: str) -> Any:
     return None
 
 
-def _is_same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(value == other)
-
-
 def _line(_: Argument, given: str) -> Control | None:
     return _one_line(given, {"type": "text"})
 
@@ -190,9 +192,6 @@ def _file(_: Argument, given: str) -> Control | None:
 def _number(argument: Argument, given: str) -> Control | None:
     """The input of a number, with its bounds. Browsers count steps from the lower bound."""
     value = given.strip()
-    if not _is_number(value):
-        written = value_of(argument, given)
-        value = "" if written is None else str(written)
     if given and not _is_number(value):
         return None
     schema = alternative_of(argument)
@@ -222,32 +221,21 @@ def _bound(schema: Mapping[str, Any], inclusive: str, exclusive: str, inwards: i
 
 
 def _date(argument: Argument, given: str) -> Control | None:
-    found = value_of(argument, given) if given else None
-    if given and found is None:
-        return None
-    return Control("line", found.isoformat() if found else "", {"type": "date"})
+    is_written = str(value_of(argument, given) or "") == given
+    return Control("line", given, {"type": "date"}) if is_written else None
 
 
 def _moment(argument: Argument, given: str) -> Control | None:
     """A date and time, or a time of day, and its offset: to the millisecond, with an offset in minutes."""
-    core = plain(argument.annotation, core=True)
-    attributes = {"type": "time" if core is time else "datetime-local", "step": "any"}
+    kind = plain(argument.annotation, core=True)
+    attributes = {"type": "time" if kind is time else "datetime-local", "step": "any"}
     asked = {note.tz for note in notes_of(argument.annotation) if isinstance(note, msgspec.Meta)}
-    may_have_offset = True in asked or (core is datetime and False not in asked)
-    if not given:
-        return Control("moment", "", attributes, offset="" if may_have_offset else None)
-    try:
-        # As it is written: the reader of the argument may add a zone.
-        found: datetime | time = SCALARS[core].read(given)
-    except ConversionError:
+    may_have_offset = True in asked or (kind is datetime and False not in asked)
+    found = _MOMENTS[kind].fullmatch(given) if value_of(argument, given) is not None else None
+    if given and found is None:
         return None
-    offset = found.utcoffset()
-    if found.microsecond % 1000 or (offset and offset % timedelta(minutes=1)):
-        return None
-    local = found.replace(tzinfo=None).isoformat(timespec="milliseconds" if found.microsecond else "auto")
-    # What `isoformat` adds for the zone, with a zone that has a name, too.
-    shown = found.isoformat()[len(found.replace(tzinfo=None).isoformat()) :]
-    return Control("moment", local, attributes, offset=shown if shown or may_have_offset else None)
+    local, offset = found.groups(default="") if found else ("", "")
+    return Control("moment", local, attributes, offset=offset if offset or may_have_offset else None)
 
 
 def _choice(argument: Argument, given: str) -> Control | None:
@@ -282,41 +270,9 @@ def _label(argument: Argument, value: str) -> str:
 def _spelling(argument: Argument, given: str, values: Mapping[str, None]) -> str:
     """How a choice is spelled among *values*; *given* itself if it is none of them."""
     meant = value_of(argument, given) if given and given not in values else None
-    same = (value for value in values if _is_same(value_of(argument, value), meant))
+    read = {value: value_of(argument, value) for value in values}
+    same = (value for value, found in read.items() if type(found) is type(meant) and found == meant)
     return given if meant is None else next(same, given)
-
-
-def _lines(argument: Argument, given: str) -> Control | None:
-    if not typeable(given):
-        return None
-    lines = _by_line(argument, given)
-    return Control("area", given if lines is None else lines)
-
-
-def _by_line(argument: Argument, given: str) -> str | None:
-    """A list with an item on each line; None if it is so already, or would be read as another list."""
-    item = plain(get_args(plain(argument.annotation, core=True))[0], core=True)
-    split = partial(_split, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
-    items = split(given)
-    is_flat = isinstance(items, list) and all(isinstance(one, str | int | float) for one in items)
-    if not (items and is_flat):
-        return None
-    texts = [one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in items]
-    lines = "\n".join(texts)
-    if "\n" in given.strip() and items == texts and given.lstrip()[:1] != "[":
-        return None
-    if not typeable(lines) or split(lines) != texts:
-        return None
-    meant = value_of(argument, given)
-    is_meant = meant is not None and _is_same(value_of(argument, lines), meant)
-    return lines if items == texts or is_meant else None
-
-
-def _split(text: str, *, one_a_line: bool) -> Any:
-    """The items in the text of a list; None if it cannot be read."""
-    with suppress(ConversionError):
-        return split_list(text, one_a_line=one_a_line)
-    return None
 
 
 def _is(*kinds: type) -> Callable[[Argument], bool]:
@@ -332,6 +288,5 @@ _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]
     (_is(date), (_date,)),
     (_is(datetime, time), (_moment,)),
     (is_upload, (_file,)),
-    (is_by_line, (_lines,)),
-    (is_json, (_area,)),
+    (lambda argument: is_by_line(argument) or is_json(argument), (_area,)),
 )

@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from functools import cache
-from hashlib import sha1, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +19,9 @@ from promptkit.language.media import Media
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.mime import canonical_type, human_size
 from promptkit.preview.media import MediaKind, MediaStore, kind_of
-from promptkit.preview.templating import SHORT, formatted, may_be_followed
+from promptkit.preview.templating import SHORT, formatted
 
-__all__ = ["ALL_TURNS", "Conversation", "Document", "LinkView", "Medium", "TurnView", "Writing"]
+__all__ = ["ALL_TURNS", "Conversation", "Document", "Medium", "TurnView", "Writing"]
 
 #: A longer text is shown as it is, since nobody waits for its Markdown.
 _MARKDOWN: Final = 50_000
@@ -32,9 +32,9 @@ _MOST_TURNS: Final = 200
 #: What asks for all messages, in place of the number of one.
 ALL_TURNS: Final = -1
 
-#: The vocabulary that tiktoken would fetch, and the digest that it must have.
+#: A vocabulary, the name under which tiktoken keeps it on disk, and the digest that it must have.
 _VOCABULARY: Final = "o200k_base"
-_SOURCE: Final = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_FILE: Final = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _MAX_BYTES: Final = 16 << 20
 _DIGEST: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
@@ -114,31 +114,6 @@ class Document:
 
 
 @attrs.frozen
-class LinkView:
-    """
-    A link to a resource, which a client may fetch.
-
-    Args:
-        uri:
-            Where the resource is.
-
-        title:
-            How it is called.
-
-        details:
-            What else is said of it.
-
-        is_web:
-            Whether a browser may follow it.
-    """
-
-    uri: str
-    title: str
-    details: tuple[str, ...]
-    is_web: bool
-
-
-@attrs.frozen
 class TurnView:
     """
     One message.
@@ -158,13 +133,17 @@ class TurnView:
 
         tokens:
             About how many tokens its text takes; 0 if it has none.
+
+        redacted:
+            Hides what is secret in the text of a link.
     """
 
     number: int
     message: Message
     kind: str
-    shown: Writing | Medium | Document | LinkView
+    shown: Writing | Medium | Document | ResourceLink
     tokens: int
+    redacted: Callable[[str], str]
 
     @property
     def writing(self) -> Writing | None:
@@ -229,15 +208,17 @@ class Conversation:
         content = message.content
         kind, shown = self._view(content, most)
         tokens = sum(map(_tokens, content.texts))
-        return TurnView(number, message, kind, shown, tokens)
+        return TurnView(number, message, kind, shown, tokens, self.redacted)
 
-    def _view(self, content: Content, most: int | None) -> tuple[str, Writing | Medium | Document | LinkView]:
+    def _view(
+        self, content: Content, most: int | None
+    ) -> tuple[str, Writing | Medium | Document | ResourceLink]:
         if isinstance(content, Text):
             return "text", self._writing(self.redacted(content.text), most)
         if isinstance(content, EmbeddedResource):
             return "resource", self.document(content, most)
         if isinstance(content, ResourceLink):
-            return "link", self._link(content)
+            return "link", content
         assert isinstance(content, Media)  # noqa: S101 (there is no other content)
         medium = self._medium(content.data, str(content.mime_type))
         return medium.kind, medium
@@ -252,13 +233,6 @@ class Conversation:
         name = canonical_type(mime_type)
         return Medium(kind_of(name), mime_type, human_size(len(data)), self.media.keep(data, name))
 
-    def _link(self, link: ResourceLink) -> LinkView:
-        size = None if link.size is None else human_size(link.size)
-        name = link.name if link.title not in (None, link.name) else None
-        details = tuple(map(self.redacted, filter(None, (name, link.mime_type, size, link.description))))
-        uri = self.redacted(link.uri)
-        return LinkView(uri, self.redacted(link.title or link.name), details, may_be_followed(uri))
-
 
 def _tokens(text: str) -> int:
     """About how many tokens a text takes: counted where tiktoken and its vocabulary are, else guessed."""
@@ -270,23 +244,14 @@ def _tokens(text: str) -> int:
 
 @cache
 def _counter() -> Callable[[str], int] | None:
-    if not _is_cached():
-        return None
-    try:
-        import tiktoken  # type: ignore[import-not-found,unused-ignore]  # users may have it
-    except ModuleNotFoundError:
-        return None
-    encoding = tiktoken.get_encoding(_VOCABULARY)
-    return lambda text: len(encoding.encode_ordinary(text))
-
-
-def _is_cached() -> bool:
-    """Whether tiktoken has its vocabulary on disk, whole: otherwise it would fetch it."""
     usual = Path(tempfile.gettempdir()) / "data-gym-cache"
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", usual))
     try:
-        file = Path(folder, sha1(_SOURCE.encode()).hexdigest())  # noqa: S324 (a file's name)
-        data = read_regular_file(file, _MAX_BYTES)  # others may write to the folder
-    except OSError:
-        return False
-    return sha256(data).hexdigest() == _DIGEST
+        data = read_regular_file(Path(folder, _FILE), _MAX_BYTES)  # others may write to the folder
+        import tiktoken  # type: ignore[import-not-found,unused-ignore]  # users may have it
+    except (OSError, ModuleNotFoundError):
+        return None
+    if sha256(data).hexdigest() != _DIGEST:  # tiktoken would fetch another
+        return None
+    encoding = tiktoken.get_encoding(_VOCABULARY)
+    return lambda text: len(encoding.encode_ordinary(text))

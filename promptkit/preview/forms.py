@@ -5,6 +5,7 @@ A field is sent under its argument's name. What belongs to it is sent under that
 no argument is called: ``when.offset``.
 """
 
+import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -19,8 +20,15 @@ from promptkit.catalog.examples import example_texts
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
-from promptkit.preview.controls import Control, control_of, is_by_line, is_upload, takes_file, typeable
-from promptkit.preview.fault_places import described
+from promptkit.preview.controls import (
+    Control,
+    control_of,
+    is_by_line,
+    is_json,
+    is_upload,
+    takes_file,
+    typeable,
+)
 from promptkit.preview.uploads import Upload, Uploads, number_in
 
 __all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
@@ -31,8 +39,8 @@ _PLAIN: Final = frozenset({"radios", "select", "moment", "file"})
 #: Controls that hold the digest of a value.
 _HIDDEN: Final = frozenset({"file", "kept"})
 
-#: Characters of a value that a link still holds.
-_MAX_LINKED: Final = 4_000
+#: In characters: neither servers nor people take a longer one.
+_LONGEST_QUERY: Final = 6_000
 
 
 @attrs.frozen
@@ -204,7 +212,7 @@ def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
     """
     Return the query of a link that shows the same page.
 
-    Secrets are left out, and so are uploads and long texts, which no address holds.
+    Secrets are left out, and so are uploads, and texts that would make the link too long.
 
     Args:
         arguments:
@@ -213,15 +221,13 @@ def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
         given:
             The values, as a client sends them.
     """
-    return urlencode(
-        [_linked(name, value) for name, value in given.items() if _is_linked(arguments, name, value)]
-    )
-
-
-def _is_linked(arguments: Arguments, name: str, value: str) -> bool:
-    argument = arguments.by_name.get(name)
-    is_left_out = argument is not None and (argument.arg.secret or is_upload(argument))
-    return not is_left_out and len(value) <= _MAX_LINKED
+    query = ""
+    for name, value in given.items():
+        argument = arguments.by_name.get(name)
+        if argument is None or not (argument.arg.secret or is_upload(argument)):
+            longer = f"{query}&{urlencode([_linked(name, value)])}"
+            query = longer if len(longer) <= _LONGEST_QUERY else query
+    return query.removeprefix("&")
 
 
 def _linked(name: str, value: str) -> tuple[str, str]:
@@ -269,7 +275,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         required=argument.required,
         description=_hint(argument, control),
         examples=() if argument.arg.secret else example_texts(argument),
-        faults=tuple(described(argument, fault, given) for fault in faults if fault.argument == name),
+        faults=tuple(_described(argument, fault, given) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
@@ -277,6 +283,36 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         upload=upload,
         reads=submission.reads.get(name, 0),
     )
+
+
+def _described(argument: Argument, fault: Fault, given: str | None) -> str:
+    """What is wrong with an argument, and in which line of a list, or why its text is no JSON."""
+    where = None
+    if given and not argument.arg.secret:
+        if is_by_line(argument):
+            where = _line_of(given, fault.path)
+        elif is_json(argument) and not fault.path:
+            where = _syntax_fault(given)
+    return f"{fault} ({where})" if where else str(fault)
+
+
+def _line_of(text: str, path: str) -> str | None:
+    """The line of an item of a list that has a line for each."""
+    number = path[1:-1]
+    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
+    return f"line {lines[int(number)]}" if is_item else None
+
+
+def _syntax_fault(text: str) -> str | None:
+    """Why a text is no JSON, and where; None if it is JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
+    except (RecursionError, ValueError):
+        return "is nested too deeply, or has a number of too many digits"
+    return None
 
 
 def _hint(argument: Argument, control: Control) -> str | None:
@@ -295,7 +331,7 @@ def _unknown_field(name: str, given: str, faults: Iterable[Fault], number: int) 
         name,
         name,
         f"unknown-{number}",
-        Control("area" if "\n" in given else "line", given, {} if "\n" in given else {"type": "text"}),
+        Control("area", given),
         faults=tuple(str(fault) for fault in faults if fault.argument == name),
         description="The prompt has no such argument: empty the field to leave it out.",
         is_unknown=True,

@@ -1,8 +1,9 @@
-"""The newest catalog, and what has changed in it, for pages that follow it."""
+"""The newest catalog as the pages list it, and what has changed in it, for pages that follow it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from inspect import unwrap
 from pathlib import PurePath
 from threading import Lock
@@ -11,10 +12,12 @@ from typing import Final
 
 import attrs
 
-from promptkit.catalog.arguments import short
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.diagnostics import Diagnostic
+from promptkit.catalog.resources import CompiledResource
+from promptkit.errors.diagnostics import Diagnostic, Location, Severity
+from promptkit.preview.rendering import LimitedCalls
 
 __all__ = ["CatalogVersion", "Live"]
 
@@ -25,10 +28,10 @@ _MOST_NAMES: Final = 5
 _HEARTBEAT_S: Final = 15.0
 
 
-@attrs.frozen
+@attrs.frozen(slots=False, eq=False)
 class CatalogVersion:
     """
-    A catalog, and what has changed since the one before.
+    A catalog, what has changed since the one before, and what runs for the pages that show it.
 
     Args:
         catalog:
@@ -57,6 +60,9 @@ class CatalogVersion:
 
         broken:
             The names of these files.
+
+        calls:
+            Calls authors' functions. What hangs in an older version holds up nothing of this one.
     """
 
     catalog: Catalog
@@ -68,6 +74,7 @@ class CatalogVersion:
     mended: int = 0
     errors: int = 0
     broken: tuple[str, ...] = ()
+    calls: LimitedCalls = attrs.field(factory=LimitedCalls)
 
     def __str__(self) -> str:
         named = {"changed": self.changed, "added": self.added, "removed": self.removed}
@@ -106,6 +113,31 @@ class CatalogVersion:
             errors=len(errors),
             broken=tuple(PurePath(file).name for file in files),
         )
+
+    @cached_property
+    def faults(self) -> Sequence[Diagnostic]:
+        """What is wrong, errors first."""
+        return sorted(self.catalog.diagnostics, key=lambda one: one.severity is not Severity.ERROR)
+
+    def faults_beside(self, place: Location) -> list[Diagnostic]:
+        """Return what is wrong in the file of a prompt or resource."""
+        return [fault for fault in self.faults if fault.location.file == place.file]
+
+    def prompts(self, typed: str = "") -> list[CompiledPrompt]:
+        """Return the prompts that have each word of what was typed."""
+        return [
+            one
+            for one in self.catalog.prompts
+            if _has_all(typed, one.name, one.title, one.description, *one.tags, *one.arguments.by_name)
+        ]
+
+    def resources(self, typed: str = "") -> list[CompiledResource]:
+        """Return the resources that have each word of what was typed."""
+        return [
+            one
+            for one in self.catalog.resources
+            if _has_all(typed, one.uri_template, one.name, one.title, one.description, *one.arguments.by_name)
+        ]
 
 
 class Live:
@@ -169,6 +201,12 @@ class Live:
         news.set_result(None)
 
 
+def _has_all(typed: str, *texts: str | None) -> bool:
+    """Whether texts, some of which may be left out, have each word of what was typed."""
+    words = "\n".join(filter(None, texts)).casefold()
+    return all(word in words for word in typed.casefold().split())
+
+
 def _by_name(catalog: Catalog) -> Mapping[str, object]:
     return {**catalog, **{resource.uri_template: resource for resource in catalog.resources}}
 
@@ -180,15 +218,9 @@ def _messages(diagnostics: Iterable[Diagnostic]) -> set[tuple[str, str, str]]:
 
 def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:
     """What a prompt is made of, wherever it stands in its file."""
-    # Values of authors may fail to be shown or compared; this takes any.
-    show = short.repr
-    arguments = [
-        (one.name, one.title, one.description, show(one.annotation), show(one.default))
-        for one in prompt.arguments.ordered
-    ]
     code = getattr(unwrap(prompt.renderer.function), "__code__", None)
     options = prompt.title, prompt.description, prompt.meta, prompt.timeout, prompt.elicit
-    return options, arguments, _without_lines(code)
+    return options, schema_of(prompt.arguments.ordered), _without_lines(code)
 
 
 def _without_lines(code: object) -> object:

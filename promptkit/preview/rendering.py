@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 import attrs
 
+from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
@@ -28,10 +29,10 @@ from promptkit.server.author_calls import (
     time_limit,
 )
 from promptkit.server.elicitation import askable
-from promptkit.server.forms import elicitation
+from promptkit.server.forms import message
 from promptkit.server.scheduling.workers import WorkerThread
 
-__all__ = ["FormRequest", "LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]
+__all__ = ["LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]
 
 T = TypeVar("T")
 
@@ -48,8 +49,7 @@ class LimitedCalls:
     """Calls authors' functions, a few at once for each thing that the pages show."""
 
     def __init__(self) -> None:
-        self._free: defaultdict[Hashable, asyncio.Semaphore]
-        self._free = defaultdict(partial(asyncio.Semaphore, _MOST_AT_ONCE))
+        self._free = defaultdict[Hashable, asyncio.Semaphore](partial(asyncio.Semaphore, _MOST_AT_ONCE))
 
     async def call(
         self, thing: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
@@ -111,15 +111,13 @@ async def call(
 
         BaseException: Whatever the function raises, or what kept its thread from starting.
     """
-    loop, over, author_call = asyncio.get_running_loop(), asyncio.Event(), AuthorCall(function)
-
-    def note() -> None:
-        over.set()
-        ended()
+    loop, author_call = asyncio.get_running_loop(), AuthorCall(function)
+    over: asyncio.Future[None] = loop.create_future()
+    over.add_done_callback(lambda _: ended())
 
     def tell() -> None:
         with suppress(RuntimeError):  # the pages' loop is closed
-            loop.call_soon_threadsafe(note)
+            loop.call_soon_threadsafe(over.set_result, None)
 
     worker = WorkerThread(author_call.run)
     worker.when_over(tell)
@@ -129,35 +127,18 @@ async def call(
         ended()
         raise
     try:
-        await asyncio.wait_for(over.wait(), seconds)
-    except TimeoutError:
-        raise HangsError.after(seconds) from None
+        done, _ = await asyncio.wait([over], timeout=seconds)
     finally:
         author_call.cancel()
         if author_call.is_async:  # it may clean up first
             loop.call_later(CANCEL_GRACE_S, worker.abandon)
         else:
             worker.abandon()
+    if not done:
+        raise HangsError.after(seconds)
     if author_call.raised is not None:
         raise author_call.raised
     return cast("T", author_call.returned)
-
-
-@attrs.frozen
-class FormRequest:
-    """
-    What a client would ask the person for, as the prompt lacks it.
-
-    Args:
-        message:
-            Why the person is asked.
-
-        names:
-            The arguments that are asked for.
-    """
-
-    message: str
-    names: tuple[str, ...]
 
 
 @attrs.frozen(slots=False)
@@ -184,8 +165,8 @@ class Rendering:
         refusal:
             What it says to the person in place of a rendering, of its defaults alone: nobody has asked yet.
 
-        question:
-            What a client would ask for, if the prompt lets it.
+        asked:
+            What a client would ask the person for, as it is missing and the prompt asks.
 
         uploads:
             Those among the values, by argument name, and those that cannot be sent.
@@ -197,8 +178,13 @@ class Rendering:
     faults: tuple[Fault, ...] = ()
     error: str | None = None
     refusal: str | None = None
-    question: FormRequest | None = None
+    asked: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
+
+    @property
+    def question(self) -> str:
+        """Why a client would ask the person; ``""`` if it would not."""
+        return message(self.prompt, self.asked) if self.asked else ""
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -222,20 +208,12 @@ async def render(calls: LimitedCalls, prompt: CompiledPrompt, given: Mapping[str
     except asyncio.CancelledError:
         raise
     except ArgumentErrors as errors:
-        return attrs.evolve(rendering, faults=errors.faults, question=_question(prompt, errors))
+        return attrs.evolve(rendering, faults=errors.faults, asked=tuple(askable(prompt, errors)))
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not given:
             return attrs.evolve(rendering, refusal=str(error))
         return attrs.evolve(rendering, error=rendering.redacted(failure(f"prompt {prompt.name!r}", error)))
     return attrs.evolve(rendering, workflow=workflow)
-
-
-def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> FormRequest | None:
-    wanted = askable(prompt, errors)
-    if not wanted:
-        return None
-    message: str = elicitation(prompt, wanted, modes=True, multi_select=True)["message"]
-    return FormRequest(message, tuple(argument.name for argument in wanted))
 
 
 @attrs.frozen

@@ -34,9 +34,6 @@ _VENDORS: Final = {
     "gemini": ("Gemini", "contents of models.generate_content"),
 }
 
-#: Ends the choice that shows text in place of what a vendor does not take.
-_LOSSY: Final = "-lossy"
-
 #: Characters of a value that stands in the command itself. Systems take 128 KiB.
 _MAX_VALUE: Final = 32_000
 
@@ -130,12 +127,11 @@ def _json_block(title: str, value: Any) -> Block:
 
 def _wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """The result of ``prompts/get``, and the prompt in the list, for one revision."""
-    dates = tuple(reversed(REVISIONS))
-    date = choice if choice in dates else dates[0]
+    date = choice if choice in REVISIONS else next(reversed(REVISIONS))
     lowering = lowering_for(REVISIONS[date], PROMPTKIT)
     replies, note = _replies(rendering, lowering)
     listed = _json_block("The prompt in the list", msgspec.to_builtins(lowering.prompt(rendering.prompt)))
-    choices = _choices(dict(zip(dates, dates, strict=True)), date)
+    choices = _choices({one: one for one in reversed(REVISIONS)}, date)
     return TabContent("wire", choices, (*replies, listed), (note,) if note else ())
 
 
@@ -151,40 +147,32 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
         return (_json_block("The result of prompts/get", redacted(result)),), ""
     if not rendering.faults:
         return (), "The prompt failed: a client gets an error, and no messages."
-    refused = msgspec.json.decode(encode_error(1, ArgumentErrors(prompt.name, tuple(rendering.faults))))[
-        "error"
-    ]
+    errors = ArgumentErrors(prompt.name, tuple(rendering.faults))
+    refused = msgspec.json.decode(encode_error(1, errors))["error"]
     refusal = _json_block("The error of prompts/get", redacted(refused))
-    if rendering.question is None or not lowering.revision.elicitation:
+    if not (rendering.asked and lowering.revision.elicitation):
         return (refusal,), "The arguments do not fit: a client gets this error."
-    wanted = [prompt.arguments.by_name[name] for name in rendering.question.names]
     modes = lowering.revision.elicitation_modes
-    params = elicitation(prompt, wanted, modes=modes, multi_select=modes)
+    params = elicitation(prompt, rendering.asked, modes=modes, multi_select=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
     return (question, refusal), "A client that can show forms gets the question, any other one the error."
 
 
 def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
-    """What one vendor takes, or what it does not take; then it can also be shown as text."""
-    form, is_lossy = choice.removesuffix(_LOSSY), choice.endswith(_LOSSY)
-    form = form if form in FORMS else next(iter(FORMS))
-    labels = {one: label for one, (label, _) in _VENDORS.items()}
-    workflow, found = rendering.workflow, None
+    """What one vendor takes. Text stands in place of what it does not take."""
+    form = choice if choice in FORMS else next(iter(FORMS))
+    choices = _choices({one: label for one, (label, _) in _VENDORS.items()}, form)
+    workflow, title = rendering.workflow, _VENDORS[form][1]
     notes: tuple[str, ...] = ()
     if workflow is None:
-        notes = ("There is nothing to send for these arguments.",)
-    else:
-        try:
-            found = FORMS[form](workflow)
-        except ExportError as error:
-            labels[form + _LOSSY] = f"{labels[form]}, text in place of it"
-            notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
-            found = FORMS[form](workflow, lossy=True) if is_lossy else None
-    blocks: tuple[Block, ...] = ()
-    if found is not None:
-        shown = rendering.redactor.redacted_json(msgspec.to_builtins(found))
-        blocks = (_json_block(_VENDORS[form][1], shown),)
-    return TabContent("vendors", _choices(labels, choice if choice in labels else form), blocks, notes)
+        return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
+    try:
+        found = FORMS[form](workflow)
+    except ExportError as error:
+        found, title = FORMS[form](workflow, lossy=True), f"{title}, with text in place of it"
+        notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
+    shown = rendering.redactor.redacted_json(msgspec.to_builtins(found))
+    return TabContent("vendors", choices, (_json_block(title, shown),), notes)
 
 
 def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:

@@ -16,9 +16,10 @@ from markupsafe import Markup, escape
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.language.mime import human_size
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 
-__all__ = ["FOLDER", "SHORT", "environment", "formatted", "may_be_followed", "page", "prompt_path"]
+__all__ = ["FOLDER", "SHORT", "environment", "formatted", "page", "prompt_path"]
 
 #: Where the templates lie, and beside them what browsers load.
 FOLDER: Final = Path(__file__).parent
@@ -44,7 +45,9 @@ def environment() -> Environment:
     )
     made.filters |= {
         "as_typed": _as_typed,
+        "human_size": human_size,
         "marked": _marked,
+        "may_be_followed": _may_be_followed,
         "prompt_path": prompt_path,
         "resource_path": _resource_path,
         "visible": _visible,
@@ -96,8 +99,8 @@ def formatted(text: str) -> Markup:
     return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (made by a renderer that escapes)
 
 
-def may_be_followed(url: str) -> bool:
-    """Tell whether a page may link to a URL."""
+def _may_be_followed(url: str) -> bool:
+    """Whether a page may link to a URL."""
     try:
         return urlsplit(url).scheme.lower() in _SCHEMES
     except ValueError:
@@ -108,7 +111,7 @@ def may_be_followed(url: str) -> bool:
 def _markdown() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
-    made.validateLink = may_be_followed  # type: ignore[method-assign]
+    made.validateLink = _may_be_followed  # type: ignore[method-assign]
     return made
 
 

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Any, Final
@@ -21,13 +21,6 @@ __all__ = ["MAX_UPLOAD_SIZE", "Upload", "Uploads", "form_of", "number_in"]
 
 #: Bytes of the files of one field. forms.js looks at them before it sends any.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
-
-#: What ``request.form`` takes.
-_FORM_LIMITS: Final[Mapping[str, int]] = {
-    "max_files": 64,
-    "max_fields": 4096,
-    "max_part_size": 2 * MAX_UPLOAD_SIZE,
-}
 
 #: Bytes of a whole form: some files at once, and texts.
 _MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
@@ -134,10 +127,10 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
     Raises:
         HTTPException: If it is too large, or does not say its size: then nothing of it is read.
     """
-    told = request.headers.get("content-length")
-    if told is None or number_in(told) > _MAX_FORM_SIZE:
+    length = request.headers.get("content-length")
+    if length is None or number_in(length) > _MAX_FORM_SIZE:
         raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
-    async with request.form(**_FORM_LIMITS) as form:
+    async with request.form(max_part_size=2 * MAX_UPLOAD_SIZE) as form:
         yield form
 
 

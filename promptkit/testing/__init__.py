@@ -5,7 +5,7 @@ Each public name is imported when it is first used, and needs no more than it us
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from promptkit.testing.client import Client
@@ -14,23 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "ProtocolError", "call_arguments", "wire_arguments"]
 
-#: Where the public names are defined.
-_HOMES: Final = {
-    "Client": "client",
-    "ProtocolError": "received",
-    "call_arguments": "strategies",
-    "wire_arguments": "strategies",
-}
-
 
 def __getattr__(name: str) -> Any:
     """
     Return a public name that is used for the first time. Raises AttributeError if there is none.
     """
-    if name not in _HOMES:
+    if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = getattr(import_module(f"promptkit.testing.{_HOMES[name]}"), name)
+    home = {"Client": "client", "ProtocolError": "received"}.get(name, "strategies")
+    found = getattr(import_module(f"promptkit.testing.{home}"), name)
     globals()[name] = found
     return found
 

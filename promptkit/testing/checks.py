@@ -2,7 +2,8 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,8 +24,7 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 __all__ = [
-    "CheckedFile",
-    "CheckedPrompt",
+    "Checked",
     "CheckedTarget",
     "RenderingError",
     "check_examples",
@@ -34,44 +34,28 @@ __all__ = [
 Declared: TypeAlias = Prompt[..., Any] | Resource[..., Any]
 
 
-class CheckedPrompt(Struct, frozen=True):
+class Checked(Struct, frozen=True):
     """
-    A prompt, and what is found in it.
+    What is found in a prompt, or in a file outside of its prompts.
 
     Args:
         name:
-            Its name.
+            The name of the prompt, or of the file.
 
         line:
-            Where it is defined in its file.
-
-        compiled:
-            What is served of it; None if it cannot be.
+            Where the prompt is defined in its file; 0 for a file.
 
         findings:
-            What is wrong with it.
+            What is wrong.
+
+        compiled:
+            What is served of the prompt; None if it cannot be, and for a file.
     """
 
     name: str
     line: int
-    compiled: CompiledPrompt | None
     findings: tuple[Diagnostic, ...]
-
-
-class CheckedFile(Struct, frozen=True):
-    """
-    A file of recipes, and what is found in it.
-
-    Args:
-        prompts:
-            Its prompts, in the order of their definitions.
-
-        findings:
-            What is wrong outside of its prompts.
-    """
-
-    prompts: tuple[CheckedPrompt, ...]
-    findings: tuple[Diagnostic, ...]
+    compiled: CompiledPrompt | None = None
 
 
 class CheckedTarget:
@@ -84,6 +68,11 @@ class CheckedTarget:
 
         checks:
             What is looked for.
+
+    Attributes:
+        files:
+            What is checked of each file: what is wrong outside of its prompts, and its prompts in the order
+            of their definitions.
 
     Raises:
         LoadError: If there is nothing at *target*.
@@ -106,7 +95,7 @@ class CheckedTarget:
 
     def _by_file(
         self, files: dict[Path, LoadedFile], findings: Iterable[Diagnostic]
-    ) -> dict[Path, CheckedFile]:
+    ) -> dict[Path, list[Checked]]:
         """Give each finding to the file that it is in, or that cannot be imported; else to the first."""
         failed = {found: file for file, loaded in files.items() for found in loaded.diagnostics}
         shares: dict[Path, list[Diagnostic]] = {file: [] for file in files}
@@ -115,20 +104,19 @@ class CheckedTarget:
             owner = failed.get(found) or (place if place in shares else next(iter(shares), None))
             if owner is not None:
                 shares[owner].append(found)
-        return {file: self._checked(loaded, shares[file]) for file, loaded in files.items()}
+        return {file: list(self._checked(file, loaded, shares[file])) for file, loaded in files.items()}
 
-    def _checked(self, loaded: LoadedFile, findings: Iterable[Diagnostic]) -> CheckedFile:
+    def _checked(self, file: Path, loaded: LoadedFile, findings: Iterable[Diagnostic]) -> Iterator[Checked]:
         declared: list[Declared] = sorted((*loaded.prompts, *loaded.resources), key=lambda one: one.location)
         shares: dict[int, list[Diagnostic]] = defaultdict(list)
         for found in findings:
             shares[id(_owner(found, declared))].append(found)
-        prompts = [one for one in declared if isinstance(one, Prompt)]
-        checked = tuple(self._checked_prompt(one, shares.pop(id(one), [])) for one in prompts)
-        return CheckedFile(checked, tuple(found for share in shares.values() for found in share))
-
-    def _checked_prompt(self, prompt: Prompt[..., Any], findings: Iterable[Diagnostic]) -> CheckedPrompt:
-        name, location = prompt.options.name, prompt.location
-        return CheckedPrompt(name, location.line, self._served.get((name, location)), tuple(findings))
+        prompts = [(one, shares.pop(id(one), [])) for one in declared if isinstance(one, Prompt)]
+        if shares:
+            yield Checked(file.name, 0, tuple(chain.from_iterable(shares.values())))
+        for prompt, share in prompts:
+            name, location = prompt.options.name, prompt.location
+            yield Checked(name, location.line, tuple(share), self._served.get((name, location)))
 
 
 def _owner(finding: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
@@ -187,7 +175,7 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
     set) they are the same each time.
 
     Returns:
-        What it has told people last, if it has rendered for none; None if it has rendered.
+        What it has refused with last, if it has rendered for none; None if it has rendered.
 
     Raises:
         RenderingError: For the simplest that it does not render for.
@@ -199,17 +187,17 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
     strategy = wire_arguments(prompt)
     from hypothesis import HealthCheck, given, settings
 
-    rendered, told = False, None
+    rendered, refusal = False, None
 
     def renders(sent: dict[str, str]) -> None:
-        nonlocal rendered, told
+        nonlocal rendered, refusal
         try:
             _render(prompt, sent)
             rendered = True
         except RenderingError as error:
             if not isinstance(error.__cause__, PromptError):
                 raise
-            told = str(error.__cause__)
+            refusal = str(error.__cause__)
 
     renders.__name__ = prompt.name  # hypothesis keeps failures by it, and seeds chance with it
     checks = settings(
@@ -220,7 +208,7 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
         suppress_health_check=list(HealthCheck),
     )
     checks(given(strategy)(renders))()
-    return None if rendered else told
+    return None if rendered else refusal
 
 
 def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow:

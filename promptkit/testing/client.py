@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock, Thread
-from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 from weakref import finalize
 
@@ -24,17 +24,7 @@ from promptkit.language.scopes import scopes_of
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
-from promptkit.testing.received import (
-    CalledTool,
-    ListedPrompt,
-    ListedResource,
-    ListedResourceTemplate,
-    ListedTool,
-    ProtocolError,
-    called_tool_of,
-    document_of,
-    workflow_of,
-)
+from promptkit.testing import received
 from promptkit.version import VERSION
 
 __all__ = ["Client"]
@@ -105,9 +95,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -116,16 +104,16 @@ class Client:
         """
         self._finalize()
 
-    def list_prompts(self) -> list[ListedPrompt]:
+    def list_prompts(self) -> list[received.ListedPrompt]:
         """
         Return the prompts, as the list shows them: name, title, description, arguments, icons, meta.
 
         Raises:
             ProtocolError: If the server refuses.
         """
-        return self._listed("prompts/list", "prompts", ListedPrompt)
+        return self._listed("prompts/list", "prompts", received.ListedPrompt)
 
-    def list_resources(self) -> list[ListedResource]:
+    def list_resources(self) -> list[received.ListedResource]:
         """
         Return the resources that have one URI, as the list shows them.
 
@@ -133,16 +121,16 @@ class Client:
             ProtocolError: If the server refuses, as it does where there are none and the revision is
                 older than 2026-07-28.
         """
-        return self._listed("resources/list", "resources", ListedResource)
+        return self._listed("resources/list", "resources", received.ListedResource)
 
-    def list_resource_templates(self) -> list[ListedResourceTemplate]:
+    def list_resource_templates(self) -> list[received.ListedResourceTemplate]:
         """
         Return the families of resources, as the list shows them.
 
         Raises:
             ProtocolError: As for `list_resources`.
         """
-        return self._listed("resources/templates/list", "resourceTemplates", ListedResourceTemplate)
+        return self._listed("resources/templates/list", "resourceTemplates", received.ListedResourceTemplate)
 
     def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
@@ -165,18 +153,18 @@ class Client:
             TypeError: If a value is of a type that cannot be written.
         """
         sent = {key: text_of(value) for key, value in (arguments or {}).items() if value is not None}
-        return workflow_of(self.request("prompts/get", {"name": name, "arguments": sent}))
+        return received.workflow_of(self.request("prompts/get", {"name": name, "arguments": sent}))
 
-    def list_tools(self) -> list[ListedTool]:
+    def list_tools(self) -> list[received.ListedTool]:
         """
         Return the tools, as the list shows them; none unless the client was made with *tools*.
 
         Raises:
             ProtocolError: If the server refuses.
         """
-        return self._listed("tools/list", "tools", ListedTool)
+        return self._listed("tools/list", "tools", received.ListedTool)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CalledTool:
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> received.CalledTool:
         """
         Return what a client receives for a call of a tool.
 
@@ -196,7 +184,7 @@ class Client:
             TypeError: If a value is of a type that cannot be written.
         """
         sent = {key: json_of(value) for key, value in (arguments or {}).items()}
-        return called_tool_of(self.request("tools/call", {"name": name, "arguments": sent}))
+        return received.called_tool_of(self.request("tools/call", {"name": name, "arguments": sent}))
 
     def read_resource(self, uri: str) -> EmbeddedResource:
         """
@@ -205,7 +193,7 @@ class Client:
         Raises:
             ProtocolError: If there is nothing, or it cannot be read.
         """
-        return document_of(self.request("resources/read", {"uri": uri})["contents"][0])
+        return received.document_of(self.request("resources/read", {"uri": uri})["contents"][0])
 
     def complete(
         self, name: str, argument: str, typed: str = "", chosen: Mapping[str, str] | None = None
@@ -289,7 +277,7 @@ class Client:
                 elif message.get("id") == number:
                     break
         if "error" in message:
-            raise ProtocolError(**message["error"])
+            raise received.ProtocolError(**message["error"])
         result: dict[str, Any] = message["result"]
         return result
 
@@ -321,13 +309,15 @@ class Client:
             msg = "the client is closed: make another one"
             raise RuntimeError(msg)
         line = msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n"
-        if _loop_is_running():
-            # A prompt may run a loop of its own, as it may where it is served.
+        loop = None
+        with suppress(RuntimeError):
+            loop = asyncio.get_running_loop()
+        if loop is None:
+            self._server.receive_data(line)
+        else:  # a prompt may run a loop of its own, as it may where it is served
             thread = Thread(target=copy_context().run, args=(self._server.receive_data, line))
             thread.start()
             thread.join()
-        else:
-            self._server.receive_data(line)
 
 
 def _revision(date: str | None) -> str:
@@ -340,11 +330,3 @@ def _revision(date: str | None) -> str:
         msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
         raise ValueError(msg)
     return date
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

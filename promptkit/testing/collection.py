@@ -2,28 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from promptkit.compiler.checks import Checks, configured_checks
-from promptkit.compiler.configuration import Configuration, find_configuration, find_target
+from promptkit.compiler.configuration import find_configuration, find_target
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
-from promptkit.testing.checks import (
-    CheckedPrompt,
-    CheckedTarget,
-    RenderingError,
-    check_examples,
-    check_generated,
-)
+from promptkit.testing.checks import Checked, CheckedTarget, RenderingError, check_examples, check_generated
 
-__all__ = ["add_targets", "checks_of", "recipe_file", "target_of", "target_with"]
+__all__ = ["add_targets", "recipe_file", "target_of"]
 
 
 def target_of(config: pytest.Config) -> str:
@@ -41,16 +34,6 @@ def target_of(config: pytest.Config) -> str:
         return find_target(config.rootpath)
 
 
-def checks_of(config: pytest.Config) -> Checks:
-    """
-    Return what the configuration wants checked, which is looked for as in `target_of`.
-
-    Raises:
-        ConfigurationError: If it cannot be understood.
-    """
-    return configured_checks(_configuration(config))
-
-
 def add_targets(config: pytest.Config) -> None:
     """
     Note the targets of this run, and have pytest look through that of the configuration.
@@ -61,7 +44,7 @@ def add_targets(config: pytest.Config) -> None:
         UsageError: If there is no target, it is a module, or the configuration cannot be understood.
     """
     try:
-        checks_of(config)
+        _checks_of(config)
         targets = list(_named(config)) if _is_named(config) else [_target_in_files(config)]
     except PromptkitError as error:
         raise pytest.UsageError(str(error)) from None
@@ -73,18 +56,10 @@ def add_targets(config: pytest.Config) -> None:
             config.args.append(str(place))
 
 
-def target_with(path: Path, config: pytest.Config) -> str | None:
-    """
-    Return the target of this run that *path* belongs to: as the file that it is, or in or below its folder.
-    """
-    path = path.resolve()
-    targets: list[str] = config.option.promptkit_targets
-    return next((target for target in targets if path.is_relative_to(_place(target))), None)
-
-
-def _configuration(config: pytest.Config) -> Configuration:
+def _checks_of(config: pytest.Config) -> Checks:
+    """What the configuration wants checked, which is looked for as in `target_of`."""
     found = find_configuration(config.invocation_params.dir)
-    return found if found.file else find_configuration(config.rootpath)
+    return configured_checks(found if found.file else find_configuration(config.rootpath))
 
 
 def _is_named(config: pytest.Config) -> bool:
@@ -124,9 +99,10 @@ _CHECKED: Final = pytest.StashKey[dict[str, CheckedTarget]]()
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     """
-    Return what collects the prompts in *path*; None if it belongs to no target.
+    Return what collects the prompts in *path*; None if it belongs to no target of this run.
     """
-    target = target_with(path, parent.config)
+    resolved, targets = path.resolve(), parent.config.option.promptkit_targets
+    target = next((one for one in targets if resolved.is_relative_to(_place(one))), None)
     return None if target is None else RecipeFile.from_parent(parent, path=path, target=target)
 
 
@@ -170,31 +146,20 @@ class RecipeFile(pytest.File):
         Raises:
             CollectError: If the target cannot be loaded.
         """
-        checked = self._checked()
-        file = checked.files.get(self.path.resolve())
-        if file is None:
-            return
-        if file.findings:
-            yield self._item(self.path.name, partial(_demand_none, file.findings), 0)
-        for prompt in file.prompts:
-            yield self._item(prompt.name, partial(_check, prompt, checked), prompt.line)
+        target = self._checked()
+        for one in target.files.get(self.path.resolve(), ()):
+            # Other plugins want a function.
+            yield PromptItem.from_parent(self, name=one.name, callobj=_test(one, target), line=one.line)
 
     def _checked(self) -> CheckedTarget:
         """Return what is found at the target, which is imported once."""
         known = self.config.stash.setdefault(_CHECKED, {})
         if self._target not in known:
             try:
-                known[self._target] = CheckedTarget(self._target, checks_of(self.config))
+                known[self._target] = CheckedTarget(self._target, _checks_of(self.config))
             except LoadError as error:
                 raise self.CollectError(str(error)) from None
         return known[self._target]
-
-    def _item(self, name: str, check: Callable[[], None], line: int) -> "PromptItem":
-        def test() -> None:  # other plugins want a function
-            check()
-
-        made: PromptItem = PromptItem.from_parent(self, name=name, callobj=test, line=line)
-        return made
 
 
 class PromptItem(pytest.Function):
@@ -233,18 +198,21 @@ class PromptItem(pytest.Function):
         return self.path, max(self._line - 1, 0), self.name
 
 
-def _check(prompt: CheckedPrompt, target: CheckedTarget) -> None:
-    """Check that nothing is found in a prompt, nor in its renderings, and that it renders."""
-    _demand_none(prompt.findings)
-    compiled = prompt.compiled
-    if compiled is None:
-        return
-    rendered = check_examples(compiled)
-    for workflow in rendered:
-        _demand_none(target.of_rendering(compiled, workflow))
-    refusal = check_generated(compiled)
-    if refusal is not None and not rendered:
-        pytest.skip(f"not rendered: {refusal}")
+def _test(one: Checked, target: CheckedTarget) -> Callable[[], None]:
+    """A test that nothing is found in a prompt, nor in its renderings, and that it renders."""
+
+    def test() -> None:
+        _demand_none(one.findings)
+        if one.compiled is None:
+            return
+        rendered = check_examples(one.compiled)
+        for workflow in rendered:
+            _demand_none(target.of_rendering(one.compiled, workflow))
+        refusal = check_generated(one.compiled)
+        if refusal is not None and not rendered:
+            pytest.skip(f"not rendered: {refusal}")
+
+    return test
 
 
 def _demand_none(findings: Sequence[Diagnostic]) -> None:

@@ -7,6 +7,7 @@ Every run of pytest comes here, so this imports next to nothing of promptkit, an
 import os
 import re
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -59,29 +60,16 @@ def _counts(mark: Path, folder: Path) -> bool:
 @lru_cache
 def _root_with_prompts(folder: Path) -> str | None:
     root = root_of(folder)
-    has_prompts = (
-        _is_configured(root)
-        or any(_has_recipes(root / name) for name in DEFAULT_FOLDERS)
-        or holds_recipes(str(folder), depth=0)
-    )
-    return str(root) if has_prompts else None
+    return str(root) if _has_prompts(root) or holds_recipes(str(folder), depth=0) else None
 
 
 @lru_cache
-def _is_configured(root: Path) -> bool:
+def _has_prompts(root: Path) -> bool:
+    """Whether a project is configured for prompts, or has a folder of recipes."""
     file = root / "pyproject.toml"
-    return file.is_file() and _TABLE.search(_beginning(file)) is not None
-
-
-@lru_cache
-def _has_recipes(folder: Path) -> bool:
-    return holds_recipes(str(folder))
-
-
-def _beginning(file: Path) -> bytes:
-    """Return so much of a file as is read; nothing if it cannot be read."""
-    try:
-        with file.open("rb") as stream:
-            return stream.read(_MAX_BYTES)
-    except OSError:
-        return b""
+    with suppress(OSError):
+        if file.is_file():  # a pipe would never end
+            with file.open("rb") as stream:
+                if _TABLE.search(stream.read(_MAX_BYTES)):
+                    return True
+    return any(holds_recipes(str(root / name)) for name in DEFAULT_FOLDERS)

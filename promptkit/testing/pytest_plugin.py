@@ -22,21 +22,6 @@ if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
     from promptkit.testing.client import Client
 
-__all__ = [
-    "promptkit_catalog",
-    "promptkit_client",
-    "promptkit_snapshot",
-    "pytest_addoption",
-    "pytest_assertrepr_compare",
-    "pytest_collect_directory",
-    "pytest_collect_file",
-    "pytest_collectreport",
-    "pytest_configure",
-    "pytest_load_initial_conftests",
-    "pytest_pycollect_makemodule",
-    "pytest_runtest_makereport",
-]
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """

@@ -275,11 +275,7 @@ def document_of(contents: Mapping[str, Any], **annotations: Any) -> EmbeddedReso
 
 def _content(block: Mapping[str, Any]) -> Content:
     said = block.get("annotations", {})
-    annotations = {
-        "audience": said.get("audience", ()),
-        "priority": said.get("priority"),
-        "last_modified": said.get("lastModified"),
-    }
+    annotations = {name: said[key] for name, key in _ANNOTATIONS.items() if key in said}
     return _KINDS[block["type"]](block, annotations)
 
 
@@ -294,6 +290,9 @@ def _link(block: Mapping[str, Any], annotations: Mapping[str, Any]) -> ResourceL
         **annotations,
     )
 
+
+#: What each annotation of content is called in a block.
+_ANNOTATIONS: Final = {"audience": "audience", "priority": "priority", "last_modified": "lastModified"}
 
 #: What makes content of a block, by the block's type.
 _KINDS: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Content]]] = {

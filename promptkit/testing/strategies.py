@@ -1,22 +1,23 @@
 """Hypothesis strategies: the arguments that a client may send to a prompt, from their types."""
 
+import sys
 from collections.abc import Callable
-from datetime import UTC, timedelta, timezone
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime, time, timedelta, timezone
+from decimal import Decimal
 from math import ceil, floor
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
-from msgspec import inspect as mi
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.examples import example_texts
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.prompts import Prompt
+from promptkit.conversion import kinds
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.scalars import SCALARS
 from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.errors.distribution import needed_by
 
@@ -31,6 +32,9 @@ Values: TypeAlias = st.SearchStrategy[Any]
 
 #: The records that a value lies in, by their classes: one may contain itself.
 Outer: TypeAlias = tuple[type, ...]
+
+#: What `msgspec.Meta` says of a type, by its name there.
+Bounds: TypeAlias = dict[str, Any]
 
 #: How many items a list has beyond those that it must have, and how often a class lies in itself.
 _ITEMS: Final = 4
@@ -103,95 +107,90 @@ def _texts(argument: Argument) -> st.SearchStrategy[str]:
             return False
         return True
 
-    made = _json_values(argument.annotation).map(text_of)
-    return st.one_of(*_people_write(argument), made).filter(is_read)
-
-
-def _people_write(argument: Argument) -> list[st.SearchStrategy[str]]:
-    """Return strategies for what people write otherwise than programs: choices, examples, nothing."""
+    # People write choices and examples otherwise than programs do, and leave fields of a form empty.
     texts = [*argument.reader.values, *example_texts(argument)]
     if argument.has_default and not argument.blank_is_value:
-        texts.append("")  # an empty field of a form
-    return [st.sampled_from(texts)] if texts else []
+        texts.append("")
+    made = _values(argument.annotation).filter(lambda value: value is not None).map(text_of)
+    return (st.sampled_from(texts) | made if texts else made).filter(is_read)
 
 
-def _json_values(annotation: Any) -> Values:
-    """Return a strategy for the JSON values that a type may take; null stands only inside of them."""
-    annotation = plain(annotation)
-    if is_literal(annotation) or is_enum(annotation):
-        members = get_args(annotation) if is_literal(annotation) else annotation
-        return st.sampled_from([json_of(member) for member in members if member is not None])
-    if is_union(annotation):
-        return st.one_of([_json_values(kind) for kind in get_args(annotation) if kind is not NoneType])
-    if is_list(annotation):
-        return st.lists(_item_values(get_args(annotation)[0]), max_size=_ITEMS)
-    return _values(mi.type_info(annotation), ())
+def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one for each kind of type)
+    """Return a strategy for the JSON values that a type may take."""
+    kind, bounds = _bounded(annotation)
+    if kind in _SCALARS:
+        return _SCALARS[kind](bounds)
+    if kinds.is_literal(kind) or kinds.is_enum(kind):
+        return st.sampled_from([json_of(member) for member in get_args(kind) or kind])
+    if kinds.is_union(kind):
+        return st.one_of([_values(member, outer) for member in get_args(kind)])
+    if kinds.is_sequence(kind):
+        return _list(kind, bounds, outer)
+    if kinds.is_mapping(kind):
+        return _dict(kind, bounds, outer)
+    if get_origin(kind) is tuple:
+        return st.tuples(*(_values(item, outer) for item in get_args(kind))).map(list)
+    return _record(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_written)
 
 
-def _item_values(annotation: Any) -> Values:
-    values = _json_values(annotation)
-    nullable = is_union(plain(annotation)) and NoneType in get_args(plain(annotation))
-    return st.none() | values if nullable else values
+def _bounded(annotation: Any) -> tuple[Any, Bounds]:
+    """Return a type without what is around it, and the bounds that it has there."""
+    bounds: Bounds = {}
+    while kinds.is_constrained(annotation := kinds.plain(annotation)):
+        for note in annotation.__metadata__:
+            if isinstance(note, msgspec.Meta):
+                bounds |= {name: value for name, value, *_ in note.__rich_repr__() if value is not None}
+        annotation = annotation.__origin__
+    return annotation, bounds
 
 
-def _values(tree: mi.Type, outer: Outer) -> Values:
-    tree = plain(tree)
-    if (make := _BY_TREE.get(type(tree))) is not None:
-        return make(tree, outer)
-    kind = next(kind for kind, scalar in SCALARS.items() if scalar.tree is type(tree))
-    return st.from_type(kind).map(json_of)
+def _integers(bounds: Bounds) -> Values:
+    least = bounds["gt"] + 1 if "gt" in bounds else bounds.get("ge", -_LARGEST)
+    most = bounds["lt"] - 1 if "lt" in bounds else bounds.get("le", _LARGEST)
+    step = bounds.get("multiple_of", 1)
+    return st.integers(-(-least // step), most // step).map(lambda number: number * step)
 
 
-def _integers(tree: mi.IntType, _: Outer) -> Values:
-    least = tree.ge if tree.gt is None else tree.gt + 1
-    most = tree.le if tree.lt is None else tree.lt - 1
-    step = tree.multiple_of or 1
-    lowest = -(-(-_LARGEST if least is None else least) // step)
-    highest = (_LARGEST if most is None else most) // step
-    return st.integers(lowest, highest).map(lambda number: number * step)
-
-
-def _floats(tree: mi.FloatType, _: Outer) -> Values:
-    least = tree.ge if tree.gt is None else tree.gt
-    most = tree.le if tree.lt is None else tree.lt
-    if step := tree.multiple_of:
+def _floats(bounds: Bounds) -> Values:
+    least, most = bounds.get("gt", bounds.get("ge")), bounds.get("lt", bounds.get("le"))
+    if step := bounds.get("multiple_of"):
         lowest = None if least is None else ceil(least / step)
         highest = None if most is None else floor(most / step)
         return st.integers(lowest, highest).map(lambda number: number * step)
     finite = st.floats(least, most, allow_nan=False, allow_infinity=False)
-    return finite.filter(lambda number: number not in (tree.gt, tree.lt))
+    return finite.filter(lambda number: number not in (bounds.get("gt"), bounds.get("lt")))
 
 
-def _texts_of(tree: mi.StrType, _: Outer) -> Values:
-    if tree.pattern is not None:
-        return st.from_regex(tree.pattern, alphabet=st.characters(codec="utf-8"))
-    return st.text(min_size=tree.min_length or 0, max_size=tree.max_length)
+def _texts_of(bounds: Bounds) -> Values:
+    if "pattern" in bounds:
+        return st.from_regex(bounds["pattern"], alphabet=st.characters(codec="utf-8"))
+    return st.text(min_size=bounds.get("min_length", 0), max_size=bounds.get("max_length"))
 
 
-def _bytes(tree: mi.BytesType, _: Outer) -> Values:
-    return st.binary(min_size=tree.min_length or 0, max_size=tree.max_length).map(json_of)
+def _bytes(bounds: Bounds) -> Values:
+    return st.binary(min_size=bounds.get("min_length", 0), max_size=bounds.get("max_length")).map(json_of)
 
 
-def _moments(tree: mi.DateTimeType | mi.TimeType, _: Outer) -> Values:
-    """Return a strategy for times, whose type may ask for an offset, or refuse one."""
-    zones = st.sampled_from({None: (None, *_OFFSETS), True: _OFFSETS, False: (None,)}[tree.tz])
-    make: Callable[..., Values] = st.times if isinstance(tree, mi.TimeType) else st.datetimes
-    return make(timezones=zones).map(json_of)
+def _moments(make: Callable[..., Values]) -> Callable[[Bounds], Values]:
+    """Make times, whose type may ask for an offset, or refuse one."""
+    zones = {None: (None, *_OFFSETS), True: _OFFSETS, False: (None,)}
+    return lambda bounds: make(timezones=st.sampled_from(zones[bounds.get("tz")])).map(json_of)
 
 
-def _list(tree: Any, outer: Outer) -> Values:
-    items = _values(tree.item_type, outer)
+def _list(kind: Any, bounds: Bounds, outer: Outer) -> Values:
+    items = _values((*get_args(kind), Any)[0], outer)
     if items.is_empty:  # deep in a class that contains itself
         return st.just([])
-    unique = msgspec.json.encode if isinstance(tree, mi.SetType | mi.FrozenSetType) else None
-    least, most = _sizes(tree)
+    is_set = issubclass(get_origin(kind) or kind, AbstractSet)
+    least, most = _sizes(bounds)
+    unique = msgspec.json.encode if is_set else None
     return st.lists(items, min_size=least, max_size=most, unique_by=unique)
 
 
-def _dict(tree: mi.DictType, outer: Outer) -> Values:
-    keys = st.text() if isinstance(tree.key_type, mi.AnyType) else _values(tree.key_type, outer).map(_key)
-    values = _values(tree.value_type, outer)
-    least, most = _sizes(tree)
+def _dict(kind: Any, bounds: Bounds, outer: Outer) -> Values:
+    key, value = get_args(kind) or (Any, Any)
+    keys, values = st.text() if key is Any else _values(key, outer).map(_key), _values(value, outer)
+    least, most = _sizes(bounds)
     return st.just({}) if values.is_empty else st.dictionaries(keys, values, min_size=least, max_size=most)
 
 
@@ -199,76 +198,58 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _sizes(tree: Any) -> tuple[int, int]:
-    least = tree.min_length or 0
-    most = least + _ITEMS
-    return least, most if tree.max_length is None else min(most, tree.max_length)
+def _sizes(bounds: Bounds) -> tuple[int, int]:
+    least = bounds.get("min_length", 0)
+    return least, min(least + _ITEMS, bounds.get("max_length", sys.maxsize))
 
 
-def _tuple(tree: mi.TupleType, outer: Outer) -> Values:
-    return st.tuples(*(_values(item, outer) for item in tree.item_types)).map(list)
-
-
-def _union(tree: mi.UnionType, outer: Outer) -> Values:
-    return st.one_of([_values(member, outer) for member in tree.types])
-
-
-def _record(tree: Any, outer: Outer) -> Values:
+def _record(kind: Any, outer: Outer) -> Values:
     """Return a strategy for a class with named members."""
-    if outer.count(tree.cls) >= _DEPTH:
+    made = get_origin(kind) or kind
+    if outer.count(made) >= _DEPTH:
         return st.nothing()
-    members = [(field, _values(field.type, (*outer, tree.cls))) for field in tree.fields]
-    tag_field = getattr(tree, "tag_field", None)
-    if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
-        return _array([st.just(tree.tag)] if tag_field else [], members)
-    required = {field.encode_name: values for field, values in members if field.required}
-    if tag_field:
-        required[tag_field] = st.just(tree.tag)
-    optional = {
-        field.encode_name: values for field, values in members if not (field.required or values.is_empty)
-    }
-    return st.fixed_dictionaries(required, optional=optional)
+    members = [(member, _values(member.type, (*outer, made))) for member in _members(kind)]
+    config = getattr(made, "__struct_config__", None)
+    tag = {config.tag_field: st.just(config.tag)} if config and config.tag_field else {}
+    if kinds.is_named_tuple(made) or (config and config.array_like):
+        return _array([*tag.values()], members)
+    required = {member.name: values for member, values in members if member.required}
+    optional = {one.name: values for one, values in members if not (one.required or values.is_empty)}
+    return st.fixed_dictionaries(required | tag, optional=optional)
 
 
-def _array(tag: list[Values], members: list[tuple[mi.Field, Values]]) -> Values:
+def _members(kind: Any) -> list[kinds.Member]:
+    if not kinds.is_named_tuple(kind):
+        return kinds.members_of_record(kind)
+    defaults, hints = kind._field_defaults, kinds.hints_of(kind)
+    return [kinds.Member(name, name, hint, name not in defaults) for name, hint in hints.items()]
+
+
+def _array(tag: list[Values], members: list[tuple[kinds.Member, Values]]) -> Values:
     """Return a strategy for a record that is an array in JSON, whose last members may be left out."""
-    least = max((at for at, (field, _) in enumerate(members, start=1) if field.required), default=0)
+    least = max((at for at, (member, _) in enumerate(members, start=1) if member.required), default=0)
     values = [*tag, *(values for _, values in members)]
     ends = range(len(tag) + least, len(values) + 1)
     return st.one_of([st.tuples(*values[:end]).map(list) for end in ends])
 
 
-def _registered(tree: mi.CustomType, _: Outer) -> Values:
-    """Return a strategy for the text of a registered type, whose values hypothesis makes."""
-    if tree.cls is Path:
-        return _PATHS
-    write = SCALARS[tree.cls].write
-
-    def written(value: Any) -> str:
-        try:
-            return write(value)
-        except Exception:  # noqa: BLE001 (an author's function may be unable to write what was made up)
-            reject()
-
-    return st.from_type(tree.cls).map(written)
+def _written(value: Any) -> Any:
+    try:
+        return json_of(value)
+    except Exception:  # noqa: BLE001 (an author's function may be unable to write what was made up)
+        reject()
 
 
-#: What makes values of types with parts or bounds, and of those that hypothesis does not know.
-_BY_TREE: Final[dict[type[mi.Type], Callable[[Any, Outer], Values]]] = {
-    mi.AnyType: lambda _, __: _ANY,
-    mi.NoneType: lambda _, __: st.none(),
-    mi.IntType: _integers,
-    mi.FloatType: _floats,
-    mi.DecimalType: lambda _, __: st.decimals(allow_nan=False, allow_infinity=False).map(str),
-    mi.StrType: _texts_of,
-    mi.BytesType: _bytes,
-    **dict.fromkeys((mi.DateTimeType, mi.TimeType), _moments),
-    mi.EnumType: lambda tree, _: st.sampled_from([json_of(member) for member in tree.cls]),
-    mi.LiteralType: lambda tree, _: st.sampled_from(tree.values),
-    mi.CustomType: _registered,
-    **dict.fromkeys((mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType), _list),
-    mi.TupleType: _tuple,
-    mi.DictType: _dict,
-    mi.UnionType: _union,
-    **dict.fromkeys((mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType), _record),
+#: What makes values of types with bounds, and of those that hypothesis does not know.
+_SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
+    **dict.fromkeys((Any, object), lambda _: _ANY),
+    NoneType: lambda _: st.none(),
+    int: _integers,
+    float: _floats,
+    Decimal: lambda _: st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    str: _texts_of,
+    bytes: _bytes,
+    datetime: _moments(st.datetimes),
+    time: _moments(st.times),
+    Path: lambda _: _PATHS,
 }

@@ -169,14 +169,13 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
     head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator == "!=":
         return [f"{head}: they are equal", *(_shown(line.text, whole=whole) for line in lines_of(left))]
-    if _never_equal(left, right):
-        head = f"{head}: these are never equal; compare {_remedy(left, right)}"
-        return _fitting(head, lines_of(right), lines_of(left), whole=whole)
-    differ = f"{head}: the transcripts differ (- right, + left)"
-    found = _fitting(differ, lines_of(right), lines_of(left), whole=whole)
-    if len(found) > 1:
-        return found
-    return _fitting(differ, map(Line, _reprs(right)), map(Line, _reprs(left)), whole=True)
+    remedy = _remedy(left, right)
+    differ = "the transcripts differ (- right, + left)"
+    head = f"{head}: these are never equal; compare {remedy}" if remedy else f"{head}: {differ}"
+    found = _fitting(head, lines_of(right), lines_of(left), whole=whole)
+    if remedy is None and len(found) == 1:  # the transcripts do not differ
+        return _fitting(head, map(Line, _reprs(right)), map(Line, _reprs(left)), whole=True)
+    return found
 
 
 def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> list[str]:
@@ -189,21 +188,15 @@ def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> l
     return [head, *(_shown(line, whole=whole) for line in shown)]
 
 
-def _is_turns(value: object) -> bool:
-    return isinstance(value, Workflow | Message)
-
-
-def _never_equal(left: object, right: object) -> bool:
-    """Return whether two values differ because of their types."""
-    if _is_turns(left) and _is_turns(right):
-        return False
-    return not (isinstance(left, type(right)) or isinstance(right, type(left)))
-
-
-def _remedy(left: object, right: object) -> str:
-    turns, other = (left, right) if isinstance(left, Workflow) else (right, left)
+def _remedy(left: object, right: object) -> str | None:
+    """Return what to compare where two values differ because of their types; None if they may be equal."""
+    if all(isinstance(one, Workflow | Message) for one in (left, right)):
+        return None
+    if isinstance(left, type(right)) or isinstance(right, type(left)):
+        return None
     if isinstance(left, str) or isinstance(right, str):
         return "its .text, or str(...) of it, with a string"
+    turns, other = (left, right) if isinstance(left, Workflow) else (right, left)
     if isinstance(turns, Workflow) and isinstance(other, list | tuple):
         return f"{type(other).__name__}(workflow), or a Workflow"
     return "values of one type"
@@ -231,23 +224,18 @@ def _differences(
 ) -> Iterator[str]:
     """Yield removed and added lines with those around them, below the message that they are in."""
     for group in groups:
-        if not any(tag != "equal" for tag, *_ in group):
+        changed = [opcode for opcode in group if opcode[0] != "equal"]
+        if not changed:
             continue
-        if places:
-            yield from _place(group, old, new)
+        _, i, j, k, _ = changed[0]
+        first = old[i] if i < j else new[k]
+        if places and first.turn:
+            yield f"{first.turn}:"
         for tag, i, j, k, m in group:
             if tag == "equal":
                 yield from (f"  {_shown(line.text, whole=whole)}" for line in old[i:j])
             else:
                 yield from _changes(old[i:j], new[k:m], whole=whole)
-
-
-def _place(group: Iterable[_Opcode], old: list[Line], new: list[Line]) -> Iterator[str]:
-    """Yield the message in which a group's first difference is."""
-    _, i, j, k, _ = next(opcode for opcode in group if opcode[0] != "equal")
-    line = old[i] if i < j else new[k]
-    if line.turn:
-        yield f"{line.turn}:"
 
 
 def _changes(old: list[Line], new: list[Line], *, whole: bool) -> Iterator[str]:

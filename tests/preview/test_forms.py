@@ -225,32 +225,28 @@ class TestControls:
     @pytest.mark.parametrize(
         ("annotation", "sent", "value", "offset"),
         [
-            (dt.date, "20260131", "2026-01-31", None),
-            (dt.datetime, "2026-01-31 12:00:00+0100", "2026-01-31T12:00:00", "+01:00"),
-            (dt.datetime, "2026-01-31t12:00z", "2026-01-31T12:00:00", "+00:00"),
-            (dt.datetime, "2026-01-31", "2026-01-31T00:00:00", ""),
-            (dt.datetime, "2026-01-31T12:00:00.5", "2026-01-31T12:00:00.500", ""),
+            (dt.date, "2026-01-31", "2026-01-31", None),
+            (dt.datetime, "2026-01-31T12:00:00+01:00", "2026-01-31T12:00:00", "+01:00"),
+            (dt.datetime, "2026-01-31T12:00Z", "2026-01-31T12:00", "Z"),
+            (dt.datetime, "2026-01-31T12:00:00.5", "2026-01-31T12:00:00.5", ""),
             (
                 Annotated[dt.datetime, Arg(timezone="Europe/Berlin")],
                 "2026-07-01T12:00",
-                "2026-07-01T12:00:00",
+                "2026-07-01T12:00",
                 "",
             ),
-            (Annotated[dt.datetime, msgspec.Meta(tz=False)], "2026-01-31T12:00", "2026-01-31T12:00:00", None),
-            (dt.time, "12:30", "12:30:00", None),
-            (dt.time, "12:30-03:30", "12:30:00", "-03:30"),
-            (int, "1_000", "1000", None),
-            (list[int], "1, 2,3", "1\n2\n3", None),
-            (list[str], '["a", "b, c"]', "a\nb, c", None),
-            (list[str], '["b, c"]', '["b, c"]', None),
-            (list[str], '["["]', '["["]', None),
-            (list[str], '["a", ""]', '["a", ""]', None),
+            (Annotated[dt.datetime, msgspec.Meta(tz=False)], "2026-01-31T12:00", "2026-01-31T12:00", None),
+            (dt.time, "12:30", "12:30", None),
+            (dt.time, "12:30-03:30", "12:30", "-03:30"),
+            (int, "1000", "1000", None),
+            (list[int], "1, 2,3", "1, 2,3", None),
+            (list[str], '["a", "b, c"]', '["a", "b, c"]', None),
         ],
         ids=shown,
     )
-    def test_values_are_shown_as_the_control_has_them(self, annotation, sent, value, offset):
+    def test_values_that_a_browser_would_send_are_in_its_control(self, annotation, sent, value, offset):
         """
-        What a client may write in many ways is shown as the browser's control needs it; zones stay.
+        A moment and its zone have fields of their own; a list stays as it is written.
         """
         control = control_of(annotation, sent)
 
@@ -260,16 +256,22 @@ class TestControls:
         ("annotation", "sent"),
         [
             (dt.date, "soon"),
+            (dt.date, "20260131"),
+            (dt.datetime, "2026-01-31"),
+            (dt.datetime, "2026-01-31 12:00:00+0100"),
+            (dt.datetime, "2026-01-31t12:00z"),
+            (dt.datetime, "2026-02-31T12:00"),
             (dt.datetime, "2026-01-31T12:00:00.000001"),
             (dt.datetime, "2026-01-31T12:00+01:00:30"),
             (int, "five"),
+            (int, "1_000"),
             (float, "1e999"),
         ],
         ids=shown,
     )
     def test_what_a_native_control_would_drop_is_a_line_of_text(self, annotation, sent):
         """
-        A value that the browser's own control cannot hold is shown all the same.
+        A value that the browser's own control cannot hold, or would write otherwise, is shown all the same.
         """
         control = control_of(annotation, sent)
 
@@ -407,20 +409,14 @@ class TestFaults:
             (int, "five", "'value' is 'five', not a whole number"),
             (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number (line 3)"),
             (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
-            (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number (line 2, column 8)"),
-            (Point, '{"y": 1}', "'value.x' is missing (line 1, column 1)"),
-            (
-                dict[str, list[Point]],
-                '{"a b": [{"x": 1},\n{"x": 2, "y": {"x": "no"}}]}',
-                "\"value['a b'][1].y\" is {'x': 'no'}, not a number (line 2, column 15)",
-            ),
+            (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number"),
             (dict[str, int], '{"a" 1}', "expecting ':' delimiter (line 1, column 6)"),
         ],
         ids=shown,
     )
     def test_the_place_is_told(self, annotation, sent, told):
         """
-        Of a list the line, of JSON line and column.
+        Of a list the line, of JSON the member, or the line and column of what is no JSON.
         """
         arguments = arguments_of(annotation)
         (field,) = fields_of(arguments, {"value": sent}, faults_of(arguments, {"value": sent}))
@@ -480,7 +476,7 @@ class TestLinks:
             "image": "aGk=",
             "images": "aGk=",
             "when": "2026-01-31T12:00+01:00",
-            "text": "x" * 5000,
+            "text": "x" * 6000,
         }
 
         assert query_of(many.compiled.arguments, given) == "code=a%3D1%26b&when=2026-01-31T12%3A00%2B01%3A00"

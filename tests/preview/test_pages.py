@@ -247,7 +247,10 @@ class TestPrompt:
 
         assert answer.status_code == 404
         assert "did you mean &#39;review&#39;?" in answer.text
-        assert "unknown prompt" in shown.render("revew")
+        gone = shown.client.post("/prompts/revew/render", data={}, headers={"hx-request": "true"})
+        assert gone.status_code == 404
+        assert "The prompt is gone" in gone.text
+        assert "unknown prompt" in gone.text
 
     def test_a_long_address_is_not_shown(self, preview):
         """

@@ -239,7 +239,7 @@ class TestRendering:
             ("first", "is 'one', not a whole number"),
             ("second", "is missing"),
         ]
-        assert (found.workflow, found.error, found.question) == (None, None, None)
+        assert (found.workflow, found.error, found.asked) == (None, None, ())
 
     def test_a_prompt_that_asks(self):
         """
@@ -251,9 +251,9 @@ class TestRendering:
 
         asks = rendered(release, {"notes": "x"}, elicit=True)
 
-        assert asks.question.names == ("version",)
-        assert "version" in asks.question.message
-        assert rendered(release, {"version": "1"}, elicit=True).question is None
+        assert [one.name for one in asks.asked] == ["version"]
+        assert "version" in asks.question
+        assert rendered(release, {"version": "1"}, elicit=True).asked == ()
 
     def test_errors_are_for_people(self):
         """

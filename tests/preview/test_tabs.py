@@ -15,8 +15,6 @@ import pytest
 pytest.importorskip("starlette")
 
 import attrs
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from promptkit import (
     Arg,
@@ -36,14 +34,12 @@ from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile
 from promptkit.exports import FORMS
 from promptkit.preview.client_views import sent_by
 from promptkit.preview.media import MediaStore
-from promptkit.preview.python_source import PythonSource
-from promptkit.preview.rendering import FormRequest, Rendering
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import environment
 from promptkit.preview.uploads import Upload
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client, ProtocolError
-from tests.laws.test_types import TYPES, share
 from tests.preview import submission
 
 SECRET = "hunter2-hunter2"  # noqa: S105 (of a test)
@@ -129,8 +125,7 @@ class TestWire:
         compiled = asking.compiled
         with pytest.raises(ArgumentErrors) as refused:
             compiled.render({})
-        rendering = Rendering(compiled, {}, faults=refused.value.faults)
-        rendering = attrs.evolve(rendering, question=FormRequest("?", ("tones", "text")))
+        rendering = Rendering(compiled, {}, faults=refused.value.faults, asked=compiled.arguments.ordered)
         asked = []
 
         class Person(Client):
@@ -198,20 +193,16 @@ class TestVendors:
 
     def test_what_a_vendor_cannot_take_is_said(self):
         """
-        The request is then shown with text in its place, if that is chosen.
+        The request is shown with text in its place.
         """
-        rendering = rendered(media, code="x")
-        strict = content_of("vendors", rendering, "recipes", "anthropic")
-        lossy = content_of("vendors", rendering, "recipes", "anthropic-lossy")
+        content = content_of("vendors", rendered(media, code="x"), "recipes", "anthropic")
 
-        assert (strict.blocks, strict.notes) == ((), lossy.notes)
-        assert [note.partition(":")[0] for note in strict.notes] == ["Anthropic cannot take it"]
-        assert "audio/wav" in strict.notes[0]
-        assert [(one.value, one.chosen) for one in lossy.choices if "anthropic" in one.value] == [
-            ("anthropic", False),
-            ("anthropic-lossy", True),
-        ]
-        assert "<audio/wav 44 B" in lossy.blocks[0].text
+        assert [note.partition(":")[0] for note in content.notes] == ["Anthropic cannot take it"]
+        assert "audio/wav" in content.notes[0]
+        assert [one.value for one in content.choices if one.chosen] == ["anthropic"]
+        (block,) = content.blocks
+        assert block.title == "messages of messages.create, with text in place of it"
+        assert "<audio/wav 44 B" in block.text
 
     def test_faults_have_no_request(self):
         """
@@ -240,156 +231,54 @@ def rendering_of(catalog, name, sent):
         return Rendering(made, sent, faults=errors.faults)
 
 
-#: A recipe with a prompt for each sample type; {} is a value's text.
+#: The head of a recipe with a prompt for each of some types, and what is sent for these.
 SAMPLES = """
 import datetime as dt
-import enum
-from dataclasses import dataclass, field
-from decimal import Decimal
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
-from uuid import UUID
+from dataclasses import dataclass
+from typing import Literal
 
-import attrs
-import msgspec
-
-from promptkit import Arg, assistant, prompt, register_type, user
-
-
-class Tone(enum.Enum):
-    WARM = "warm"
-    COLD = "Cold"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-
-
-@dataclass
-class Scaled:
-    x: int = 0
-    known: ClassVar[int] = 3
-
-
-@attrs.define(init=False)
-class Doubled:
-    x: int
-
-    def __init__(self, half=0, x=None):
-        self.x = 2 * half if x is None else x
+from promptkit import prompt, user
 
 
 @dataclass
 class Point:
     x: int
     y: float = 0.0
-    _seen: int = field(default=0, init=False)
-
-
-@attrs.define
-class Place:
-    name: str
-    points: list[Point]
-    _hidden: int = 0
-
-
-class Circle(msgspec.Struct, tag="circle"):
-    radius: float
-
-
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
-
-
-class Options(TypedDict):
-    depth: int
-    tags: NotRequired[list[str]]
-
-
-class Money:
-    def __init__(self, cents):
-        self.cents = cents
-
-    def __repr__(self):
-        return f"Money({self.cents})"
-
-
-register_type(
-    Money, lambda text: Money(int(text)), expected="an amount", write=lambda money: str(money.cents)
-)
-
-
-def shown(value):
-    return str(sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)
 
 
 """
-PROMPTS = {
-    "str": ['x = \\\'1\\\'\\n\\u202e\\t"""\\\\', "", "two\r\nlines"],
+SENT = {
+    "str": ['x = \\\'1\\\'\\n\\u202e\\t"""\\\\', "", "two\r\nlines", "a\u202eb \U000e0041 \x1b"],
     "int": ["1_000"],
-    "float": ["1e3"],
-    "bool": ["yes"],
-    "Decimal": ["2.50"],
-    "dt.date": ["2026-01-31"],
-    "dt.datetime": ["2026-01-31T12:00", "2026-01-31T12:00+01:00", "2026-01-31T12:00Z"],
-    'Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]': ["2026-07-01T12:00"],
-    "dt.time": ["12:30:01.5"],
-    "dt.timedelta": ["1h 30m"],
-    "UUID": ["12345678123456781234567812345678"],
+    "dt.datetime": ["2026-01-31T12:00+01:00"],
     "bytes": ["AP8="],
-    "Path": ["a b/c.md"],
-    "Tone": ["COLD"],
-    "Level": ["low"],
     'Literal["a", 1]': ["A", "1"],
-    "int | None": ["5"],
-    'float | Literal["auto"]': ["auto"],
-    "Annotated[int, msgspec.Meta(ge=1)]": ["5"],
     "list[str]": ["a, b", '["b, c"]'],
-    "list[Tone]": ["warm, cold"],
-    "set[int]": ["3, 1, 2", "[]"],
-    "frozenset[str]": ["a"],
-    "tuple[int, ...]": ["1"],
-    "tuple[int, str]": ['[1, "a"]'],
     "dict[str, list[Point]]": ['{"a": [{"x": 1}]}'],
-    "dict[dt.date, int]": ['{"2026-01-31": 1}'],
-    "dict[str, Any]": ['{"a": [1, null, true, 2.5]}'],
-    "Point": ['{"x": 1, "y": 2.5}'],
-    "Place": ['{"name": "n", "points": [{"x": 1}]}'],
-    "Circle": ['{"type": "circle", "radius": 1}'],
-    "Pair": ["[1]"],
-    "Options": ['{"depth": 1, "tags": ["a"]}'],
-    "Scaled": ['{"x": 2}'],
-    "Doubled": ['{"x": 2}'],
-    "Money": ["300"],
-    "list[Money]": ["3, 4"],
 }
 
 
 class TestPytest:
     """The test to copy: saved in the project and run, it passes."""
 
-    def test_every_sample_type(self, tmp_path):
+    def test_some_types(self, tmp_path):
         """
-        Saved in the project, the tests of all sample types pass, with typed values or as a client calls.
+        Saved in the project, the tests pass, whatever text is sent.
         """
         source = SAMPLES
-        for number, kind in enumerate(PROMPTS):
-            source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', shown(value))\n\n\n"
+        for number, kind in enumerate(SENT):
+            source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', str(value))\n\n\n"
         catalog, target = project(tmp_path, source)
         tests = tmp_path / "tests"
         tests.mkdir()
-        calls = {}
-        for number, (kind, sent) in enumerate(PROMPTS.items()):
+        for number, sent in enumerate(SENT.values()):
             for position, text in enumerate(sent):
                 rendering = rendering_of(catalog, f"p{number}", {"value": text})
                 (block,) = content_of("test", rendering, target).blocks
                 assert block.title == f"test_p{number}.py"
                 (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
-                calls[kind] = ".render_wire(" in block.text or "Client(" in block.text
 
-        assert [kind for kind, is_wire in calls.items() if is_wire] == ["Money", "list[Money]"]
-        assert pytest_of(tmp_path) == f"{sum(map(len, PROMPTS.values()))} passed"
+        assert pytest_of(tmp_path) == f"{sum(map(len, SENT.values()))} passed"
 
     def test_other_calls(self, tmp_path, monkeypatch):
         """
@@ -442,7 +331,7 @@ class TestPytest:
 
     def test_uploads_are_read_from_files_beside_it(self, tmp_path):
         """
-        The source names them, and passes where they are, for typed calls and those of clients.
+        The source names them, and passes where they are, for prompts that can be imported and for others.
         """
         catalog, target = project(
             tmp_path,
@@ -511,13 +400,11 @@ class TestPytest:
         assert texts("test", rendering) == [
             dedent(
                 """\
-                import datetime
-
                 from {module}.talk import review
 
 
                 def test_review_says_the_same():
-                    said = review.render(code="x = 1", since=datetime.date(2026, 1, 31))
+                    said = review.render_wire({"code": "x = 1", "since": "2026-01-31"})
 
                     assert said.text == (
                         "Review this:\\n"
@@ -529,33 +416,19 @@ class TestPytest:
 
     def test_a_long_call_has_lines(self, tmp_path):
         """
-        Each argument has one then, whether they are typed or sent.
+        Each argument has one then, whether the prompt renders or refuses.
         """
         catalog, target = project(
             tmp_path,
             "from promptkit import prompt\n\n@prompt\ndef talk(one: str, two: int):\n    return one\n",
         )
         one = "x" * 80
-        typed = texts("test", rendering_of(catalog, "talk", {"one": one, "two": "2"}), target=target)[0]
-        sent = texts("test", rendering_of(catalog, "talk", {"one": one}), target=target)[0]
+        said = texts("test", rendering_of(catalog, "talk", {"one": one, "two": "2"}), target=target)[0]
+        refused = texts("test", rendering_of(catalog, "talk", {"one": one}), target=target)[0]
 
-        assert f'    said = talk.render(\n        one="{one}",\n        two=2,\n    )\n' in typed
-        assert f'        talk.render_wire({{\n            "one": "{one}",\n        }})\n' in sent
-
-    @pytest.mark.parametrize("annotation", TYPES, ids=str)
-    @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
-    @given(data=st.data())
-    def test_an_expression_is_its_value(self, annotation, data):
-        """
-        Evaluated with its imports, the source of a value is equal to it.
-        """
-        value = data.draw(TYPES[annotation])
-        source = PythonSource()
-        expression = source.of(value)
-        names = {}
-        exec("\n".join(source.imports.values()), names)  # noqa: S102 (what a test would import)
-
-        assert eval(expression, names) == value  # noqa: S307 (what a test would say)
+        lines = f'    said = talk.render_wire({{\n        "one": "{one}",\n        "two": "2",\n    }})\n'
+        assert lines in said
+        assert f'        talk.render_wire({{\n            "one": "{one}",\n        }})\n' in refused
 
 
 def passed(file):

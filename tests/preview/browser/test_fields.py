@@ -167,7 +167,7 @@ class TestFaults:
 
         for name, role, said in (
             ("depth", "spinbutton", "12"),
-            ("The place", "textbox", "line 1, column 7"),
+            ("The place", "textbox", "'where.x' is 'many'"),
             ("lines", "textbox", "line 2"),
         ):
             control = field(page, name, role)

@@ -139,6 +139,7 @@ def test_a_prompt_that_goes_and_comes_back(visiting):
     The page says that it is gone, keeps what was typed, and shows it again.
     """
     visit = visiting(review=REVIEW, other=REVIEW.replace("def review", "def other"))
+    visit.window.allow(": 404", "404 (Not Found)")
     page = visit.prompt("review", "?code=x")
 
     visit.save("review.py", "")

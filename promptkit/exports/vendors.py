@@ -1,0 +1,244 @@
+"""Workflows for OpenAI, Anthropic and Gemini: the messages of a request to each."""
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
+from promptkit.language.documents import EmbeddedResource
+from promptkit.language.messages import Workflow
+from promptkit.language.mime import AUDIO_TYPES, IMAGE_TYPES
+
+__all__ = ["anthropic_messages", "gemini_contents", "openai_chat", "openai_responses"]
+
+_PDF: Final = "application/pdf"
+
+#: Documents that OpenAI's responses take, and the ends of their names.
+_DOCUMENTS: Final = {
+    _PDF: ".pdf",
+    "application/msword": ".doc",
+    "application/rtf": ".rtf",
+    "application/vnd.ms-excel": ".xls",
+    "application/vnd.ms-powerpoint": ".ppt",
+    "application/vnd.oasis.opendocument.text": ".odt",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+}
+
+#: How long a title of Anthropic's may be, in characters.
+_MAX_TITLE: Final = 500
+
+#: What Gemini calls the types of files that it takes. Animations are not among them:
+#: https://ai.google.dev/gemini-api/docs/image-understanding.
+_GEMINI_FILES: Final = {
+    **{f"image/{name}": f"image/{name}" for name in ("png", "jpeg", "webp", "heic", "heif")},
+    **{name: name for name in (*sorted(AUDIO_TYPES), _PDF)},
+    "audio/mpeg": "audio/mp3",
+}
+
+
+def openai_chat(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+    """
+    Return the ``messages`` of a chat completion.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        lossy:
+            Whether what OpenAI does not take becomes text that says what it was.
+
+    Returns:
+        A dictionary for each turn: messages of one role that follow each other are one turn.
+
+    Raises:
+        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+
+    See Also:
+        https://platform.openai.com/docs/api-reference/chat/create
+    """
+    return [_openai_message(turn) for turn in turns_of(workflow, _CHAT, lossy=lossy)]
+
+
+def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+    """
+    Return the ``input`` of a response.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        lossy:
+            Whether what OpenAI does not take becomes text that says what it was.
+
+    Returns:
+        A dictionary for each turn: messages of one role that follow each other are one turn.
+
+    Raises:
+        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+
+    See Also:
+        https://platform.openai.com/docs/api-reference/responses/create
+    """
+    return [_openai_message(turn) for turn in turns_of(workflow, _RESPONSES, lossy=lossy)]
+
+
+def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+    """
+    Return the ``messages`` of a request to Anthropic's Messages API.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        lossy:
+            Whether what Anthropic does not take becomes text that says what it was.
+
+    Returns:
+        A dictionary for each turn: messages of one role that follow each other are one turn.
+
+    Raises:
+        ExportError: If there is anything that Anthropic does not take, unless *lossy*.
+
+    See Also:
+        https://docs.anthropic.com/en/api/messages
+    """
+    return [_anthropic_message(turn) for turn in turns_of(workflow, _ANTHROPIC, lossy=lossy)]
+
+
+def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+    """
+    Return the ``contents`` of a request to Gemini.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        lossy:
+            Whether what Gemini does not take becomes text that says what it was.
+
+    Returns:
+        A dictionary for each turn: messages of one role that follow each other are one turn. Files are
+        `bytes`, as the SDK takes them; in JSON they are base64.
+
+    Raises:
+        ExportError: If there is anything that Gemini does not take, unless *lossy*.
+
+    See Also:
+        https://ai.google.dev/api/caching#Content
+    """
+    turns = turns_of(workflow, _GEMINI, lossy=lossy)
+    return [{"role": "user" if turn.role == "user" else "model", "parts": turn.parts} for turn in turns]
+
+
+def _openai_message(turn: Turn) -> dict[str, Any]:
+    # Servers that speak this protocol all take strings, and not all take parts.
+    if turn.role == "assistant" or (len(turn.parts) == 1 and "text" in turn.parts[0]):
+        return {"role": turn.role, "content": "\n\n".join(part["text"] for part in turn.parts)}
+    return {"role": turn.role, "content": turn.parts}
+
+
+def _chat_image(url: str) -> Part:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _chat_audio(file: File) -> Part:
+    form = "wav" if file.mime_type == "audio/wav" else "mp3"
+    return {"type": "input_audio", "input_audio": {"data": file.base64, "format": form}}
+
+
+def _response_image(url: str) -> Part:
+    return {"type": "input_image", "image_url": url, "detail": "auto"}
+
+
+def _named_data(file: File) -> dict[str, str]:
+    """A file with its name: the end of its URI, with the suffix of its type."""
+    name, suffix = PurePosixPath(unquote(urlsplit(file.uri or "").path)).name, _DOCUMENTS[file.mime_type]
+    name = name if name.lower().endswith(suffix) else f"{name or 'document'}{suffix}"
+    return {"filename": name, "file_data": file.data_url}
+
+
+def _anthropic_message(turn: Turn) -> dict[str, Any]:
+    is_text = len(turn.parts) == 1 and turn.parts[0]["type"] == "text"
+    return {"role": turn.role, "content": turn.parts[0]["text"] if is_text else turn.parts}
+
+
+def _typed_text(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _source(file: File) -> dict[str, str]:
+    return {"type": "base64", "media_type": file.mime_type, "data": file.base64}
+
+
+def _document(resource: EmbeddedResource) -> Part:
+    text = resource.text or ""
+    if not text.strip() or len(resource.uri) > _MAX_TITLE:  # such blocks are refused
+        return _typed_text(str(resource))
+    source = {"type": "text", "media_type": "text/plain", "data": text}
+    return {"type": "document", "source": source, "title": resource.uri}
+
+
+def _pdf(file: File) -> Part:
+    return {"type": "document", "source": _source(file), "title": (file.uri or "document")[:_MAX_TITLE]}
+
+
+def _fetched_by_anthropic(kind: str) -> Callable[[str], Part]:
+    return lambda url: {"type": kind, "source": {"type": "url", "url": url}}
+
+
+def _fetched_by_gemini(name: str) -> Callable[[str], Part]:
+    return lambda url: {"file_data": {"mime_type": name, "file_uri": url}}
+
+
+#: https://platform.openai.com/docs/guides/file-inputs says which files each of the two takes.
+_CHAT: Final = Vendor(
+    "OpenAI's chat completions",
+    _typed_text,
+    files={
+        **dict.fromkeys(IMAGE_TYPES, lambda file: _chat_image(file.data_url)),
+        **dict.fromkeys(("audio/wav", "audio/mpeg"), _chat_audio),
+        _PDF: lambda file: {"type": "file", "file": _named_data(file)},
+    },
+    links=dict.fromkeys(IMAGE_TYPES, _chat_image),
+)
+
+_RESPONSES: Final = Vendor(
+    "OpenAI's responses",
+    lambda text: {"type": "input_text", "text": text},
+    files={
+        **dict.fromkeys(IMAGE_TYPES, lambda file: _response_image(file.data_url)),
+        **dict.fromkeys(_DOCUMENTS, lambda file: {"type": "input_file", **_named_data(file)}),
+    },
+    links={
+        **dict.fromkeys(IMAGE_TYPES, _response_image),
+        **dict.fromkeys(_DOCUMENTS, lambda url: {"type": "input_file", "file_url": url}),
+    },
+)
+
+_ANTHROPIC: Final = Vendor(
+    "Anthropic",
+    _typed_text,
+    files={
+        **dict.fromkeys(IMAGE_TYPES, lambda file: {"type": "image", "source": _source(file)}),
+        _PDF: _pdf,
+    },
+    links={
+        **dict.fromkeys(IMAGE_TYPES, _fetched_by_anthropic("image")),
+        _PDF: _fetched_by_anthropic("document"),
+    },
+    document=_document,
+)
+
+_GEMINI: Final = Vendor(
+    "Gemini",
+    lambda text: {"text": text},
+    files=dict.fromkeys(
+        _GEMINI_FILES,
+        lambda file: {"inline_data": {"mime_type": _GEMINI_FILES[file.mime_type], "data": file.data}},
+    ),
+    links={mime_type: _fetched_by_gemini(name) for mime_type, name in _GEMINI_FILES.items()},
+    schemes=("https", "gs"),
+)
