@@ -12,7 +12,7 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
@@ -47,7 +47,6 @@ _NOT_EVERYWHERE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
 _NULL: Final = {"type": "null"}
 
 _LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
-_RECORDS: Final = (mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType)
 
 
 class Definitions(Struct):
@@ -150,8 +149,24 @@ class _Writer:
             return {**self.schema(tree.type), **(tree.extra_json_schema or {})}
         if (scalar := scalar_of(tree)) is not None:
             return _portable({**scalar.schema, **_bounds(tree), **scalar.facets_of(tree)})
-        write = _WRITTEN.get(type(tree))
-        return write(self, tree) if write else {}
+        schema: Schema = {}
+        match tree:
+            case mi.NoneType():
+                schema = _NULL
+            case mi.UnionType():
+                null_last = sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))
+                schema = _any_of(map(self.schema, null_last))
+            case mi.EnumType() | mi.LiteralType():
+                schema = _choices(values_of(tree, self._orders))
+            case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
+                schema = {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
+            case mi.TupleType():
+                schema = self._placed([*map(self.schema, tree.item_types)], len(tree.item_types))
+            case mi.DictType():
+                schema = self._object(tree)
+            case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
+                schema = self._record(tree)
+        return schema
 
     def form(self, tree: mi.Type) -> str:
         """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
@@ -170,31 +185,14 @@ class _Writer:
             return ""
         return describe(tree, self._orders)
 
-    def union(self, tree: mi.UnionType) -> Schema:
-        """Return the schema of a union, null last."""
-        return _any_of(map(self.schema, sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))))
-
-    def choices(self, tree: mi.LiteralType | mi.EnumType) -> Schema:
-        """Return the schema of choices."""
-        return _choices(values_of(tree, self._orders))
-
-    def list(self, tree: Any) -> Schema:
-        """Return the schema of a list of any length, or of a set."""
-        return {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
-
-    def tuple(self, tree: mi.TupleType) -> Schema:
-        """Return the schema of a tuple whose items have their places."""
-        return self._placed([*map(self.schema, tree.item_types)], len(tree.item_types))
-
-    def object(self, tree: mi.DictType) -> Schema:
-        """Return the schema of an object with members of any name."""
+    def _object(self, tree: mi.DictType) -> Schema:
         keys = self._key(plain(tree.key_type))
         names = {"propertyNames": keys} if keys else {}
         values = self.schema(tree.value_type)
         return {"type": "object", **names, "additionalProperties": values, **_length(tree, "Properties")}
 
-    def record(self, tree: Any) -> Schema:
-        """Return the schema of a class, or the reference to it if it holds itself."""
+    def _record(self, tree: Any) -> Schema:
+        """The schema of a class, or the reference to it if it holds itself."""
         kind, definitions = tree.cls, self._definitions
         if kind in self._around or definitions.knows(kind):
             return definitions.refer(kind)
@@ -245,18 +243,6 @@ class _Writer:
             return _portable(_bounds(tree))
         scalar = scalar_of(tree)
         return {} if scalar is None else dict(scalar.key_schema_of(tree))
-
-
-_WRITTEN: Final[dict[type[mi.Type], Callable[[_Writer, Any], Schema]]] = {
-    mi.NoneType: lambda _writer, _tree: _NULL,
-    mi.UnionType: _Writer.union,
-    mi.EnumType: _Writer.choices,
-    mi.LiteralType: _Writer.choices,
-    **dict.fromkeys(_LISTS, _Writer.list),
-    mi.TupleType: _Writer.tuple,
-    mi.DictType: _Writer.object,
-    **dict.fromkeys(_RECORDS, _Writer.record),
-}
 
 
 def _any_of(schemas: Iterable[Schema]) -> Schema:

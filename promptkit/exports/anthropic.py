@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.documents import EmbeddedResource
+from promptkit.language.files import IMAGE_TYPES
 from promptkit.language.messages import Workflow
-from promptkit.language.mime import IMAGE_TYPES
 
 __all__ = ["ANTHROPIC", "anthropic_messages"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from promptkit.exports.turns import File, Part, Vendor, turns_of
+from promptkit.language.files import AUDIO_TYPES
 from promptkit.language.messages import Workflow
-from promptkit.language.mime import AUDIO_TYPES
 
 __all__ = ["GEMINI", "gemini_contents"]
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
+from promptkit.language.files import IMAGE_TYPES
 from promptkit.language.messages import Workflow
-from promptkit.language.mime import IMAGE_TYPES
 
 __all__ = ["CHAT", "RESPONSES", "openai_chat", "openai_responses"]
 

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import inspect as mi
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.examples import example_texts
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.errors import ConversionError
@@ -109,7 +108,7 @@ def _texts(argument: Argument) -> st.SearchStrategy[str]:
 
 def _people_write(argument: Argument) -> list[st.SearchStrategy[str]]:
     """Return strategies for what people write otherwise than programs: choices, examples, nothing."""
-    texts = [*argument.reader.values, *example_texts(argument)]
+    texts = [*argument.reader.values, *map(text_of, argument.examples)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")  # an empty field of a form
     return [st.sampled_from(texts)] if texts else []
