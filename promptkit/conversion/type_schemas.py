@@ -62,13 +62,10 @@ class Definitions(Struct):
 
     def refer(self, kind: Any) -> Schema:
         """Return the reference to a class."""
-        return {"$ref": f"#/$defs/{self._name(kind)}"}
+        return {"$ref": f"#/$defs/{self.name(kind)}"}
 
-    def add(self, kind: Any, schema: Schema) -> None:
-        """Add the schema of a class that was referred to."""
-        self.schemas[self._name(kind)] = schema
-
-    def _name(self, kind: Any) -> str:
+    def name(self, kind: Any) -> str:
+        """Return the name of a class that is referred to."""
         if kind not in self._names:
             name = re.sub(r"\W+", "_", getattr(kind, "__name__", str(kind)))
             while name in self._names.values():
@@ -135,13 +132,12 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     return schema, expected_of(annotation)
 
 
-class _Writer:
+class _Writer(Struct):
     """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
 
-    def __init__(self, definitions: Definitions, orders: Orders, around: frozenset[Any]) -> None:
-        self._definitions = definitions
-        self._orders = orders
-        self._around = around
+    definitions: Definitions
+    orders: Orders
+    around: frozenset[Any]
 
     def schema(self, tree: mi.Type) -> Schema:
         """Return the schema of a type."""
@@ -157,7 +153,7 @@ class _Writer:
                 null_last = sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))
                 schema = _any_of(map(self.schema, null_last))
             case mi.EnumType() | mi.LiteralType():
-                schema = _choices(values_of(tree, self._orders))
+                schema = _choices(values_of(tree, self.orders))
             case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
                 schema = {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
             case mi.TupleType():
@@ -172,7 +168,7 @@ class _Writer:
         """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
         tree = plain(tree)
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _form_of_choices(values_of(tree, self._orders))
+            return _form_of_choices(values_of(tree, self.orders))
         if isinstance(tree, mi.UnionType):
             says_more = any(map(self.form, tree.types))
         elif isinstance(tree, _LISTS):
@@ -183,7 +179,7 @@ class _Writer:
             says_more = _is_array(tree) or isinstance(tree, mi.DictType)
         if not says_more:
             return ""
-        return describe(tree, self._orders)
+        return describe(tree, self.orders)
 
     def _object(self, tree: mi.DictType) -> Schema:
         keys = self._key(plain(tree.key_type))
@@ -193,17 +189,17 @@ class _Writer:
 
     def _record(self, tree: Any) -> Schema:
         """The schema of a class, or the reference to it if it holds itself."""
-        kind, definitions = tree.cls, self._definitions
-        if kind in self._around or definitions.knows(kind):
+        kind, definitions = tree.cls, self.definitions
+        if kind in self.around or definitions.knows(kind):
             return definitions.refer(kind)
         hints = hints_of(getattr(kind, "__origin__", kind)).values()
-        inside = _Writer(definitions, {**self._orders, **orders_of(*hints)}, self._around | {kind})
+        inside = _Writer(definitions, {**self.orders, **orders_of(*hints)}, self.around | {kind})
         said = _docstring(tree)
         schema = {"description": said} if said else {}
         schema |= inside._array(tree) if _is_array(tree) else inside._members(tree)
         if not definitions.knows(kind):
             return schema
-        definitions.add(kind, schema)
+        definitions.schemas[definitions.name(kind)] = schema
         return definitions.refer(kind)
 
     def _array(self, tree: Any) -> Schema:
@@ -217,7 +213,7 @@ class _Writer:
     def _placed(self, items: Sequence[Schema], least: int, *, is_open: bool = False) -> Schema:
         """The schema of an array whose items have their places; one that is open may have more of them."""
         places = {"prefixItems": items, "items": is_open}
-        said = places if self._definitions.places else {"items": _any_of(items)}
+        said = places if self.definitions.places else {"items": _any_of(items)}
         return {"type": "array", **said, "minItems": least} | ({} if is_open else {"maxItems": len(items)})
 
     def _members(self, tree: Any) -> Schema:
@@ -238,7 +234,7 @@ class _Writer:
     def _key(self, tree: mi.Type) -> Schema:
         """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _choices([str(json_of(value)) for value in values_of(tree, self._orders)])
+            return _choices([str(json_of(value)) for value in values_of(tree, self.orders)])
         if isinstance(tree, mi.StrType):
             return _portable(_bounds(tree))
         scalar = scalar_of(tree)

@@ -277,8 +277,16 @@ class TestWhatIsTyped:
                 },
                 "word",
             ),
+            (
+                "completion/complete",
+                {
+                    "ref": {"type": "ref/prompt", "name": "choose"},
+                    "argument": {"name": "x" * 65_537, "value": "x"},
+                },
+                "argument.name",
+            ),
         ],
-        ids=["URI", "wide URI", "value"],
+        ids=["URI", "wide URI", "value", "name of an argument"],
     )
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_nobody_types_so_much(self, revision, method, params, name):
