@@ -261,10 +261,12 @@ def extent(json: bytes) -> Iterator[tuple[int, int]]:
 
     An empty list counts as if it held one value. For input that is not JSON, the figures mean nothing.
     """
+    json = json.replace(b"\\\\", b"").replace(b'\\"', b"")  # the quotation marks that are left are no escapes
     depth = deepest = values = 0
     inside = b""
-    for piece in _pieces(json):
-        parts = (inside + piece).split(b'"')  # every other part is a string, and the last may not have ended
+    for start in range(0, len(json), _PIECE_SIZE):
+        # Every other part is a string, and the last may not have ended.
+        parts = (inside + json[start : start + _PIECE_SIZE]).split(b'"')
         inside = b"" if len(parts) % 2 else b'"'
         signs = b"".join(parts[::2])
         brackets = signs.translate(_STEPS, _NO_BRACKETS)
@@ -272,19 +274,6 @@ def extent(json: bytes) -> Iterator[tuple[int, int]]:
         depth, deepest = depths[-1], max(deepest, *depths)
         values += brackets.count(1) + signs.count(b",")
         yield deepest, values
-
-
-def _pieces(json: bytes) -> Iterator[bytes]:
-    """Yield *json* in pieces, without backslashes and escaped quotation marks."""
-    end = 0
-    while piece := json[end : end + _PIECE_SIZE]:
-        end += len(piece)
-        if b"\\" in piece:
-            if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # the character that it escapes comes next
-                piece += json[end : end + 1]
-                end += 1
-            piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
-        yield piece
 
 
 def holds_more(text: str, most: int) -> bool:

@@ -149,7 +149,7 @@ class InternalError(JsonRpcError):
     code = -32603
 
 
-#: The codes of exceptions that others raise. All that are neither must not leave the server.
+#: The codes of exceptions that are no `JsonRpcError`. Any other exception must not leave the server.
 _CODES: Final[dict[type[PromptkitError], int]] = {
     MissingClientCapability: MissingCapability.code,
     UnknownPrompt: InvalidParams.code,
