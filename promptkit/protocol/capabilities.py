@@ -161,17 +161,24 @@ class ResultEncoder:
         server_info:
             Sent with every result, if the revision requires it.
 
+    Attributes:
+        type:
+            The ``resultType`` of a complete result.
+
+        meta:
+            The ``_meta`` of every result.
+
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
     """
 
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self._stateless = revision.stateless
-        self._type = "complete" if self._stateless else UNSET
+        self.type = "complete" if self._stateless else UNSET
         self._server: dict[str, Any] = {}
         if self._stateless and server_info is not None:
             self._server = {wire.SERVER_INFO: wire.Implementation(server_info.name, server_info.version)}
-        self._meta = Raw(encode(self._server)) if self._server else UNSET
+        self.meta = Raw(encode(self._server)) if self._server else UNSET
 
     def encode(self, result: wire.Result) -> bytes:
         """
@@ -183,8 +190,8 @@ class ResultEncoder:
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
         """
-        result.result_type = result.result_type or self._type
-        result.meta = self._meta
+        result.result_type = result.result_type or self.type
+        result.meta = self.meta
         return encode(result)
 
     def encode_end(self, stream: RequestId) -> bytes:
@@ -196,7 +203,7 @@ class ResultEncoder:
                 The id of the request that opened the stream.
         """
         meta = {wire.SUBSCRIPTION_ID: stream, **self._server}
-        return encode(wire.Result(result_type=self._type, meta=Raw(encode(meta))))
+        return encode(wire.Result(result_type=self.type, meta=Raw(encode(meta))))
 
     def encode_kept(self, result: wire.Result, *, changes: bool) -> bytes:
         """

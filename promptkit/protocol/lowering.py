@@ -27,7 +27,7 @@ from promptkit.language.declarations import Tool
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
-from promptkit.protocol.jsonrpc import InternalError, message_of
+from promptkit.protocol.jsonrpc import InternalError, encode, message_of
 from promptkit.protocol.revisions import Revision
 
 if TYPE_CHECKING:  # most prompts hold nothing but text
@@ -76,7 +76,8 @@ class Lowering:
         else:
             messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in rendered.messages]
         description = UNSET if prompt.description is None else prompt.description
-        return self.results.encode(wire.GetPromptResult(messages, description))
+        kind, meta = self.results.type, self.results.meta
+        return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
 
     def content(self, content: Content) -> wire.Content:
         """One content block."""
