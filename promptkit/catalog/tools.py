@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import field, json, structs
+from msgspec import json, structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt, Renderer
 from promptkit.conversion.fast_path import json_read
-from promptkit.conversion.parsing import Read
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownPrompt, UnknownTool, nearest
@@ -120,15 +119,11 @@ def _exact(argument: Argument) -> Argument:
 class _ToolArguments(Arguments, frozen=True):
     """Arguments of a program, to which null and empty text are values, where the schema has them."""
 
-    _from_json: dict[str, Read] = field(default_factory=dict)
-
     def _is_given(self, name: str, value: Any) -> bool:
         if super()._is_given(name, value):
             return True
-        if name not in self._from_json:
-            self._from_json[name] = json_read(self.by_name[name].annotation)
         try:
-            self._from_json[name](value)
+            json_read(self.by_name[name].annotation)(value)
         except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
             return False
         return True
