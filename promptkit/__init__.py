@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from promptkit.compiler.resources import Resource, resource
     from promptkit.conversion.scalars import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
-    from promptkit.language.arg import Arg
     from promptkit.language.content import Content, Text
     from promptkit.language.context import Context
+    from promptkit.language.declarations import Arg, Tool
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
     from promptkit.language.media import Audio, Icon, Image
     from promptkit.language.messages import Message, Workflow
-    from promptkit.language.tool import Tool
     from promptkit.language.turns import assistant, user
 
 __all__ = [
@@ -59,14 +58,13 @@ _MODULES: Final = {
     "compiler.resources": ("Resource", "resource"),
     "conversion.scalars": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
-    "language.arg": ("Arg",),
+    "language.declarations": ("Arg", "Tool"),
     "language.content": ("Content", "Text"),
     "language.context": ("Context",),
     "language.documents": ("EmbeddedResource", "ResourceLink"),
     "language.files": ("read_below",),
     "language.media": ("Audio", "Icon", "Image"),
     "language.messages": ("Message", "Workflow"),
-    "language.tool": ("Tool",),
     "language.turns": ("assistant", "user"),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -10,7 +10,7 @@ from typing import Literal
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
-from promptkit.language.scopes import scopes_of
+from promptkit.language.declarations import scopes_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.transports.http.application import Application

@@ -1,7 +1,7 @@
 """Arguments: how a prompt's parameters are shown to clients, and how the values they send are read."""
 
 import os
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
@@ -10,11 +10,12 @@ from msgspec import Struct, structs
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.kinds import is_constrained, is_literal, plain
-from promptkit.conversion.parsing import Read
+from promptkit.conversion.parsing import Read, holds_more
 from promptkit.conversion.scalars import Reader, ScalarType
+from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
 from promptkit.errors.interruptions import call_interruptible
-from promptkit.language.arg import NO_DEFAULT, Arg
+from promptkit.language.declarations import NO_DEFAULT, Arg
 
 if TYPE_CHECKING:
     from promptkit.catalog.completion import Completer  # many arguments have none
@@ -88,6 +89,11 @@ class Argument(Struct, frozen=True):
     def required(self) -> bool:
         """Whether clients have to send it: it has no default, in the environment neither."""
         return self.default is NO_DEFAULT and self.arg.env is None
+
+    @property
+    def examples(self) -> list[Any]:
+        """The examples of its author that a client could send."""
+        return list(filter(can_be_sent, self.arg.examples))
 
     @property
     def default_text(self) -> str | None:
@@ -196,6 +202,33 @@ class Arguments(Struct, frozen=True):
         """The names of all arguments that clients have to send."""
         return frozenset(self._required)
 
+    @property
+    def examples(self) -> Sequence[Mapping[str, Any]]:
+        """
+        The values by name that enter the examples; none if an argument has neither a default nor an example.
+
+        There are as many as the argument with the most examples has: the first with the first example of each
+        argument, the second with the second ones, and the first again where there are no more. An optional
+        argument without examples is left out. If all have defaults, nothing at all comes first.
+        """
+        examples = {argument.name: argument.examples for argument in self.ordered}
+        # Whether the environment has a value differs from one machine to the next.
+        needed = [argument.name for argument in self.ordered if not argument.has_default]
+        if not all(examples[name] for name in needed):
+            return ()
+        given = {name: values for name, values in examples.items() if values}
+        rounds = range(max(map(len, given.values()), default=0))
+        found = [
+            {name: values[number] if number < len(values) else values[0] for name, values in given.items()}
+            for number in rounds
+        ]
+        return (*([] if needed else [{}]), *found)
+
+    @property
+    def example_texts(self) -> tuple[dict[str, str], ...]:
+        """The same, as a client sends it."""
+        return tuple({name: text_of(value) for name, value in given.items()} for given in self.examples)
+
     def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """
         Convert a client's values to keyword arguments for the author's function.
@@ -281,8 +314,8 @@ class Arguments(Struct, frozen=True):
             for name, text in texts.items()
             if isinstance(text, str)
             and len(text) > max_values
-            and (exceeds := self.by_name[name].reader.exceeds) is not None
-            and exceeds(text, max_values)
+            and self.by_name[name].reader.is_several
+            and holds_more(text, max_values)
         )
         if faults:
             raise ArgumentErrors(self.owner, faults, self.kind)

@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from promptkit.catalog.rendering import is_asynchronous, run_async
-from promptkit.conversion.annotations import FORWARD
-from promptkit.conversion.defaults import with_own_defaults
+from promptkit.conversion.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 from promptkit.errors.exceptions import ResultError
 
 __all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
@@ -37,19 +35,11 @@ class Completion(Struct, frozen=True):
 
         has_more:
             Whether *values* holds only some of them.
-
-    Raises:
-        ValueError: If there are more values than MCP allows.
     """
 
     values: tuple[str, ...] = ()
     total: int = 0
     has_more: bool = False
-
-    def __post_init__(self) -> None:
-        if len(self.values) > MAX_VALUES:
-            msg = f"a completion has at most {MAX_VALUES} values, not {len(self.values)}"
-            raise ValueError(msg)
 
 
 def complete(candidates: Iterable[str], typed: str) -> Completion:

@@ -15,7 +15,7 @@ import msgspec
 from promptkit.catalog.arguments import Argument, shortened
 from promptkit.conversion.type_schemas import Definitions, described, type_schema, with_words
 from promptkit.conversion.unstructuring import can_be_sent, json_of
-from promptkit.language.arg import NO_DEFAULT
+from promptkit.language.declarations import NO_DEFAULT
 
 __all__ = ["alternative_of", "schema_of"]
 
@@ -51,7 +51,7 @@ def _property(argument: Argument, definitions: Definitions) -> dict[str, Any]:
     schema, form = type_schema(argument.annotation, definitions)
     arg = argument.arg
     words = described(arg.description or schema.get("description"), _clauses(argument, form))
-    examples = [json_of(example) for example in _sendable(arg.examples)]
+    examples = [json_of(example) for example in argument.examples]
     by_author = {"title": arg.title, "examples": examples}
     schema = with_words(schema, words) | {key: value for key, value in by_author.items() if value}
     # A form would send this default, and what stands in the environment would never count.
@@ -66,7 +66,7 @@ def _clauses(argument: Argument, form: str) -> Iterator[str]:
     yield form
     if arg.timezone is not None:
         yield f"in {arg.timezone} unless it has an offset"
-    if examples := ", ".join(map(_text, _sendable(arg.examples))):
+    if examples := ", ".join(map(_text, argument.examples)):
         yield f"for example {examples}"
     defaults = [f"from ${arg.env}"] if arg.env else []
     defaults += [text for default in _defaults(argument) if (text := _text(default)) not in ("", "[]", "{}")]
@@ -78,11 +78,7 @@ def _defaults(argument: Argument) -> list[Any]:
     """The function's own default, if there is one that clients may know."""
     default = argument.default
     hidden = default is NO_DEFAULT or default is None or argument.arg.secret
-    return [] if hidden else _sendable([default])
-
-
-def _sendable(values: Iterable[Any]) -> list[Any]:
-    return [value for value in values if can_be_sent(value)]
+    return [] if hidden or not can_be_sent(default) else [default]
 
 
 def _text(value: Any) -> str:

@@ -22,7 +22,7 @@ from promptkit import standard_error
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.kinds import plain
 from promptkit.conversion.unstructuring import json_of
-from promptkit.language.arg import NO_DEFAULT
+from promptkit.language.declarations import NO_DEFAULT
 
 __all__ = ["HIDDEN", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 

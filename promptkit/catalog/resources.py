@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.catalog.uri_templates import URITemplate, Value
+from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
@@ -88,6 +88,11 @@ class CompiledResource(Struct, frozen=True):
     def is_template(self) -> bool:
         """Whether its URI has variables."""
         return bool(self.template.names)
+
+    @property
+    def example_uris(self) -> tuple[str, ...]:
+        """The URIs that a client reads whose variables are the examples. Without variables there is one."""
+        return tuple(expanded(self.uri_template, given) for given in self.arguments.examples)
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
@@ -169,20 +174,19 @@ class CompiledResource(Struct, frozen=True):
                 yield from argument.faults(value, ConversionError("a plain relative path without '..'"))
 
 
-class ResourceInfo(Protocol):
-    """The attributes of a resource that `content_of` needs."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def mime_type(self) -> str | None: ...
-    @property
-    def location(self) -> Location: ...
-
-
-def content_of(resource: ResourceInfo, uri: str, result: Any) -> EmbeddedResource:
+def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
     """
     Make content of the value that a resource's function returned.
+
+    Args:
+        resource:
+            The resource, compiled or not: it has a name, a MIME type and a location.
+
+        uri:
+            The URI of the content.
+
+        result:
+            What the function returned.
 
     Raises:
         ResultError: If it is neither `str` nor `bytes`.

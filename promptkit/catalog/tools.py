@@ -2,23 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from msgspec import field, json, structs
+from msgspec import json, structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import grade
-from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.rendering import Renderer
+from promptkit.catalog.prompts import CompiledPrompt, Renderer
 from promptkit.conversion.fast_path import json_read
-from promptkit.conversion.kinds import is_constrained, is_list, is_literal, is_union, plain
-from promptkit.conversion.parsing import Read
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownPrompt, UnknownTool, nearest
-from promptkit.language.arg import NO_DEFAULT, Arg
-from promptkit.language.tool import Tool
+from promptkit.language.declarations import NO_DEFAULT, Arg, Tool
 
 if TYPE_CHECKING:
     from promptkit.conversion.scalars import Reader
@@ -108,8 +104,7 @@ def _as_tool(prompt: CompiledPrompt) -> CompiledPrompt:
 
 
 def _exact(argument: Argument) -> Argument:
-    if not _is_ambiguous(argument.annotation):
-        return argument
+    """An argument that reads JSON as its schema says, and only what does not fit that as people write it."""
     convert, read_text = json_read(argument.annotation), argument.reader.read
 
     def read(value: Any) -> Any:
@@ -121,28 +116,14 @@ def _exact(argument: Argument) -> Argument:
     return structs.replace(argument, reader=structs.replace(argument.reader, read=read))
 
 
-def _is_ambiguous(annotation: Any) -> bool:
-    """Whether a reader takes some JSON for another value than the schema: for ``int | str``, "5" is text."""
-    annotation = plain(annotation)
-    if is_constrained(annotation):
-        return _is_ambiguous(annotation.__origin__)
-    if is_list(annotation):
-        return _is_ambiguous(get_args(annotation)[0])
-    return is_union(annotation) or (is_literal(annotation) and None in get_args(annotation))
-
-
 class _ToolArguments(Arguments, frozen=True):
     """Arguments of a program, to which null and empty text are values, where the schema has them."""
-
-    _from_json: dict[str, Read] = field(default_factory=dict)
 
     def _is_given(self, name: str, value: Any) -> bool:
         if super()._is_given(name, value):
             return True
-        if name not in self._from_json:
-            self._from_json[name] = json_read(self.by_name[name].annotation)
         try:
-            self._from_json[name](value)
+            json_read(self.by_name[name].annotation)(value)
         except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
             return False
         return True

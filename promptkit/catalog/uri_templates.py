@@ -1,16 +1,15 @@
 """
 URI templates: reads the variables in a URI, as the reverse of expanding its template.
 
-A template becomes one regular expression with a group for each of its expressions, such as ``{?a,b*}``. Then
-the text of each is split by the rules of its operator. How long a URI may be depends on the template, so that
-a hostile one is matched quickly, too.
+First a URI is split among the expressions of its template, such as ``{?a,b*}``. That goes from its end to its
+beginning, and takes no more steps than the URI is long. Then the text of each expression is split by the
+rules of its operator.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from math import factorial
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
@@ -27,10 +26,10 @@ Value: TypeAlias = str | list[str] | dict[str, str]
 #: Characters. Browsers and servers accept far shorter URIs only.
 MAX_URI_LENGTH: Final = 65_536
 
-#: How many steps matching may take, about. It decides how long a URI may be for templates that go back.
-_MAX_STEPS: Final = 1 << 22
-
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+
+#: A character that names of variables are made of.
+_IN_NAME: Final = re.compile(r"[\w.%]")
 
 #: One variable of an expression, and a whole template (RFC 6570, section 2). They are checked here
 #: because `uritemplate` accepts any text.
@@ -102,49 +101,37 @@ class Expression(Struct, frozen=True):
         single = len(self.variables) == 1 and not self.exploded
         return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
 
-    @property
-    def opening(self) -> str:
-        """What it begins with, as a pattern. A whole name has to follow: another ``?`` may precede it."""
-        leader = re.escape(self.operator.leader)
+    def ends(self, uri: str, fits: bytearray) -> list[int]:
+        """
+        By place in a URI: where the expansion ends that begins there, as early as it can; -1 if none begins.
+
+        Args:
+            uri:
+                The whole URI.
+
+            fits:
+                By place: whether what follows in the template fits the URI from there to its end.
+        """
+        stops, ends, end = self.stops, [-1] * len(fits), -1
+        for at, character in zip(range(len(uri), -1, -1), (" ", *reversed(uri)), strict=True):
+            if fits[at]:
+                end = at
+            elif character in stops:
+                end = -1
+            ends[at] = end
+        if not self.operator.leader:
+            return ends
+        # Without values it is nothing at all, else its leader comes first.
+        places = _places(uri, self.operator.leader)
+        begun = {at: ends[at + 1] for at in places if not fits[at] and self._begins(uri, at)}
+        return [at if fit else begun.get(at, -1) for at, fit in enumerate(fits)]
+
+    def _begins(self, uri: str, at: int) -> bool:
         if not self.operator.named or self.exploded:
-            return leader
-        names = "|".join(re.escape(variable.name) for variable in self.variables)
-        return rf"{leader}(?=(?:{names})(?![\w.%]))"
-
-    def pattern(self, following: "Sequence[str | Expression]") -> tuple[str, bool]:
-        """The pattern of its text, as short as it can be, and whether matching may try several ends of it."""
-        body, goes_back = self._body(following)
-        return f"(?:{self.opening}({body}))??" if self.operator.leader else f"({body})", goes_back
-
-    def _body(self, following: "Sequence[str | Expression]") -> tuple[str, bool]:
-        # Where one that follows can begin, and takes all that is left out here, is the only end to try.
-        ends: list[str] = []
-        narrowest, is_certain, goes_back = set(self.stops), True, False
-        rest = list(following)
-        while rest and isinstance(part := rest[0], Expression) and part.operator.leader:
-            is_stop = part.operator.leader in self.stops
-            if is_certain := is_certain and not is_stop and narrowest.issuperset(part.stops):
-                ends.append(part.opening)
-                narrowest = set(part.stops)
-            goes_back = goes_back or not (is_certain or is_stop)
-            del rest[0]
-        if not rest or (isinstance(rest[0], str) and rest[0][0] in self.stops):
-            return self._text(ends, "*?" if goes_back else "*+"), goes_back
-        first = rest.pop(0)
-        literal = first if isinstance(first, str) else ""
-        after = first if not literal else rest[0] if rest else ""
-        if isinstance(after, Expression) and not after.operator.leader:
-            takes_all = (
-                is_certain and narrowest.issuperset(after.stops) and not set(after.stops) & set(literal)
-            )
-            if takes_all:
-                return (self._text([*ends, re.escape(literal)], "*+") if literal else ""), False
-        return self._text(ends, "*?"), goes_back or bool(rest) or not literal
-
-    def _text(self, ends: Iterable[str], times: str) -> str:
-        character = f"[^{self.stops}]" if self.stops else r"[\s\S]"
-        text = f"(?:{''.join(f'(?!{end})' for end in ends)}{character})"
-        return f"(?>{text}*)" if times == "*+" else text + times  # Python 3.11.2 reads *+ wrongly
+            return True
+        # A whole name has to follow: another "?" may precede it.
+        names = (variable.name for variable in self.variables if uri.startswith(variable.name, at + 1))
+        return any(not _IN_NAME.match(uri, at + 1 + len(name)) for name in names)
 
     def values(self, text: str) -> Iterator[tuple[Variable, Value]]:
         """The values of the variables in *text*. Raises ValueError if *text* is not an expansion."""
@@ -225,7 +212,8 @@ class URITemplate:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of its variables, in their order."""
-        return tuple(dict.fromkeys(v.name for part in self._expressions for v in part.variables))
+        expressions = [part for part in self._parts if isinstance(part, Expression)]
+        return tuple(dict.fromkeys(v.name for part in expressions for v in part.variables))
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
@@ -234,43 +222,53 @@ class URITemplate:
         Named pairs may come in any order, and characters may be unescaped where that is unambiguous.
         Unknown names, broken escapes and bytes that are not UTF-8 do not match.
         """
-        is_sound = len(uri) <= self.longest and not _BAD_ESCAPE.search(uri)
-        found = self._pattern.fullmatch(uri) if is_sound else None
-        if found is None:
+        if len(uri) > MAX_URI_LENGTH or _BAD_ESCAPE.search(uri):
             return None
-        texts = zip(self._expressions, found.groups(), strict=True)
-        present = [
-            (part, text) for part, text in texts if text or (text is not None and part.operator.leader)
-        ]
         try:
-            return _merged(pair for part, text in present for pair in part.values(text))
+            return _merged(pair for part, text in self._texts(uri) for pair in part.values(text))
         except ValueError:
             return None
 
-    @property
-    def longest(self) -> int:
-        """How many characters a URI may have. Each expression with several ends to try makes it less."""
-        places = 1 + sum(goes_back for _, goes_back in self._patterns)
-        return min(MAX_URI_LENGTH, int((_MAX_STEPS * factorial(places)) ** (1 / places)))
+    def _texts(self, uri: str) -> Iterator[tuple[Expression, str]]:
+        """The expressions that *uri* has, each with its text. Raises ValueError if it does not match."""
+        parts = list(self._parts)
+        if isinstance(first := parts[0], str):  # of many templates, nearly all differ here
+            if not uri.startswith(first):
+                raise ValueError(uri)
+            uri = uri.removeprefix(first)
+            del parts[0]
+        fits = bytearray(len(uri)) + b"\1"  # the end of the template fits the end of the URI alone
+        found: list[tuple[str | Expression, list[int]]] = []
+        for part in reversed(parts):
+            ends = _literal_ends(part, uri, fits) if isinstance(part, str) else part.ends(uri, fits)
+            found.append((part, ends))
+            fits = bytearray(map((-1).__lt__, ends))
+        if not fits[0]:
+            raise ValueError(uri)
+        at = 0
+        for part, ends in reversed(found):
+            if isinstance(part, Expression) and ends[at] > at:
+                yield part, uri[at + len(part.operator.leader) : ends[at]]
+            at = ends[at]
 
     @cached_property
     def _parts(self) -> tuple[str | Expression, ...]:
         return tuple(_parsed(self.text))
 
-    @property
-    def _expressions(self) -> list[Expression]:
-        return [part for part in self._parts if isinstance(part, Expression)]
 
-    @cached_property
-    def _patterns(self) -> list[tuple[str, bool]]:
-        return [
-            (re.escape(part), False) if isinstance(part, str) else part.pattern(self._parts[at:])
-            for at, part in enumerate(self._parts, start=1)
-        ]
+def _literal_ends(literal: str, uri: str, fits: bytearray) -> list[int]:
+    """The same as of an expression."""
+    size = len(literal)
+    found = {at: at + size for at in _places(uri, literal) if fits[at + size]}
+    return [found.get(at, -1) for at in range(len(fits))]
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile("".join(pattern for pattern, _ in self._patterns))
+
+def _places(uri: str, text: str) -> Iterator[int]:
+    """All places in *uri* where *text* stands."""
+    at = uri.find(text)
+    while at >= 0:
+        yield at
+        at = uri.find(text, at + 1)
 
 
 def is_template(text: str) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
@@ -75,7 +74,7 @@ class Example(Struct, frozen=True):
 
 def wire_examples(item: Item) -> Sequence[Any]:
     """Return what the author's examples come to: arguments of a prompt, or URIs of a resource."""
-    return example_uris(item) if isinstance(item, CompiledResource) else example_arguments(item.arguments)
+    return item.example_uris if isinstance(item, CompiledResource) else item.arguments.example_texts
 
 
 def render_examples(

@@ -14,7 +14,7 @@ from promptkit.cli.diagnostics import console_on
 from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.arg import NO_DEFAULT
+from promptkit.language.declarations import NO_DEFAULT
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -42,7 +42,7 @@ def server_name(text: str) -> str:
 
 def scopes(text: str) -> frozenset[str]:
     """Scopes, with blanks between them."""
-    from promptkit.language.scopes import scopes_of  # few servers have any
+    from promptkit.language.declarations import scopes_of  # few servers have any
 
     try:
         return scopes_of(text)

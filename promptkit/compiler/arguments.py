@@ -12,7 +12,7 @@ from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.language.arg import Arg
+from promptkit.language.declarations import Arg
 from promptkit.language.validation import describe
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
+    from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
-    from promptkit.language.tool import Tool
 
 __all__ = ["Options", "check_options", "check_scopes", "icons_of", "meta_of", "tags_of"]
 
@@ -77,7 +77,7 @@ def _check_seconds(name: str, value: float | None) -> None:
 def _check_tool(value: object) -> None:
     if value is None or isinstance(value, bool):
         return
-    from promptkit.language.tool import Tool  # few prompts say more
+    from promptkit.language.declarations import Tool  # few prompts say more
 
     if not isinstance(value, Tool):
         msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"
@@ -149,7 +149,7 @@ def check_scopes(scopes: object, report: Report) -> None:
     """
     if scopes == ():
         return
-    from promptkit.language.scopes import is_scope  # few prompts need any
+    from promptkit.language.declarations import is_scope  # few prompts need any
 
     if isinstance(scopes, str):
         fault = f"scopes takes several, not the text {scopes!r}"
@@ -165,7 +165,7 @@ def check_scopes(scopes: object, report: Report) -> None:
 
 
 def _several(words: Iterable[str]) -> str:
-    from promptkit.language.scopes import is_scope
+    from promptkit.language.declarations import is_scope
 
     shown = ", ".join(repr(word) for word in words if is_scope(word))
     return f"write them as in scopes=[{shown or repr('reviews:read')}]"

@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from promptkit.catalog.arguments import Arguments
-from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.rendering import Renderer
+from promptkit.catalog.prompts import CompiledPrompt, Renderer
 from promptkit.compiler.arguments import compile_arguments, misfit
 from promptkit.compiler.cached import cached_property
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
@@ -24,16 +23,15 @@ from promptkit.compiler.signature import (
     is_local,
     read_signature,
 )
-from promptkit.conversion.annotations import read_return
-from promptkit.conversion.defaults import with_own_defaults
+from promptkit.conversion.functions import read_return, with_own_defaults
 from promptkit.conversion.kinds import fits
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
+    from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
-    from promptkit.language.tool import Tool
 
 __all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]
 

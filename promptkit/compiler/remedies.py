@@ -19,7 +19,7 @@ from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 from promptkit.fragments.shell_words import command_line
-from promptkit.language.unsendable import NO_SYSTEM
+from promptkit.language.validation import NO_SYSTEM
 
 __all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
 

@@ -17,8 +17,7 @@ from promptkit.compiler.cached import cached_property
 from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.options import check_scopes
 from promptkit.compiler.signature import copied_attributes, read_signature
-from promptkit.conversion.annotations import FORWARD
-from promptkit.conversion.defaults import with_own_defaults
+from promptkit.conversion.functions import FORWARD, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.documents import EmbeddedResource, ResourceLink

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.compiler.docstrings import read_descriptions, read_summary
-from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
+from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
-from promptkit.language.arg import NO_DEFAULT, Arg
+from promptkit.language.declarations import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
 
 __all__ = ["Parameter", "Signature", "code_of", "copied_attributes", "is_local", "read_signature"]

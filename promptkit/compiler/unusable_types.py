@@ -30,7 +30,7 @@ from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.unsendable import remedy_for
+from promptkit.language.validation import remedy_for
 
 __all__ = ["check_return", "remedy_for_unreadable", "unreadable_part"]
 

@@ -59,12 +59,9 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     """Make a reader of values, each with its names, as text or other JSON. The first name is shown."""
     choices = list(choices)
     exact, folded = _by_name(choices)
-    texts = {name: value for (kind, name), value in exact.items() if kind is str}
     shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
-        if type(value) is str and value in texts:
-            return texts[value]
         if not isinstance(value, str | int | float | bool):
             raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
@@ -92,15 +89,10 @@ def _by_name(
     # Of several values with one name, the first counts; and the name that is shown before all others.
     named = [(names[0], value) for value, names in choices]
     named += [(name, value) for value, names in choices for name in names[1:]]
-    exact: dict[tuple[type, Any], Any] = {}
-    for name, value in named:
-        exact.setdefault((type(name), name), value)
-    for name, value in named:
-        exact.setdefault((str, str(name)), value)
-    folded: dict[str, Any] = {}
-    for name, value in named:
-        folded.setdefault(str(name).casefold(), value)
-    return exact, folded
+    named.reverse()
+    exact: dict[tuple[type, Any], Any] = {(str, str(name)): value for name, value in named}
+    exact |= {(type(name), name): value for name, value in named}
+    return exact, {str(name).casefold(): value for name, value in named}
 
 
 def _nearest(text: str, shown: Mapping[str, str]) -> str | None:

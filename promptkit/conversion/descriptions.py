@@ -4,7 +4,7 @@ What a type takes, in words that people understand, and an example where words a
 Words name choices in their author's order. Examples read a type as `msgspec.inspect` sees it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import NoneType
 from typing import Any, Final, get_args
 
@@ -21,8 +21,6 @@ __all__ = ["describe", "describe_choices", "example_text", "expected_of"]
 
 #: How deep an example goes: a type that contains itself ends there.
 _MAX_DEPTH: Final = 4
-
-_LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
 
 
 def expected_of(annotation: Any) -> str:
@@ -44,8 +42,25 @@ def describe(tree: mi.Type, orders: Orders) -> str:
     tree = plain(tree)
     if (scalar := scalar_of(tree)) is not None:
         return scalar.describe(tree)
-    words = _DESCRIBERS.get(type(tree))
-    return words(tree, orders) if words else "a value"
+    words = "a value"
+    match tree:
+        case mi.NoneType():
+            words = "null"
+        case mi.CustomType():
+            words = tree.cls.__name__
+        case mi.UnionType():
+            members = (describe(part, orders) for part in tree.types if not isinstance(part, mi.NoneType))
+            words = " or ".join(dict.fromkeys(members))
+        case mi.EnumType() | mi.LiteralType():
+            words = describe_choices(values_of(tree, orders))
+        case mi.TupleType():
+            items = ", ".join(describe(item, orders) for item in tree.item_types)
+            words = f"a list of {len(tree.item_types)} items: {items}" if items else "an empty list"
+        case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
+            words = _describe_fields(tree)
+        case _ if hasattr(tree, "item_type") or hasattr(tree, "value_type"):
+            words = _describe_items(tree, orders)
+    return words
 
 
 def describe_choices(values: Iterable[Any]) -> str:
@@ -56,48 +71,21 @@ def describe_choices(values: Iterable[Any]) -> str:
     )
 
 
-def _describe_union(tree: mi.UnionType, orders: Orders) -> str:
-    members = (describe(member, orders) for member in tree.types if not isinstance(member, mi.NoneType))
-    return " or ".join(dict.fromkeys(members))
+def _describe_items(tree: Any, orders: Orders) -> str:
+    """Describe a list, or an object with members of any name."""
+    if isinstance(tree, mi.DictType):
+        words, item, each = f"a JSON object{describe_length(tree, 'members')}", tree.value_type, "each value"
+        is_plain = False
+    else:
+        words, item, each = f"a list{describe_length(tree, 'items')}", tree.item_type, "each"
+        is_plain = isinstance(item, mi.StrType) and not describe_length(item, "")
+    return words if is_plain or isinstance(item, mi.AnyType) else f"{words}, {each} {describe(item, orders)}"
 
 
-def _describe_list(tree: Any, orders: Orders) -> str:
-    words, item = f"a list{describe_length(tree, 'items')}", tree.item_type
-    any_text = isinstance(item, mi.StrType) and not describe_length(item, "")
-    return words if any_text or isinstance(item, mi.AnyType) else f"{words}, each {describe(item, orders)}"
-
-
-def _describe_fields(tree: Any, _: Orders) -> str:
+def _describe_fields(tree: Any) -> str:
     if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
         return f"a list of {', '.join(field.name for field in tree.fields)}"
     return f"a JSON object with {', '.join(field.encode_name for field in tree.fields)}"
-
-
-def _describe_object(tree: mi.DictType, orders: Orders) -> str:
-    words, value = f"a JSON object{describe_length(tree, 'members')}", tree.value_type
-    return words if isinstance(value, mi.AnyType) else f"{words}, each value {describe(value, orders)}"
-
-
-def _describe_tuple(tree: mi.TupleType, orders: Orders) -> str:
-    items = ", ".join(describe(item, orders) for item in tree.item_types)
-    return f"a list of {len(tree.item_types)} items: {items}" if items else "an empty list"
-
-
-def _describe_choice(tree: mi.LiteralType | mi.EnumType, orders: Orders) -> str:
-    return describe_choices(values_of(tree, orders))
-
-
-_DESCRIBERS: Final[dict[type[mi.Type], Callable[[Any, Orders], str]]] = {
-    mi.NoneType: lambda _tree, _orders: "null",
-    mi.CustomType: lambda tree, _: tree.cls.__name__,
-    mi.UnionType: _describe_union,
-    mi.EnumType: _describe_choice,
-    mi.LiteralType: _describe_choice,
-    **dict.fromkeys(_LISTS, _describe_list),
-    mi.TupleType: _describe_tuple,
-    mi.DictType: _describe_object,
-    **dict.fromkeys((mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType), _describe_fields),
-}
 
 
 def example_text(tree: mi.Type) -> str:
@@ -111,12 +99,23 @@ def _example(tree: mi.Type, depth: int) -> Any:
         return None
     if (scalar := scalar_of(tree)) is not None:
         return scalar.example_of(tree)
-    make = _EXAMPLES.get(type(tree))
-    return make(tree, depth) if make else "text"
-
-
-def _union_example(tree: mi.UnionType, depth: int) -> Any:
-    return _example(next(t for t in tree.types if not isinstance(t, mi.NoneType)), depth)
+    example: Any = "text"
+    match tree:
+        case mi.UnionType():
+            example = _example(next(t for t in tree.types if not isinstance(t, mi.NoneType)), depth)
+        case mi.LiteralType():
+            example = next(value for value in tree.values if value is not None)
+        case mi.EnumType():
+            example = next(iter(tree.cls)).value
+        case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
+            example = _array_example([tree.item_type], depth)
+        case mi.TupleType():
+            example = _array_example(tree.item_types, depth)
+        case mi.DictType():
+            example = {str(_example(tree.key_type, depth + 1)): _example(tree.value_type, depth + 1)}
+        case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
+            example = _fields_example(tree, depth)
+    return example
 
 
 def _array_example(types: Any, depth: int) -> list[Any]:
@@ -131,16 +130,3 @@ def _fields_example(tree: Any, depth: int) -> Any:
         return values if tag is None else [tag, *values]
     members = {f.encode_name: _example(f.type, depth + 1) for f in tree.fields if f.required}
     return members if tag is None else {tree.tag_field: tag} | members
-
-
-_EXAMPLES: Final[dict[type[mi.Type], Callable[[Any, int], Any]]] = {
-    mi.UnionType: _union_example,
-    mi.LiteralType: lambda tree, _: next(value for value in tree.values if value is not None),
-    mi.EnumType: lambda tree, _: next(iter(tree.cls)).value,
-    **dict.fromkeys(_LISTS, lambda tree, depth: _array_example([tree.item_type], depth)),
-    mi.TupleType: lambda tree, depth: _array_example(tree.item_types, depth),
-    mi.DictType: lambda tree, depth: {
-        str(_example(tree.key_type, depth + 1)): _example(tree.value_type, depth + 1)
-    },
-    **dict.fromkeys((mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType), _fields_example),
-}

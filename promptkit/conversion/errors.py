@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "ConversionErrors", "error_of_union"]
+import attrs
+
+__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "error_of_union"]
 
 #: Stands for a value that is missing.
 ABSENT: Final = object()
@@ -12,6 +14,7 @@ ABSENT: Final = object()
 MAX_FAULTS: Final = 100
 
 
+@attrs.define(eq=False, repr=False, slots=False, auto_exc=False)
 class ConversionError(ValueError):
     """
     A value, or a part of one, that does not fit its type.
@@ -32,23 +35,19 @@ class ConversionError(ValueError):
 
         reason:
             What is wrong, if there is more to say than what was expected.
+
+        inner:
+            The parts that do not fit, if there are several.
     """
 
-    def __init__(
-        self,
-        expected: str | None = None,
-        *,
-        got: Any = None,
-        nearest: str | Callable[[], str | None] | None = None,
-        path: str = "",
-        reason: str | None = None,
-    ) -> None:
-        super().__init__()
-        self.expected = expected
-        self.got = got
-        self.find_nearest = nearest
-        self.path = path
-        self.reason = reason
+    expected: str | None = None
+    got: Any = attrs.field(default=None, kw_only=True)
+    find_nearest: str | Callable[[], str | None] | None = attrs.field(
+        default=None, kw_only=True, alias="nearest"
+    )
+    path: str = attrs.field(default="", kw_only=True)
+    reason: str | None = attrs.field(default=None, kw_only=True)
+    inner: "tuple[ConversionError, ...]" = attrs.field(default=(), kw_only=True)
 
     @property
     def nearest(self) -> str | None:
@@ -58,30 +57,11 @@ class ConversionError(ValueError):
     @property
     def parts(self) -> "tuple[ConversionError, ...]":
         """Every part that does not fit."""
-        return (self,)
+        return self.inner or (self,)
 
     def at(self, path: str) -> "ConversionError":
         """Return the same error for a value at *path* in a larger one."""
-        return ConversionError(
-            self.expected,
-            got=self.got,
-            nearest=self.find_nearest,
-            path=path + self.path,
-            reason=self.reason,
-        )
-
-
-class ConversionErrors(ConversionError):
-    """Several parts of one value that do not fit."""
-
-    def __init__(self, parts: tuple[ConversionError, ...]) -> None:
-        super().__init__()
-        self._parts = parts
-
-    @property
-    def parts(self) -> tuple[ConversionError, ...]:
-        """Every part that does not fit."""
-        return self._parts
+        return attrs.evolve(self, path=path + self.path)
 
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:

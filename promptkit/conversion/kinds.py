@@ -59,20 +59,12 @@ def checked_hashed(values: list[Any]) -> list[Any]:
     return values
 
 
-def _make_set(values: list[Any]) -> set[Any]:
-    return set(checked_hashed(values))
-
-
-def _make_frozenset(values: list[Any]) -> frozenset[Any]:
-    return frozenset(checked_hashed(values))
-
-
 #: What a JSON array becomes, by the type that an author has written.
 SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
     **dict.fromkeys((list, abc.MutableSequence), list),
     **dict.fromkeys((tuple, abc.Collection, abc.Sequence), tuple),
-    **dict.fromkeys((set, abc.Set, abc.MutableSet), _make_set),
-    frozenset: _make_frozenset,
+    **dict.fromkeys((set, abc.Set, abc.MutableSet), lambda values: set(checked_hashed(values))),
+    frozenset: lambda values: frozenset(checked_hashed(values)),
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
@@ -118,10 +110,7 @@ def is_literal(annotation: Any) -> bool:
 
 def is_list(annotation: Any) -> bool:
     """Tell whether *annotation* is a list, a set or a tuple of any length, and says of what."""
-    arguments = get_args(annotation)
-    if get_origin(annotation) is tuple:
-        return len(arguments) == 2 and arguments[1] is Ellipsis
-    return get_origin(annotation) in SEQUENCES and len(arguments) == 1
+    return is_sequence(annotation) and bool(get_args(annotation))
 
 
 def is_sequence(annotation: Any) -> bool:
@@ -208,12 +197,8 @@ def hints_of(kind: Any) -> dict[str, Any]:
     made = get_origin(kind) or kind
     given = dict(zip(getattr(made, "__parameters__", ()), get_args(kind), strict=False))
     hints = typing.get_type_hints(made, include_extras=True)
-    return {name: _filled(_member_type(hint), given) for name, hint in hints.items()}
-
-
-def _member_type(hint: Any) -> Any:
-    """Return the type of a member without ``Required``, ``NotRequired`` and the like around it."""
-    return get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint
+    plain_hints = (get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint for hint in hints.values())
+    return {name: _filled(hint, given) for name, hint in zip(hints, plain_hints, strict=True)}
 
 
 def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
@@ -257,12 +242,7 @@ def has_parts(annotation: Any) -> bool:
     """Tell whether values of *annotation* have parts, so that they are written as JSON."""
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
-        kind in SEQUENCES
-        or kind in _MAPPINGS
-        or typing.is_typeddict(kind)
-        or issubclass(kind, tuple | msgspec.Struct)
-        or attrs.has(kind)
-        or hasattr(kind, "__dataclass_fields__")
+        kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple | msgspec.Struct)
     )
 
 

@@ -17,16 +17,10 @@ from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = [
     "is_leaf",
-    "is_registered",
     "key_converter",
     "leaf",
     "step",
 ]
-
-
-def is_registered(annotation: Any) -> bool:
-    """Tell whether *annotation* is a scalar type that msgspec does not know."""
-    return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].tree is None
 
 
 def is_leaf(annotation: Any) -> bool:
@@ -42,8 +36,6 @@ def is_leaf(annotation: Any) -> bool:
 
 def leaf(annotation: Any) -> Read:
     """Make the function that structures a JSON value as a type whose values have no parts."""
-    if is_registered(annotation):  # maybe again, so it is looked up at each call
-        return lambda value: SCALARS[annotation].convert(value, annotation)
     kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
@@ -83,8 +75,6 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
     """Make a function that reads the key of a JSON object as a value of *annotation*."""
     if annotation in (Any, str):
         return str
-    if is_registered(annotation):
-        return lambda text: SCALARS[annotation].convert_key(text, annotation)
     scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
     convert, zone = convert_key if scalar is None else scalar.convert_key, zone_of(annotation)
 

@@ -1,9 +1,10 @@
-"""Text, and other JSON values, to scalars: numbers, yes or no, bytes, dates, durations."""
+"""Text, and other JSON values, to scalars such as numbers and dates; and how much a text holds."""
 
 import re
-from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from decimal import Decimal
+from itertools import accumulate
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -22,11 +23,10 @@ __all__ = [
     "convert_decimal",
     "convert_int_key",
     "convert_key",
-    "parse_date",
-    "parse_datetime",
+    "extent",
+    "holds_more",
     "parse_duration",
     "parse_path",
-    "parse_time",
     "parsed",
     "read_bool",
     "read_bytes",
@@ -52,8 +52,8 @@ BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?
 
 UUID_TEXT: Final = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
-#: How many characters are unescaped at a time: each escape needs a hundred bytes of memory for that.
-_PIECE_LENGTH: Final = 1 << 14
+#: What is unescaped at a time, no escape cut: each needs a hundred bytes of memory for that.
+_PIECE: Final = r"(?s)(?:%[0-9A-Fa-f]{2}|.){1,16384}"
 
 _AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
 _HOURS, _MINUTES, _SECONDS = (f"{_AMOUNT}[{unit}]" for unit in ("Hh", "Mm", "Ss"))
@@ -190,14 +190,7 @@ def _unescaped(text: str) -> bytes:
     """Return *text* as bytes, with each escape decoded."""
     from urllib.parse import unquote_to_bytes  # few servers read a data: URI
 
-    found, end = [], 0
-    while piece := text[end : end + _PIECE_LENGTH]:
-        cut = piece.rfind("%", -2)  # an escape that begins here ends in the next piece
-        if cut > 0 and end + _PIECE_LENGTH < len(text):
-            piece = piece[:cut]
-        end += len(piece)
-        found.append(unquote_to_bytes(piece))
-    return b"".join(found)
+    return b"".join(unquote_to_bytes(piece[0]) for piece in re.finditer(_PIECE, text))
 
 
 def parsed(parse: Callable[[str], Any]) -> Read:
@@ -212,19 +205,6 @@ def parsed(parse: Callable[[str], Any]) -> Read:
             raise ConversionError from None
 
     return read
-
-
-parse_date: Final = date.fromisoformat
-
-
-def parse_datetime(text: str) -> datetime:
-    """Return the date and time of ISO 8601 text, in small letters too."""
-    return datetime.fromisoformat(text.upper())
-
-
-def parse_time(text: str) -> time:
-    """Return the time of ISO 8601 text, in small letters too."""
-    return time.fromisoformat(text.upper())
 
 
 def parse_path(text: str) -> Path:
@@ -262,3 +242,45 @@ def parse_duration(text: str) -> timedelta:
         raise ValueError(text)
     names = ("weeks", "days", "hours", "minutes", "seconds")
     return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
+
+
+#: Bytes that are scanned at once. Split at its quotation marks, a piece may take many times its size.
+_PIECE_SIZE: Final = 1 << 15
+
+#: Where `str.splitlines` splits.
+_LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+#: How each bracket changes the depth, as a signed byte; and all bytes that are not brackets.
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
+
+
+def extent(json: bytes) -> Iterator[tuple[int, int]]:
+    """
+    Yield the depth of *json* and an upper bound of its number of values, after each piece of it.
+
+    An empty list counts as if it held one value. For input that is not JSON, the figures mean nothing.
+    """
+    json = json.replace(b"\\\\", b"").replace(b'\\"', b"")  # the quotation marks that are left are no escapes
+    depth = deepest = values = 0
+    inside = b""
+    for start in range(0, len(json), _PIECE_SIZE):
+        # Every other part is a string, and the last may not have ended.
+        parts = (inside + json[start : start + _PIECE_SIZE]).split(b'"')
+        inside = b"" if len(parts) % 2 else b'"'
+        signs = b"".join(parts[::2])
+        brackets = signs.translate(_STEPS, _NO_BRACKETS)
+        depths = list(accumulate(memoryview(brackets).cast("b"), initial=depth))
+        depth, deepest = depths[-1], max(deepest, *depths)
+        values += brackets.count(1) + signs.count(b",")
+        yield deepest, values
+
+
+def holds_more(text: str, most: int) -> bool:
+    """Tell whether JSON, or the text of a list, holds more than *most* values. Blank items count, too."""
+    text = text.strip()
+    if text.startswith(("[", "{")):
+        signs = text.count(",") + text.count("[") + text.count("{")
+        return signs > most and any(values > most for _, values in extent(text.encode(errors="replace")))
+    lines = sum(map(text.count, _LINE_ENDS)) - text.count("\r\n")
+    return lines >= most if "\n" in text else max(lines, text.count(",")) >= most

@@ -8,18 +8,17 @@ import re
 import types
 from collections.abc import Callable
 from datetime import tzinfo
-from functools import partial
 from typing import Any, Final, get_args, get_origin
 
+import attrs
 import msgspec
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import enum_reader, literal_reader
 from promptkit.conversion.constraints import located, offset_fault, zone_of
 from promptkit.conversion.descriptions import example_text, expected_of
-from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
+from promptkit.conversion.errors import MAX_FAULTS, ConversionError, error_of_union
 from promptkit.conversion.fast_path import json_read
-from promptkit.conversion.json_extent import holds_more
 from promptkit.conversion.kinds import (
     SEQUENCES,
     has_parts,
@@ -37,9 +36,6 @@ from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalars import SCALARS, Reader, ScalarType, scalar_of
 
 __all__ = ["reader_of", "split_list"]
-
-#: Where `str.splitlines` splits.
-_LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def reader_of(annotation: Any) -> Reader | None:
@@ -84,12 +80,8 @@ def _united(known: list[Reader], read: Read) -> Reader:
     takes_any_text = any(reader is SCALARS[str] for reader in known)
     hint = "" if takes_any_text else " or ".join(reader.hint or reader.expected for reader in known)
     values = tuple(value for reader in known for value in reader.values)
-    counting = [reader.exceeds for reader in known if reader.exceeds is not None]
-
-    def exceeds(text: str, most: int) -> bool:
-        return any(counts(text, most) for counts in counting)
-
-    return Reader(read, expected, hint, values, exceeds=exceeds if counting else None)
+    is_several = any(reader.is_several for reader in known)
+    return Reader(read, expected, hint, values, is_several=is_several)
 
 
 def _constrained_reader(annotation: Any) -> Reader | None:
@@ -117,7 +109,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
                 raise ConversionError(expected, reason=offset_fault(found, annotation)) from None
 
     hint = expected if expected != "text" else ""
-    return Reader(read, expected, hint, inner.values, exceeds=inner.exceeds)
+    return Reader(read, expected, hint, inner.values, is_several=inner.is_several)
 
 
 def _sized_read(read: Read, tree: Any, expected: str) -> Read:
@@ -153,7 +145,7 @@ def _list_reader(annotation: Any) -> Reader | None:
     separated = "several, one a line" if one_a_line else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
     read = _list_read(member, make, nullable=nullable, one_a_line=one_a_line)
-    return Reader(read, expected, hint, exceeds=partial(_list_exceeds, one_a_line=one_a_line))
+    return Reader(read, expected, hint, is_several=True)
 
 
 def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
@@ -169,11 +161,13 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bo
             try:
                 found.append(None if part is None and nullable else read_member(part))
             except ConversionError as error:
-                faults += [_of_member(fault, member, part).at(f"[{i}]") for fault in error.parts]
+                for fault in error.parts:
+                    told, got = fault.expected or member.expected, part if fault.got is None else fault.got
+                    faults.append(attrs.evolve(fault, expected=told, got=got).at(f"[{i}]"))
                 if len(faults) >= MAX_FAULTS:
                     break
         if faults:
-            raise ConversionErrors(tuple(faults))
+            raise ConversionError(inner=tuple(faults))
         try:
             return make(found)
         except TypeError:  # values of a registered type may not be hashable
@@ -182,41 +176,12 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bo
     return read
 
 
-def _of_member(fault: ConversionError, reader: Reader, value: Any) -> ConversionError:
-    """Return *fault* with what its reader expects and what it got, if it has neither."""
-    return ConversionError(
-        fault.expected or reader.expected,
-        got=value if fault.got is None else fault.got,
-        nearest=fault.find_nearest,
-        path=fault.path,
-        reason=fault.reason,
-    )
-
-
 def split_list(text: str, *, one_a_line: bool) -> Any:
     """Return the items in the text of a list: those of a JSON array, of lines, or between commas."""
-    if _is_array(text):
+    if text.lstrip().startswith("["):
         return _decode(text)
-    items = text.splitlines() if _is_by_line(text, one_a_line=one_a_line) else text.split(",")
+    items = text.splitlines() if one_a_line or "\n" in text.strip() else text.split(",")
     return [item.strip() for item in items if item.strip()]
-
-
-def _list_exceeds(text: str, most: int, *, one_a_line: bool) -> bool:
-    """Tell whether a list has more than *most* items, blank ones too."""
-    if _is_array(text):
-        return holds_more(text, most)
-    text = text.strip()
-    if _is_by_line(text, one_a_line=one_a_line):
-        return sum(map(text.count, _LINE_ENDS)) - text.count("\r\n") >= most
-    return text.count(",") >= most
-
-
-def _is_array(text: str) -> bool:
-    return text.lstrip().startswith("[")
-
-
-def _is_by_line(text: str, *, one_a_line: bool) -> bool:
-    return one_a_line or "\n" in text.strip()
 
 
 def _decode(text: str) -> Any:
@@ -254,7 +219,7 @@ def _json_reader(annotation: Any) -> Reader | None:
         return None
     read = json_read(annotation, _decode)
     hint = f"JSON, for example {example_text(tree)}"
-    return Reader(read, expected_of(annotation), hint, is_json=True, exceeds=holds_more)
+    return Reader(read, expected_of(annotation), hint, is_json=True, is_several=True)
 
 
 def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:

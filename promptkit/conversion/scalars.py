@@ -20,7 +20,6 @@ from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.parsing import Read, parsed
 
 __all__ = [
-    "BUILT_IN",
     "SCALARS",
     "Reader",
     "ScalarType",
@@ -61,8 +60,8 @@ class Reader(Struct, frozen=True):
         is_json:
             Whether people have to write JSON.
 
-        exceeds:
-            Tells whether a text holds more than so many values; None if it always holds one.
+        is_several:
+            Whether a text may hold several values.
     """
 
     read: Read
@@ -70,7 +69,7 @@ class Reader(Struct, frozen=True):
     hint: str = ""
     values: tuple[str, ...] = ()
     is_json: bool = False
-    exceeds: Callable[[str, int], bool] | None = None
+    is_several: bool = False
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
@@ -94,11 +93,11 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     #: From the key of a JSON object to the value.
     convert_key: Convert = parsing.convert_key
     #: From a value to the text that *read* takes.
-    write: Callable[[Any], str]
+    write: Callable[[Any], str] = str
     #: From a value to the text in descriptions, if it is not that of *write*.
     show: Callable[[Any], str] | None = None
     #: Whether descriptions show several values separated by commas, and not as JSON.
-    shown_in_row: bool = False
+    shown_in_row: bool = True
     #: Whether people write several values on a line each, as the text of one may hold commas.
     one_a_line: bool = False
     #: Whether a value may have an offset from UTC.
@@ -144,6 +143,7 @@ def text_scalar(
         key_schema=schema,
         convert_key=checked,
         write=write,
+        shown_in_row=False,
     )
 
 
@@ -166,8 +166,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         described=constraints.describe_text,
         schema={"type": "string"},
         key_schema={},
-        write=str,
-        shown_in_row=True,
     ),
     bool: ScalarType(
         parsing.read_bool,
@@ -180,7 +178,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "boolean"},
         write=lambda value: "true" if value else "false",
         show=lambda value: "yes" if value else "no",
-        shown_in_row=True,
     ),
     int: ScalarType(
         parsing.read_int,
@@ -192,8 +189,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
         convert_key=parsing.convert_int_key,
-        write=str,
-        shown_in_row=True,
     ),
     float: ScalarType(
         parsing.read_float,
@@ -204,8 +199,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         example=constraints.number_example(1.5),
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
-        write=str,
-        shown_in_row=True,
     ),
     bytes: ScalarType(
         parsing.read_bytes,
@@ -218,6 +211,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=constraints.base64_length,
         write=msgspec.to_builtins,
         one_a_line=True,
+        shown_in_row=False,
     ),
     Decimal: ScalarType(
         parsing.read_decimal,
@@ -228,11 +222,9 @@ SCALARS: Final[dict[type, ScalarType]] = {
         example="1.50",
         schema={"anyOf": [{"type": "string", "pattern": parsing.DECIMAL}, {"type": "number"}]},
         key_schema={"pattern": parsing.DECIMAL},
-        write=str,
-        shown_in_row=True,
     ),
     date: ScalarType(
-        parsed(parsing.parse_date),
+        parsed(date.fromisoformat),
         _DATE,
         _DATE,
         tree=mi.DateType,
@@ -240,10 +232,9 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "string", "format": "date"},
         key_schema={"format": "date"},
         write=date.isoformat,
-        shown_in_row=True,
     ),
     datetime: ScalarType(
-        parsed(parsing.parse_datetime),
+        parsed(lambda text: datetime.fromisoformat(text.upper())),  # in small letters, too
         _DATETIME,
         f"{_DATETIME}, read as it is written, with an offset (+01:00) or without",
         tree=mi.DateTimeType,
@@ -253,11 +244,10 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=constraints.moment_facets,
         key_schema=constraints.moment_pattern,
         write=datetime.isoformat,
-        shown_in_row=True,
         may_have_offset=True,
     ),
     time: ScalarType(
-        parsed(parsing.parse_time),
+        parsed(lambda text: time.fromisoformat(text.upper())),
         _TIME,
         _TIME,
         tree=mi.TimeType,
@@ -267,7 +257,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         facets=constraints.moment_facets,
         key_schema=constraints.moment_pattern,
         write=time.isoformat,
-        shown_in_row=True,
         may_have_offset=True,
     ),
     timedelta: ScalarType(
@@ -278,7 +267,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
         schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
-        write=str,
+        shown_in_row=False,
     ),
     UUID: ScalarType(
         parsed(UUID),
@@ -291,7 +280,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
             "pattern": parsing.UUID_TEXT,
         },  # with the format, some clients want version 4
         key_schema={"pattern": parsing.UUID_TEXT},
-        write=str,
+        shown_in_row=False,
     ),
     Path: text_scalar(
         parsing.parse_path,
@@ -299,9 +288,6 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"},
     ),
 }
-
-#: The types that promptkit brings.
-BUILT_IN: Final = tuple(SCALARS)
 
 _BY_TREE: Final = {scalar.tree: scalar for scalar in SCALARS.values() if scalar.tree is not None}
 

@@ -6,7 +6,7 @@ what people write instead.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from inspect import signature
 from types import NoneType
@@ -15,7 +15,7 @@ from typing import Any, Final, get_args, get_origin, is_typeddict
 import msgspec
 
 from promptkit.conversion.descriptions import expected_of
-from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
+from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, error_of_union
 from promptkit.conversion.kinds import (
     SEQUENCES,
     checked_hashed,
@@ -59,7 +59,7 @@ def structurer(annotation: Any) -> Read:
             parts = tuple(_parts(error, ""))
         # Where the stack ends, each member of the innermost object says so.
         too_deep = next((part for part in parts if part.reason == _TOO_DEEP), None)
-        raise too_deep or ConversionErrors(parts)
+        raise too_deep or ConversionError(inner=parts)
 
     return structure
 
@@ -114,7 +114,7 @@ def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
             if len(faults) >= MAX_FAULTS:
                 break
     if faults:
-        raise ConversionErrors(tuple(faults))
+        raise ConversionError(inner=tuple(faults))
     return found
 
 
@@ -136,22 +136,30 @@ def _sequence(annotation: Any) -> Read:
 
 
 def _fixed(annotation: Any) -> Read:
-    """Structure a JSON array as a tuple of fixed length, or as a named tuple."""
-    defaults: dict[str, Any] = getattr(annotation, "_field_defaults", {})
-    if is_named_tuple(annotation):
-        hints = hints_of(annotation)
-        types, make = [hints[name] for name in annotation._fields], annotation._make
-        paths = [f".{name}" for name in annotation._fields]
-    else:
-        types, make = list(get_args(annotation)), tuple
-        paths = [f"[{i}]" for i in range(len(types))]
-    least = len(types) - len(defaults)
+    """Structure a JSON array whose items have their places: a tuple, or a record that is written so."""
+    kind = get_origin(annotation) or annotation
+    names: Sequence[str] = ()
+    types: Sequence[Any] = get_args(annotation)
+    least, tag, is_open = len(types), [], False
+    if is_named_tuple(kind):
+        hints, names = hints_of(annotation), kind._fields
+        types, least = [hints[name] for name in names], len(names) - len(kind._field_defaults)
+    elif is_struct(kind):
+        fields = msgspec.structs.fields(annotation)
+        names, types = [field.name for field in fields], [field.type for field in fields]
+        least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
+        config = kind.__struct_config__
+        tag, is_open = [config.tag] if config.tag_field else [], not config.forbid_unknown_fields
+    paths = [f"[{i}]" for i in range(len(types))] if kind is tuple else [f".{name}" for name in names]
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, list) or not least <= len(value) <= len(types):
+        if not isinstance(value, list) or value[: len(tag)] != tag:
+            raise ConversionError(expected_of(annotation), got=value)
+        value = value[len(tag) :]
+        if len(value) < least or (len(value) > len(types) and not is_open):
             raise ConversionError(expected_of(annotation), got=value)
         found = _collect(zip(value, types, paths, strict=False))
-        return make([*found, *list(defaults.values())[len(defaults) - len(types) + len(found) :]])
+        return tuple(found) if kind is tuple else annotation(**dict(zip(names, found, strict=False)))
 
     return structure
 
@@ -178,7 +186,7 @@ def _mapping(annotation: Any) -> Read:
         except ConversionError as error:
             faults += error.parts
         if faults:
-            raise ConversionErrors(tuple(faults))
+            raise ConversionError(inner=tuple(faults))
         keys = keys if key_type in (Any, str) else checked_hashed(keys)
         return dict(zip(keys, values, strict=True))
 
@@ -214,7 +222,7 @@ def _union(annotation: Any) -> Read:
             try:
                 return _structured(value, member)
             except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
-                errors.append(ConversionErrors(tuple(_parts(error, ""))))
+                errors.append(ConversionError(inner=tuple(_parts(error, ""))))
         if (meant := error_of_union(errors)) is not None:
             raise meant
         raise ConversionError(expected_of(annotation), got=value)
@@ -248,7 +256,7 @@ def _class(annotation: Any) -> Read:
         try:
             return structure_members(value, annotation)
         except ClassValidationError as error:
-            raise ConversionErrors(tuple(_parts_of_class(error, annotation))) from None
+            raise ConversionError(inner=tuple(_parts_of_class(error, annotation))) from None
 
     return structure
 
@@ -273,10 +281,8 @@ def _parts_of_class(error: Any, annotation: Any) -> Iterator[ConversionError]:
 
 
 def _struct(annotation: Any) -> Read:
-    """Structure a JSON object, or array, as a `msgspec.Struct`."""
+    """Structure a JSON object as a `msgspec.Struct`."""
     config = (get_origin(annotation) or annotation).__struct_config__
-    if config.array_like:
-        return partial(_struct_of_array, annotation)
     members = {member.name: member for member in members_of_record(annotation)}
 
     def structure(value: Any) -> Any:
@@ -289,30 +295,18 @@ def _struct(annotation: Any) -> Read:
                 (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in known
             )
         except ConversionError as error:
-            raise ConversionErrors((*error.parts, *faults)) from None
+            raise ConversionError(inner=(*error.parts, *faults)) from None
         if faults:
-            raise ConversionErrors(tuple(faults))
+            raise ConversionError(inner=tuple(faults))
         return annotation(**dict(zip((member.parameter for member in known), found, strict=True)))
 
     return structure
 
 
-def _struct_of_array(annotation: Any, value: Any) -> Any:
-    """Structure a JSON array as an ``array_like`` struct: its tag, if it has one, then its fields."""
-    config = (get_origin(annotation) or annotation).__struct_config__
-    fields = msgspec.structs.fields(annotation)
-    if not isinstance(value, list):
-        raise ConversionError(expected_of(annotation), got=value)
-    if config.tag_field:
-        if value[:1] != [config.tag]:
-            raise ConversionError(expected_of(annotation), got=value)
-        value = value[1:]
-    least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
-    if len(value) < least or (config.forbid_unknown_fields and len(value) > len(fields)):
-        raise ConversionError(expected_of(annotation), got=value)
-    known = fields[: len(value)]
-    found = _collect((part, f.type, f".{f.name}") for part, f in zip(value, known, strict=False))
-    return annotation(**dict(zip((field.name for field in known), found, strict=True)))
+def _is_placed(annotation: Any) -> bool:
+    """Tell whether values are JSON arrays whose items have their places."""
+    kind = get_origin(annotation) or annotation
+    return kind is tuple or is_named_tuple(kind) or (is_struct(kind) and kind.__struct_config__.array_like)
 
 
 #: What recognises a type, and what makes the function that structures it. The first row that fits counts.
@@ -320,7 +314,7 @@ _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ..
     (is_leaf, leaf),
     (is_constrained, _sized),
     (is_sequence, _sequence),
-    (lambda t: get_origin(t) is tuple or is_named_tuple(t), _fixed),
+    (_is_placed, _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
     (lambda t: is_struct(get_origin(t) or t), _struct),

@@ -12,7 +12,7 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
@@ -47,7 +47,6 @@ _NOT_EVERYWHERE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
 _NULL: Final = {"type": "null"}
 
 _LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
-_RECORDS: Final = (mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType)
 
 
 class Definitions(Struct):
@@ -63,13 +62,10 @@ class Definitions(Struct):
 
     def refer(self, kind: Any) -> Schema:
         """Return the reference to a class."""
-        return {"$ref": f"#/$defs/{self._name(kind)}"}
+        return {"$ref": f"#/$defs/{self.name(kind)}"}
 
-    def add(self, kind: Any, schema: Schema) -> None:
-        """Add the schema of a class that was referred to."""
-        self.schemas[self._name(kind)] = schema
-
-    def _name(self, kind: Any) -> str:
+    def name(self, kind: Any) -> str:
+        """Return the name of a class that is referred to."""
         if kind not in self._names:
             name = re.sub(r"\W+", "_", getattr(kind, "__name__", str(kind)))
             while name in self._names.values():
@@ -136,13 +132,12 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     return schema, expected_of(annotation)
 
 
-class _Writer:
+class _Writer(Struct):
     """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
 
-    def __init__(self, definitions: Definitions, orders: Orders, around: frozenset[Any]) -> None:
-        self._definitions = definitions
-        self._orders = orders
-        self._around = around
+    definitions: Definitions
+    orders: Orders
+    around: frozenset[Any]
 
     def schema(self, tree: mi.Type) -> Schema:
         """Return the schema of a type."""
@@ -150,14 +145,30 @@ class _Writer:
             return {**self.schema(tree.type), **(tree.extra_json_schema or {})}
         if (scalar := scalar_of(tree)) is not None:
             return _portable({**scalar.schema, **_bounds(tree), **scalar.facets_of(tree)})
-        write = _WRITTEN.get(type(tree))
-        return write(self, tree) if write else {}
+        schema: Schema = {}
+        match tree:
+            case mi.NoneType():
+                schema = _NULL
+            case mi.UnionType():
+                null_last = sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))
+                schema = _any_of(map(self.schema, null_last))
+            case mi.EnumType() | mi.LiteralType():
+                schema = _choices(values_of(tree, self.orders))
+            case mi.ListType() | mi.SetType() | mi.FrozenSetType() | mi.VarTupleType():
+                schema = {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
+            case mi.TupleType():
+                schema = self._placed([*map(self.schema, tree.item_types)], len(tree.item_types))
+            case mi.DictType():
+                schema = self._object(tree)
+            case mi.TypedDictType() | mi.DataclassType() | mi.StructType() | mi.NamedTupleType():
+                schema = self._record(tree)
+        return schema
 
     def form(self, tree: mi.Type) -> str:
         """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
         tree = plain(tree)
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _form_of_choices(values_of(tree, self._orders))
+            return _form_of_choices(values_of(tree, self.orders))
         if isinstance(tree, mi.UnionType):
             says_more = any(map(self.form, tree.types))
         elif isinstance(tree, _LISTS):
@@ -168,44 +179,27 @@ class _Writer:
             says_more = _is_array(tree) or isinstance(tree, mi.DictType)
         if not says_more:
             return ""
-        return describe(tree, self._orders)
+        return describe(tree, self.orders)
 
-    def union(self, tree: mi.UnionType) -> Schema:
-        """Return the schema of a union, null last."""
-        return _any_of(map(self.schema, sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))))
-
-    def choices(self, tree: mi.LiteralType | mi.EnumType) -> Schema:
-        """Return the schema of choices."""
-        return _choices(values_of(tree, self._orders))
-
-    def list(self, tree: Any) -> Schema:
-        """Return the schema of a list of any length, or of a set."""
-        return {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
-
-    def tuple(self, tree: mi.TupleType) -> Schema:
-        """Return the schema of a tuple whose items have their places."""
-        return self._placed([*map(self.schema, tree.item_types)], len(tree.item_types))
-
-    def object(self, tree: mi.DictType) -> Schema:
-        """Return the schema of an object with members of any name."""
+    def _object(self, tree: mi.DictType) -> Schema:
         keys = self._key(plain(tree.key_type))
         names = {"propertyNames": keys} if keys else {}
         values = self.schema(tree.value_type)
         return {"type": "object", **names, "additionalProperties": values, **_length(tree, "Properties")}
 
-    def record(self, tree: Any) -> Schema:
-        """Return the schema of a class, or the reference to it if it holds itself."""
-        kind, definitions = tree.cls, self._definitions
-        if kind in self._around or definitions.knows(kind):
+    def _record(self, tree: Any) -> Schema:
+        """The schema of a class, or the reference to it if it holds itself."""
+        kind, definitions = tree.cls, self.definitions
+        if kind in self.around or definitions.knows(kind):
             return definitions.refer(kind)
         hints = hints_of(getattr(kind, "__origin__", kind)).values()
-        inside = _Writer(definitions, {**self._orders, **orders_of(*hints)}, self._around | {kind})
+        inside = _Writer(definitions, {**self.orders, **orders_of(*hints)}, self.around | {kind})
         said = _docstring(tree)
         schema = {"description": said} if said else {}
         schema |= inside._array(tree) if _is_array(tree) else inside._members(tree)
         if not definitions.knows(kind):
             return schema
-        definitions.add(kind, schema)
+        definitions.schemas[definitions.name(kind)] = schema
         return definitions.refer(kind)
 
     def _array(self, tree: Any) -> Schema:
@@ -219,7 +213,7 @@ class _Writer:
     def _placed(self, items: Sequence[Schema], least: int, *, is_open: bool = False) -> Schema:
         """The schema of an array whose items have their places; one that is open may have more of them."""
         places = {"prefixItems": items, "items": is_open}
-        said = places if self._definitions.places else {"items": _any_of(items)}
+        said = places if self.definitions.places else {"items": _any_of(items)}
         return {"type": "array", **said, "minItems": least} | ({} if is_open else {"maxItems": len(items)})
 
     def _members(self, tree: Any) -> Schema:
@@ -240,23 +234,11 @@ class _Writer:
     def _key(self, tree: mi.Type) -> Schema:
         """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _choices([str(json_of(value)) for value in values_of(tree, self._orders)])
+            return _choices([str(json_of(value)) for value in values_of(tree, self.orders)])
         if isinstance(tree, mi.StrType):
             return _portable(_bounds(tree))
         scalar = scalar_of(tree)
         return {} if scalar is None else dict(scalar.key_schema_of(tree))
-
-
-_WRITTEN: Final[dict[type[mi.Type], Callable[[_Writer, Any], Schema]]] = {
-    mi.NoneType: lambda _writer, _tree: _NULL,
-    mi.UnionType: _Writer.union,
-    mi.EnumType: _Writer.choices,
-    mi.LiteralType: _Writer.choices,
-    **dict.fromkeys(_LISTS, _Writer.list),
-    mi.TupleType: _Writer.tuple,
-    mi.DictType: _Writer.object,
-    **dict.fromkeys(_RECORDS, _Writer.record),
-}
 
 
 def _any_of(schemas: Iterable[Schema]) -> Schema:

@@ -15,7 +15,7 @@ from mcp.types import Completion, CompletionArgument, CompletionContext, GetProm
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.catalogs import Target, catalog_of, sound
-from promptkit.language.scopes import NO_SCOPES
+from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for

@@ -15,9 +15,9 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.content import Content, Role, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
+from promptkit.language.files import canonical_type
 from promptkit.language.media import Media
 from promptkit.language.messages import Message, Workflow
-from promptkit.language.mime import canonical_type
 
 __all__ = ["ExportError", "File", "Part", "Turn", "UnfitPart", "Vendor", "turns_of"]
 

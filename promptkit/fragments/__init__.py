@@ -6,8 +6,7 @@ annotations of the `Text` that it is made of. No text is ever read again as a te
 """
 
 from promptkit.fragments.markdown import bullets, code_block, json_block, numbered, quote, section, table
-from promptkit.fragments.tags import tag, untrusted
-from promptkit.fragments.text import dedent, truncate
+from promptkit.fragments.text import dedent, tag, truncate, untrusted
 
 __all__ = [
     "bullets",

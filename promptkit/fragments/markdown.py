@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from promptkit.fragments._parts import (
+from promptkit.fragments.text import (
     LINE_END,
     Cell,
     Item,

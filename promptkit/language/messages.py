@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, over
 import attrs
 
 from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.unsendable import Unsendable, is_role_tuple
-from promptkit.language.validation import checked_role, describe
+from promptkit.language.validation import Unsendable, checked_role, describe, is_role_tuple
 
 if TYPE_CHECKING:
     from promptkit.language.media import Showable

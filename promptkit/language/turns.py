@@ -2,7 +2,7 @@
 
 from promptkit.language.content import Content, Role, Text, plain_text
 from promptkit.language.messages import Part, Workflow, block_of, message_of, workflow_of
-from promptkit.language.unsendable import Unsendable
+from promptkit.language.validation import Unsendable
 
 __all__ = ["assistant", "user"]
 

@@ -17,7 +17,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from promptkit.catalog.completion import Completion
-from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPrompt
@@ -114,7 +113,7 @@ class _Endpoints:
             uri=uri,
             reading=reading,
             document=document,
-            examples=example_uris(resource) if resource else (),
+            examples=resource.example_uris if resource else (),
             faults=version.faults_beside(resource.location) if resource else [],
         )
 
@@ -267,5 +266,5 @@ async def _gone(request: Request) -> None:
 
 def _example(prompt: CompiledPrompt) -> str | None:
     """The page with the author's first example; None if there is none."""
-    queries = (query_of(prompt.arguments, one) for one in example_arguments(prompt.arguments) if one)
+    queries = (query_of(prompt.arguments, one) for one in prompt.arguments.example_texts if one)
     return next((prompt_path(prompt.name, query) for query in queries if query), None)

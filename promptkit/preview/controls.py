@@ -20,8 +20,8 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
-from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.functions import notes_of
 from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import text_of

@@ -16,10 +16,9 @@ from zlib import crc32
 import attrs
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.catalog.examples import example_texts
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
-from promptkit.language.arg import NO_DEFAULT
+from promptkit.language.declarations import NO_DEFAULT
 from promptkit.preview.controls import (
     Control,
     control_of,
@@ -274,7 +273,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         attrs.evolve(control, attributes={**control.attributes, **_placeholder(argument)}),
         required=argument.required,
         description=_hint(argument, control),
-        examples=() if argument.arg.secret else example_texts(argument),
+        examples=() if argument.arg.secret else tuple(map(text_of, argument.examples)),
         faults=tuple(_described(argument, fault, given) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,

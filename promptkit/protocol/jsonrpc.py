@@ -5,7 +5,7 @@ See https://www.jsonrpc.org/specification and
 https://modelcontextprotocol.io/specification/2025-11-25/basic#messages.
 """
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -21,7 +21,6 @@ from promptkit.errors.exceptions import (
 __all__ = [
     "CLIENT_ERRORS",
     "UNREADABLE",
-    "Code",
     "HeaderMismatch",
     "Incoming",
     "InternalError",
@@ -47,24 +46,6 @@ __all__ = [
 RequestId: TypeAlias = int | str
 
 
-class Code:
-    """
-    The codes that an error reply may carry.
-    """
-
-    PARSE_ERROR: Final = -32700
-    INVALID_REQUEST: Final = -32600
-    METHOD_NOT_FOUND: Final = -32601
-    INVALID_PARAMS: Final = -32602
-    INTERNAL_ERROR: Final = -32603
-    RESOURCE_NOT_FOUND: Final = -32002
-    HEADER_MISMATCH: Final = -32020
-    MISSING_CAPABILITY: Final = -32021
-    UNSUPPORTED_VERSION: Final = -32022
-    #: Our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same.
-    TOO_MANY_REQUESTS: Final = 429
-
-
 class JsonRpcError(PromptkitError):
     """
     A message that cannot be served.
@@ -75,7 +56,13 @@ class JsonRpcError(PromptkitError):
 
         data:
             Details for programs, if there are any.
+
+    Attributes:
+        code:
+            The code of the reply.
     """
+
+    code: ClassVar[int]
 
     def __init__(self, message: str, data: Any = UNSET) -> None:
         super().__init__(message)
@@ -87,11 +74,15 @@ class ParseError(JsonRpcError):
     The message is not JSON.
     """
 
+    code = -32700
+
 
 class InvalidRequest(JsonRpcError):
     """
     The message is JSON, but not a request.
     """
+
+    code = -32600
 
 
 class MethodNotFound(JsonRpcError):
@@ -99,11 +90,15 @@ class MethodNotFound(JsonRpcError):
     The method does not exist, or not for this client.
     """
 
+    code = -32601
+
 
 class InvalidParams(JsonRpcError):
     """
     The params are not what the method takes.
     """
+
+    code = -32602
 
 
 class ResourceNotFound(JsonRpcError):
@@ -111,11 +106,15 @@ class ResourceNotFound(JsonRpcError):
     No resource has this URI. Revisions with a handshake have a code for it.
     """
 
+    code = -32002
+
 
 class HeaderMismatch(JsonRpcError):
     """
     What the head of a request says is not what its body says.
     """
+
+    code = -32020
 
 
 class MissingCapability(JsonRpcError):
@@ -123,11 +122,15 @@ class MissingCapability(JsonRpcError):
     The client did not declare a capability that the request needs.
     """
 
+    code = -32021
+
 
 class UnsupportedVersion(JsonRpcError):
     """
     A request cannot name this revision.
     """
+
+    code = -32022
 
 
 class TooManyRequests(JsonRpcError):
@@ -135,33 +138,27 @@ class TooManyRequests(JsonRpcError):
     The server is at a limit. The same request may be served later.
     """
 
+    code = 429  # our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same
+
 
 class InternalError(JsonRpcError):
     """
     The server failed. The message must not say how.
     """
 
+    code = -32603
 
-#: The code that each exception is answered with. Other exceptions must not leave the server.
-CODES: Final[dict[type[PromptkitError], int]] = {
-    ParseError: Code.PARSE_ERROR,
-    InvalidRequest: Code.INVALID_REQUEST,
-    MethodNotFound: Code.METHOD_NOT_FOUND,
-    InvalidParams: Code.INVALID_PARAMS,
-    UnknownPrompt: Code.INVALID_PARAMS,
-    ArgumentErrors: Code.INVALID_PARAMS,
-    PromptError: Code.INVALID_PARAMS,
-    InternalError: Code.INTERNAL_ERROR,
-    ResourceNotFound: Code.RESOURCE_NOT_FOUND,
-    HeaderMismatch: Code.HEADER_MISMATCH,
-    MissingCapability: Code.MISSING_CAPABILITY,
-    MissingClientCapability: Code.MISSING_CAPABILITY,
-    UnsupportedVersion: Code.UNSUPPORTED_VERSION,
-    TooManyRequests: Code.TOO_MANY_REQUESTS,
+
+#: The codes of exceptions that are no `JsonRpcError`. Any other exception must not leave the server.
+_CODES: Final[dict[type[PromptkitError], int]] = {
+    MissingClientCapability: MissingCapability.code,
+    UnknownPrompt: InvalidParams.code,
+    ArgumentErrors: InvalidParams.code,
+    PromptError: InvalidParams.code,
 }
 
-#: The same exceptions, for an ``except`` clause.
-CLIENT_ERRORS: Final = tuple(CODES)
+#: What has a code, for an ``except`` clause.
+CLIENT_ERRORS: Final[tuple[type[PromptkitError], ...]] = (JsonRpcError, *_CODES)
 
 #: What decoding raises for bytes that are not JSON, do not fit the type, or are nested too deeply.
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -231,8 +228,8 @@ def encode_error(request_id: RequestId | Raw | UnsetType, error: PromptkitError)
 
     An id that could not be read is left out, as no revision's schema allows null.
     """
-    kind = type(error)
-    code = CODES.get(kind) or next(CODES[base] for base in kind.__mro__ if base in CODES)
+    codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
+    code = error.code if isinstance(error, JsonRpcError) else next(codes)
     failure = _Error(code, message_of(error), _data(error))
     # An id may be long: `encode_lines` does not copy it again. Given a tuple, msgspec 0.22 leaks the line.
     return _encoder.encode_lines([_Failure("2.0", request_id, failure)])

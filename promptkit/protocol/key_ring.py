@@ -11,7 +11,6 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import cached_property
 from math import ceil
 from typing import Any, Final, NamedTuple
 
@@ -29,7 +28,7 @@ _VERSION: Final = "v2"
 
 #: The version, the key's id, when it expires in seconds, the payload if it has one, and the MAC.
 _TOKEN: Final = re.compile(
-    rf"({_VERSION}\.([0-9a-f]{{8}})\.([0-9]{{1,15}})(?:\.([\w-]+))?)\.([\w-]{{43}})", re.ASCII
+    rf"({_VERSION}\.[0-9a-f]{{8}}\.([0-9]{{1,15}})(?:\.([\w-]+))?)\.([\w-]{{43}})", re.ASCII
 )
 
 #: How many characters a token has at most besides its payload, which takes four for each three bytes.
@@ -72,13 +71,6 @@ class Opened(NamedTuple):
     expires: int
 
 
-class _Key(NamedTuple):
-    """One key, and the id by which tokens name it."""
-
-    id: str
-    secret: bytes
-
-
 class KeyRing:
     """
     Seals tokens with its first key, and opens those that any of its keys has sealed.
@@ -117,12 +109,6 @@ class KeyRing:
         self.audience = audience
         self.is_shared = bool(given)
         self._secrets = given or (own or os.urandom(MIN_KEY_BYTES),)
-        self._derived: dict[tuple[str, bytes], bytes] = {}
-
-    @property
-    def key_ids(self) -> tuple[str, ...]:
-        """The ids of the keys, the one that seals first. They tell nothing of the keys, and may be shown."""
-        return tuple(key.id for key in self._keys)
 
     def seal(self, purpose: str, expires: int, payload: bytes = b"", *, bound: bytes = b"") -> str:
         """
@@ -141,9 +127,10 @@ class KeyRing:
             bound:
                 What it belongs to and does not hold: it is opened only with the same bytes.
         """
-        key = self._keys[0]
-        head = f"{_VERSION}.{key.id}.{expires}" + (f".{_base64url(payload)}" if payload else "")
-        return f"{head}.{self._mac(key, purpose, head, bound)}"
+        secret = self._secrets[0]
+        key_id = _derive(secret, [_VERSION, "key id"])[:4].hex()  # it tells nothing of the key
+        head = f"{_VERSION}.{key_id}.{expires}" + (f".{_base64url(payload)}" if payload else "")
+        return f"{head}.{self._mac(secret, purpose, head, bound)}"
 
     def open(self, purpose: str, token: str, now: float, *, bound: bytes = b"") -> Opened:
         """
@@ -170,14 +157,14 @@ class KeyRing:
 
         if not (parts := _TOKEN.fullmatch(token)):
             raise TokenRefused(Refusal.MALFORMED)
-        head, key_id, expires, payload, mac = parts.groups()
+        head, expires, payload, mac = parts.groups()
         # The MAC is of the text and compared as text, so that no other spelling of the same is accepted.
-        macs = [self._mac(key, purpose, head, bound) for key in self._keys if key.id == key_id]
+        macs = [self._mac(secret, purpose, head, bound) for secret in self._secrets]
         if not any(compare_digest(own, mac) for own in macs):
             raise TokenRefused(Refusal.FORGED)
         if now > int(expires):
             raise TokenRefused(Refusal.EXPIRED)
-        return Opened(_base64url_decoded(payload or ""), int(expires))
+        return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # it may be too much padding
 
     def digest(self, purpose: str, data: bytes) -> str:
         """
@@ -190,20 +177,12 @@ class KeyRing:
             data:
                 Any bytes.
         """
-        return self._mac(self._keys[0], purpose, "", data)
+        return self._mac(self._secrets[0], purpose, "", data)
 
-    @cached_property
-    def _keys(self) -> tuple[_Key, ...]:
-        return tuple(
-            _Key(_derive(secret, [_VERSION, "key id"])[:4].hex(), secret) for secret in self._secrets
-        )
-
-    def _mac(self, key: _Key, purpose: str, head: str, bound: bytes) -> str:
+    def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
         import hmac  # not before the first token
 
-        if (derived := self._derived.get((purpose, key.secret))) is None:
-            derived = _derive(key.secret, [_VERSION, "token", purpose, self.audience])
-            self._derived[purpose, key.secret] = derived
+        derived = _derive(secret, [_VERSION, "token", purpose, self.audience])
         # A head holds no zero, so that it is clear where it ends.
         return _base64url(hmac.digest(derived, b"%b\0%b" % (head.encode(), bound), "sha256"))
 
@@ -218,10 +197,6 @@ def _derive(secret: bytes, info: list[str]) -> bytes:
 
 def _base64url(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _base64url_decoded(text: str) -> bytes:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 _PURPOSE: Final = "requestState"

@@ -24,7 +24,7 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.limits import Limits, OutOfMemoryLine, OverlongLine
 from promptkit.protocol.partial_decoding import count_characters, decode_beginning
 
-__all__ = ["check_arguments", "check_choices", "check_params", "find_excess"]
+__all__ = ["check_arguments", "check_params", "find_excess"]
 
 #: Stands for a member that is missing.
 _NOTHING: Final = Raw()
@@ -44,7 +44,7 @@ def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
         return InternalError("the message is not read: there is not enough memory for it")
     if isinstance(line, OverlongLine):
         return InvalidRequest(f"the message is not read: it is longer than {limits.line:,} bytes")
-    from promptkit.conversion.json_extent import extent  # few of these lines need a closer look
+    from promptkit.conversion.parsing import extent  # few of these lines need a closer look
 
     for depth, values in extent(line):
         if depth > limits.depth:
@@ -63,7 +63,7 @@ _GIVEN: Final[Mapping[type[wire.Params], tuple[str, ...]]] = {
 #: Where they hold what a person types, or what is kept for the whole session.
 _TYPED: Final[Mapping[type[wire.Params], tuple[tuple[str, ...], ...]]] = {
     wire.ResourceParams: (("uri",),),
-    wire.CompleteParams: (("argument", "value"),),
+    wire.CompleteParams: (("argument", "name"), ("argument", "value")),
     wire.InitializeParams: (
         ("protocolVersion",),
         ("capabilities",),
@@ -88,24 +88,9 @@ def _members(params: Raw, place: Iterable[str]) -> Mapping[str, Raw]:
         return {}  # decoding the params in full reports that
 
 
-def check_choices(params: Raw) -> None:
-    """
-    Check that no long text stands where only a few words are allowed: the decoder would quote it, twice.
-
-    Raises:
-        InvalidParams: If there is one.
-    """
-    for *place, name in _CHOICES:
-        word = _members(params, place).get(name, _NOTHING)
-        if len(word) > _MAX_CHOICE:
-            shown = name if place == ["_meta"] else f"{place[0]}.{name}"
-            msg = f"{shown} has {len(word):,} bytes: it is one of a few words, and all of them are short"
-            raise InvalidParams(msg)
-
-
 def check_params(kind: type[wire.Params], params: Raw, limits: Limits) -> None:
     """
-    Check how many arguments the params of a request hold, and how long each is.
+    Check how many arguments the params of a request hold, and how long each is, and each name and choice.
 
     Raises:
         InvalidParams: If there are too many, or one is too long.
@@ -115,10 +100,16 @@ def check_params(kind: type[wire.Params], params: Raw, limits: Limits) -> None:
     for *place, name in _TYPED.get(kind, ()):
         members = _members(params, place)
         shown = ".".join((*place, name))
-        if kind is wire.CompleteParams:
+        if name == "value":
             with suppress(*UNREADABLE):
                 shown = decode_beginning(members.get("name", UNSET))
         _check_length(shown, members.get(name, _NOTHING), min(_MAX_TYPED, limits.argument))
+    for *place, name in _CHOICES:  # the decoder would quote a long text twice
+        word = _members(params, place).get(name, _NOTHING)
+        if len(word) > _MAX_CHOICE:
+            shown = name if place == ["_meta"] else f"{place[0]}.{name}"
+            msg = f"{shown} has {len(word):,} bytes: it is one of a few words, and all of them are short"
+            raise InvalidParams(msg)
 
 
 def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:

@@ -1,25 +1,33 @@
 """
 Lowering: converts promptkit's values to what a protocol revision can carry.
 
-Content that an older revision lacks is sent as content that it has, as listed in `KINDS`. Nothing is lost or
-refused.
+Content that an older revision lacks is sent as content that it has. Nothing is lost or refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC
 from functools import cache
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.exceptions import (
+    ArgumentErrors,
+    PromptError,
+    PromptkitError,
+    UnknownPrompt,
+    UnknownTool,
+)
 from promptkit.language.content import Content, Text
+from promptkit.language.declarations import Tool
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.results import ResultEncoder
+from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
+from promptkit.protocol.jsonrpc import InternalError, encode, message_of
 from promptkit.protocol.revisions import Revision
 
 if TYPE_CHECKING:  # most prompts hold nothing but text
@@ -32,6 +40,9 @@ __all__ = ["Lowering", "lowering_for"]
 
 T = TypeVar("T")
 
+#: What a model is told in the result of a call, as it may mend that. Of all else its client is told.
+_TOLD: Final = (ArgumentErrors, PromptError, InternalError, UnknownPrompt)
+
 
 def _set(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
@@ -39,15 +50,12 @@ def _set(value: T | None) -> T | UnsetType:
 
 class Lowering:
     """
-    Encodes prompts, resources and completions for one revision.
+    Encodes prompts, resources, completions and calls of tools for one revision.
     """
 
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
         self.results = ResultEncoder(revision, server_info)
-        self._kinds = {
-            kind: lower if available(revision) else older for kind, (available, lower, older) in KINDS.items()
-        }
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
@@ -75,7 +83,7 @@ class Lowering:
         """One content block."""
         if type(content) is Text and not content.annotated:
             return wire.TextContent(content.text)
-        return self._kinds[type(content).__name__](self, content)
+        return _LOWERED[type(content).__name__](self, content)
 
     def completion(self, completion: "Completion") -> bytes:
         """Encode the result of ``completion/complete``."""
@@ -104,6 +112,44 @@ class Lowering:
             meta=_meta(prompt) or UNSET if has.metadata else UNSET,
         )
 
+    def tool(self, prompt: CompiledPrompt) -> "wire.ToolEntry":
+        """A prompt, as listed as a tool."""
+        has = self.revision
+        return wire.ToolEntry(
+            name=prompt.name,
+            input_schema=prompt.schema,
+            title=_set(prompt.title) if has.titles else UNSET,
+            description=_set(prompt.description),
+            annotations=_tool_annotations(prompt) if has.tool_annotations else UNSET,
+            icons=self.icons(prompt),
+            meta=dict(prompt.meta) or UNSET if has.metadata else UNSET,
+        )
+
+    def called(self, rendered: Workflow | str) -> bytes:
+        """
+        Encode the result of ``tools/call``.
+
+        Args:
+            rendered:
+                What the prompt rendered to. A plain string stands for a single user message.
+
+        Raises:
+            UnicodeEncodeError: If a text holds a lone surrogate.
+        """
+        if isinstance(rendered, str):
+            return self._call_result([wire.TextContent(rendered)])
+        blocks = list(self._blocks(rendered))
+        texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is UNSET]
+        if texts and len(texts) == len(blocks):  # there are clients that read the first block alone
+            blocks = [wire.TextContent("\n\n".join(texts))]
+        return self._call_result(blocks)
+
+    def failure(self, error: PromptkitError) -> bytes | None:
+        """Encode the result of a call that failed; None if the error is not for a model."""
+        if not isinstance(error, _TOLD) or isinstance(error, UnknownTool):
+            return None
+        return self._call_result([wire.TextContent(message_of(error))], is_error=True)
+
     def icons(self, prompt: CompiledPrompt) -> "list[wire.IconEntry] | UnsetType":
         """The icons of a prompt, if the revision has them."""
         return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
@@ -129,6 +175,17 @@ class Lowering:
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
+    def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
+        """Every part in order. A block says whose each turn of several is: results have no roles."""
+        turns = [(role, list(messages)) for role, messages in groupby(workflow.messages, attrgetter("role"))]
+        for role, messages in turns:
+            if len(turns) > 1:
+                yield wire.TextContent(f"[{role}]")
+            yield from (self.content(message.content) for message in messages)
+
+    def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
+        return self.results.encode(wire.CallToolResult(is_error, content))
+
     def _described(self, resource: "CompiledResource") -> tuple[str, Any, Any, Any]:
         """The listed members of a resource or a template, except its URI."""
         title = _set(resource.title) if self.revision.titles else UNSET
@@ -149,6 +206,16 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     return {**schema, **prompt.meta}
 
 
+def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
+    said = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
+    return wire.ToolAnnotations(
+        said.read_only,
+        said.idempotent,
+        said.open_world,
+        UNSET if said.read_only else said.destructive,
+    )
+
+
 def _icon(icon: "Icon") -> "wire.IconEntry":
     return wire.IconEntry(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
 
@@ -159,24 +226,19 @@ def _base64(data: bytes) -> Raw:
     return Raw(b'"%b"' % b64encode(data))
 
 
-def _text(lowering: Lowering, content: Text) -> wire.Content:
-    return wire.TextContent(content.text, lowering.annotations(content))
-
-
 def _image(lowering: Lowering, content: "Image") -> wire.Content:
     return wire.ImageContent(_base64(content.data), str(content.mime_type), lowering.annotations(content))
 
 
 def _audio(lowering: Lowering, content: "Audio") -> wire.Content:
-    return wire.AudioContent(_base64(content.data), str(content.mime_type), lowering.annotations(content))
-
-
-def _audio_as_resource(lowering: Lowering, content: "Audio") -> wire.Content:
+    annotations = lowering.annotations(content)
+    if lowering.revision.audio:
+        return wire.AudioContent(_base64(content.data), str(content.mime_type), annotations)
     from hashlib import sha256
 
     uri = f"urn:sha256:{sha256(content.data).hexdigest()}"
     contents = wire.ResourceContents(uri, str(content.mime_type), blob=_base64(content.data))
-    return wire.EmbeddedContent(contents, lowering.annotations(content))
+    return wire.EmbeddedContent(contents, annotations)
 
 
 def _contents(content: "EmbeddedResource") -> wire.ResourceContents:
@@ -187,11 +249,10 @@ def _contents(content: "EmbeddedResource") -> wire.ResourceContents:
     return wire.ResourceContents(content.uri, content.mime_type or "text/plain", text=content.text)
 
 
-def _embedded(lowering: Lowering, content: "EmbeddedResource") -> wire.Content:
-    return wire.EmbeddedContent(_contents(content), lowering.annotations(content))
-
-
 def _link(lowering: Lowering, content: "ResourceLink") -> wire.Content:
+    annotations = lowering.annotations(content)
+    if not lowering.revision.resource_links:
+        return wire.TextContent(str(content), annotations)
     return wire.ResourceLinkContent(
         content.uri,
         content.name,
@@ -199,25 +260,17 @@ def _link(lowering: Lowering, content: "ResourceLink") -> wire.Content:
         _set(content.description),
         _set(content.mime_type),
         _set(content.size),
-        lowering.annotations(content),
+        annotations,
     )
 
 
-def _link_as_text(lowering: Lowering, content: "ResourceLink") -> wire.Content:
-    return wire.TextContent(str(content), lowering.annotations(content))
-
-
-_Available = Callable[[Revision], bool]
-_Lower = Callable[[Lowering, Any], wire.Content]
-
-#: For each kind of content, by its class's name: whether a revision has it, what lowers it if so, and the
-#: fallback.
-KINDS: Final[dict[str, tuple[_Available, _Lower, _Lower]]] = {
-    "Text": (lambda _: True, _text, _text),
-    "Image": (lambda _: True, _image, _image),
-    "Audio": (lambda revision: revision.audio, _audio, _audio_as_resource),
-    "EmbeddedResource": (lambda _: True, _embedded, _embedded),
-    "ResourceLink": (lambda revision: revision.resource_links, _link, _link_as_text),
+#: What lowers each kind of content, by its class's name: most prompts hold nothing but text.
+_LOWERED: Final[dict[str, Callable[[Lowering, Any], wire.Content]]] = {
+    "Text": lambda lowering, text: wire.TextContent(text.text, lowering.annotations(text)),
+    "Image": _image,
+    "Audio": _audio,
+    "EmbeddedResource": lambda lowering, one: wire.EmbeddedContent(_contents(one), lowering.annotations(one)),
+    "ResourceLink": _link,
 }
 
 

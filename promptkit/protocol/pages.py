@@ -67,22 +67,18 @@ class Pages:
             msg = "unknown cursor: the list may have changed, so list again from the start"
             raise InvalidParams(msg)
         if start not in self._encoded:
-            part = list(self.items[start : start + self._size])
-            self._encoded[start] = self._encode_page(part, self._cursors.get(start + self._size, UNSET))
+            end = start + self._size
+            following = next((cursor for cursor, place in self._starts.items() if place == end), UNSET)
+            self._encoded[start] = self._encode_page(list(self.items[start:end]), following)
         return self._encoded[start]
 
     # Of most lists that a reload leads to nobody asks for a page, so their digests are not computed.
-
-    @cached_property
-    def _cursors(self) -> Mapping[int, str | UnsetType]:
-        """The cursor of each page, by where it starts."""
-        starts = range(0, max(len(self.items), 1), self._size)
-        of_all = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
-        return {start: f"{of_all}-{start}" if start else UNSET for start in starts}
-
     @cached_property
     def _starts(self) -> Mapping[str | UnsetType, int]:
-        return {cursor: start for start, cursor in self._cursors.items()}
+        """Where each page starts, by its cursor."""
+        starts = range(0, max(len(self.items), 1), self._size)
+        of_all = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
+        return {f"{of_all}-{start}" if start else UNSET: start for start in starts}
 
 
 class _Listed(Struct, frozen=True):
@@ -99,12 +95,6 @@ def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
     return Tools(catalog, search=mode == "search").listed
 
 
-def _lower_tool(lowering: Lowering, prompt: CompiledPrompt) -> "wire.ToolEntry":
-    from promptkit.protocol.tools import listed_tool
-
-    return listed_tool(lowering, prompt)
-
-
 #: What each method lists.
 LISTS: Final = {
     "prompts/list": _Listed(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
@@ -118,7 +108,7 @@ LISTS: Final = {
         Lowering.template,
         wire.ListResourceTemplatesResult,
     ),
-    "tools/list": _Listed(_tools, _lower_tool, wire.ListToolsResult),
+    "tools/list": _Listed(_tools, Lowering.tool, wire.ListToolsResult),
 }
 
 
@@ -130,40 +120,10 @@ def lists_the_same(
     """
     listed = LISTS[method]
     items, others = listed.items(catalog, tools), listed.items(other, tools)
-    if len(items) != len(others):
-        return False
-    changed = _changed(items, others)[0]
-    return all(
+    return len(items) == len(others) and all(
         item is one or encode(listed.lower(lowering, item)) == encode(listed.lower(lowering, one))
-        for item, one in zip(items[changed], others[changed], strict=True)
+        for item, one in zip(items, others, strict=True)
     )
-
-
-def _changed(before: Sequence[object], after: Sequence[object]) -> tuple[slice, slice]:
-    """The part of each of two lists that is left without the items that both begin with, and end with."""
-    longest = min(len(before), len(after))
-    first = _shared(before, after)
-    last = min(_shared(reversed(before), reversed(after)), longest - first)
-    return slice(first, len(before) - last), slice(first, len(after) - last)
-
-
-def _shared(items: Iterable[object], others: Iterable[object]) -> int:
-    """How many objects two lists share at their beginning."""
-    same = bytes(map(is_, items, others))
-    differs = same.find(b"\0")
-    return len(same) if differs < 0 else differs
-
-
-def _spliced(
-    before: Sequence[object], known: Sequence[Raw], after: Sequence[object], encoded: Callable[[object], Raw]
-) -> Sequence[Raw]:
-    """The items of *after*, encoded: what is in *before*, too, is *known*. If all is, *known* itself."""
-    old, new = _changed(before, after)
-    if not before[old] and not after[new]:
-        return known
-    same = dict(zip(map(id, before[old]), known[old], strict=True))
-    between = [same.get(id(item)) or encoded(item) for item in after[new]]
-    return [*known[: old.start], *between, *known[old.stop :]]
 
 
 def pages_of(  # noqa: PLR0913 (they are independent)
@@ -203,16 +163,13 @@ def pages_of(  # noqa: PLR0913 (they are independent)
     """
     listed = LISTS[method]
     found = listed.items(catalog, tools)
-
-    def encoded(item: object) -> Raw:
-        return Raw(encode(listed.lower(lowering, item)))
-
-    if before is None:
-        items: Sequence[Raw] = list(map(encoded, found))
-    else:
-        items = _spliced(listed.items(before[0], tools), before[1].items, found, encoded)
-        if items is before[1].items:
-            return before[1]
+    known: dict[int, Raw] = {}
+    if before is not None:
+        earlier, pages = listed.items(before[0], tools), before[1]
+        known = dict(zip(map(id, earlier), pages.items, strict=True))
+        if len(found) == len(earlier) and all(map(is_, found, earlier)):
+            return pages
+    items = [known.get(id(item)) or Raw(encode(listed.lower(lowering, item))) for item in found]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
         return lowering.results.encode_kept(listed.result(items, cursor), changes=changes)

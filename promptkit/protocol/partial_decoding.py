@@ -6,7 +6,7 @@ memory than holding it. Of a reply only the beginning is looked at.
 """
 
 import re
-from codecs import getincrementaldecoder
+from codecs import iterdecode
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from promptkit.protocol.jsonrpc import (
     ParseError,
     RequestId,
 )
-from promptkit.protocol.limits import LARGE_MESSAGE
+from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES
 
 __all__ = [
     "RawMessage",
@@ -48,9 +48,6 @@ _LEADING_ID: Final = re.compile(
 _BEGINNING: Final = re.compile(
     rb'"(?:[^"\\]|\\u[dD][89abAB]..\\u....|\\u(?![dD][89abAB])....|\\[^u]){0,200}+', re.DOTALL
 )
-
-#: Where such an id ends at the latest, in bytes from the beginning.
-_ID_WITHIN_BYTES: Final = 4096
 
 #: The second and later bytes of a character in UTF-8.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
@@ -139,12 +136,9 @@ def check_text(line: bytes) -> None:
     Raises:
         UnicodeDecodeError: If it is not.
     """
-    if len(line) <= LARGE_MESSAGE:
-        str(line, "utf-8")
-        return
-    decode = getincrementaldecoder("utf-8")().decode
-    for start in range(0, len(line), LARGE_MESSAGE):  # decoded at once it may take four times its size
-        decode(line[start : start + LARGE_MESSAGE], start + LARGE_MESSAGE >= len(line))
+    pieces = (line[start : start + LARGE_MESSAGE] for start in range(0, len(line), LARGE_MESSAGE))
+    for _ in iterdecode(pieces, "utf-8"):  # decoded at once it may take four times its size
+        pass
 
 
 def decode_raw(line: bytes) -> tuple[RawMessage | list[memoryview] | None, JsonRpcError | None]:
@@ -240,17 +234,12 @@ def decode_beginning(raw: Raw | UnsetType) -> str:
     return _decode_text(str(found.group() if found else b"", "utf-8", "ignore") + '"') + "..."
 
 
-def leading_id(line: bytes) -> RequestId | UnsetType:
+def leading_id(line: bytes) -> RequestId | Raw | UnsetType:
     """
     Find the id of a request in the beginning of its line.
     """
-    if not (found := _LEADING_ID.match(line[:_ID_WITHIN_BYTES])):
-        return UNSET
-    try:
-        request_id: RequestId = _decode_short_id(found[1])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return UNSET
-    return request_id
+    found = _LEADING_ID.match(line[:PREFIX_BYTES])
+    return decode_id(Raw(found[1])) if found else UNSET
 
 
 def count_characters(raw: Raw) -> int:
@@ -282,9 +271,9 @@ def _without_surrogates(line: bytes) -> bytes:
 # The repetitions are possessive: an id may be long, and backtracking takes memory.
 _BEGIN: Final = rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),)?'
 _ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
-_RETRY: Final = re.compile(rb'"data":\{"retryAfter":(\d+)\}\}\}\s*+$')
 _QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
 _FAILURE: Final = re.compile(_BEGIN + rb'"result":\{"isError":true')
+_RETRY: Final = re.compile(rb'"data":\{"retryAfter":(\d+)\}\}\}\s*+$')
 
 
 def error_code(reply: bytes) -> int | None:

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import Method, method_not_found
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     InternalError,
@@ -22,26 +23,22 @@ from promptkit.protocol.jsonrpc import (
     JsonRpcError,
     MethodNotFound,
     ParseError,
-    TooManyRequests,
     UnsupportedVersion,
     cut,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.methods import Method, method_not_found
 from promptkit.protocol.revisions import MODERN, Revision
 from promptkit.standard_error import say
 
 __all__ = [
     "check_envelope",
-    "check_unknown",
     "convert_params",
     "decode_members",
     "decode_sender",
     "no_session",
     "not_in_a_batch",
     "refuse_batch",
-    "refuse_over_budget",
     "refuse_unknown",
     "refuse_unread",
 ]
@@ -135,22 +132,6 @@ def check_envelope(meta: dict[str, Any]) -> None:
         raise InvalidParams(msg) from None
 
 
-def check_unknown(params: msgspec.Raw) -> None:
-    """
-    Check the params of a request whose method does not exist.
-
-    Raises:
-        JsonRpcError: As `decode_members`.
-    """
-    try:
-        meta = _decode_params(params).meta
-    except UNREADABLE:
-        decode_members(params)
-        return
-    if meta and meta.protocol_version is not UNSET:
-        check_envelope(msgspec.to_builtins(meta))
-
-
 def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None] | None:
     """
     Return the revision and the client that a request names, as far as they can be decoded.
@@ -212,7 +193,13 @@ def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
     Raises:
         JsonRpcError: If the params are wrong, too.
     """
-    check_unknown(params)
+    try:
+        meta = _decode_params(params).meta
+    except UNREADABLE:
+        decode_members(params)
+    else:
+        if meta and meta.protocol_version is not UNSET:
+            check_envelope(msgspec.to_builtins(meta))
     return method_not_found(method)
 
 
@@ -226,13 +213,6 @@ def no_session(method: str) -> InvalidParams:
         "open a session first, or name the revision in every request"
     )
     return InvalidParams(msg, {"missing": missing})
-
-
-def refuse_over_budget(limits: Limits) -> TooManyRequests:
-    """
-    The error for a large request while too many others are open.
-    """
-    return TooManyRequests(f"requests of more than {limits.held:,} bytes are open: wait for their answers")
 
 
 def refuse_batch(revision: Revision | None, size: int, limits: Limits) -> InvalidRequest:

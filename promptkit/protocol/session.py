@@ -12,7 +12,15 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import (
+    METHODS,
+    TOOL_METHODS,
+    Capabilities,
+    Method,
+    ResultEncoder,
+    ServerInfo,
+    method_not_found,
+)
 from promptkit.protocol.events import Batch, Cancelled, Channel, Event, MemoryBudget, Request
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
@@ -21,11 +29,11 @@ from promptkit.protocol.jsonrpc import (
     JsonRpcError,
     ParseError,
     RequestId,
+    TooManyRequests,
     encode_error,
     encode_result,
 )
 from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
-from promptkit.protocol.methods import METHODS, TOOL_METHODS, Method, method_not_found
 from promptkit.protocol.refusals import (
     convert_params,
     decode_sender,
@@ -33,11 +41,9 @@ from promptkit.protocol.refusals import (
     not_in_a_batch,
     refuse_batch,
     refuse_envelope,
-    refuse_over_budget,
     refuse_unknown,
     refuse_unread,
 )
-from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
 
@@ -74,7 +80,7 @@ class Session:
 
     Attributes:
         methods:
-            The methods that there are, with the capabilities.
+            The methods that there always are.
 
         observe:
             Called with each request that the session answers by itself, and the reply.
@@ -114,17 +120,6 @@ class Session:
         # Params of at most this length cannot exceed the limits on arguments and values.
         self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
         self._budget = budget or MemoryBudget(limits.held)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the server declares that it can do."""
-        return self._capabilities
-
-    @capabilities.setter
-    def capabilities(self, capabilities: Capabilities) -> None:
-        self._capabilities = capabilities
-        always = type(self).methods
-        self.methods = {**always, **TOOL_METHODS} if capabilities.tools else always
 
     def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
         """
@@ -184,7 +179,8 @@ class Session:
             event.id = _decode_id(number) if isinstance(number, Raw) else number
             # Decoded, non-ASCII text takes up to four times as much memory.
             if not self._budget.take(event, len(line) * (1 if is_ascii else 4)):
-                refused = encode_error(event.id, refuse_over_budget(self._limits))
+                msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
+                refused = encode_error(event.id, TooManyRequests(msg))
                 if self.observe is not None:
                     self.observe(event, refused)
                 return (refused,)
@@ -205,7 +201,7 @@ class Session:
     def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
         from promptkit.protocol.partial_decoding import decode_beginning
 
-        method = self.methods.get(incoming.method)
+        method = self.methods.get(incoming.method) or self._tool_method(incoming.method)
         sender = decode_sender(incoming.params) if method is None or method.enveloped else None
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
         number: Any = decode_beginning(incoming.id) if isinstance(incoming.id, Raw) else incoming.id
@@ -222,17 +218,19 @@ class Session:
             return self.subscriptions.ready() or None
         return None
 
+    def _tool_method(self, name: str) -> Method | None:
+        return TOOL_METHODS.get(name) if self.capabilities.tools else None
+
     def _receive_request(self, incoming: Incoming, request_id: RequestId, channel: Channel | None) -> Event:
         """Return the request for the server, or the reply. Raises JsonRpcError if it cannot be served."""
         name = incoming.method
-        method = self.methods.get(name)
+        method = self.methods.get(name) or self._tool_method(name)
         if method is None:
             raise refuse_unknown(name, incoming.params)
         if large := len(incoming.params) > self._harmless:
-            from promptkit.protocol.limit_checks import check_choices, check_params
+            from promptkit.protocol.limit_checks import check_params
 
             check_params(method.params, incoming.params, self._limits)
-            check_choices(incoming.params)
         params: wire.Params | None = None
         try:  # noqa: SIM105 (each request would pay for `suppress`)
             params = method.decode(incoming.params)
@@ -279,10 +277,10 @@ class Session:
         """Agree on a revision. A second handshake may change it."""
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities
-        self.subscriptions.open_session(self._capabilities)
+        self.subscriptions.open_session(self.capabilities)
         result = wire.InitializeResult(
             self.revision.date,
-            self._capabilities.declared(self.revision),
+            self.capabilities.declared(self.revision),
             wire.Implementation(self.server_info.name, self.server_info.version),
             self.server_info.instructions or UNSET,
         )
@@ -291,11 +289,11 @@ class Session:
     def _discover(self, revision: Revision) -> bytes:
         result = wire.DiscoverResult(
             list(MODERN),
-            self._capabilities.declared(revision),
+            self.capabilities.declared(revision),
             self.server_info.instructions or UNSET,
         )
         encoder = ResultEncoder(revision, self.server_info)
-        return encoder.encode_kept(result, changes=self._capabilities.changes)
+        return encoder.encode_kept(result, changes=self.capabilities.changes)
 
     def _receive_other(
         self, line: bytes, channel: Channel | None, refusal: JsonRpcError | None = None

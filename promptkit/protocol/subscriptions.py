@@ -1,13 +1,13 @@
 """Subscriptions: what one client is notified of, in both eras."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from threading import Lock
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities
+from promptkit.protocol.capabilities import Capabilities, ResultEncoder
 from promptkit.protocol.jsonrpc import (
     InvalidParams,
     RequestId,
@@ -15,7 +15,6 @@ from promptkit.protocol.jsonrpc import (
     encode_notification,
     encode_result,
 )
-from promptkit.protocol.results import ResultEncoder
 
 __all__ = ["Subscriptions"]
 
@@ -83,7 +82,7 @@ class Subscriptions:
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
         self._listening: dict[str, dict[RequestId, None]] = {}  # by URI: the streams that are notified
         self._streamed = 0
-        self._wrong: frozenset[_Kind] = frozenset()
+        self._wrong: list[_Kind] = []
         self._lock = Lock()  # notifications come from another thread than the one that reads
 
     def open_session(self, offered: Capabilities) -> None:
@@ -148,7 +147,7 @@ class Subscriptions:
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
         line = encode_notification(_ACKNOWLEDGED, params)
-        return line + self._corrections(in_session=False, streams=[request_id]) if self._wrong else line
+        return line + self._notifications(self._wrong, in_session=False, streams=[request_id])
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that its client has ended."""
@@ -186,15 +185,15 @@ class Subscriptions:
         A session or a stream that is opened later is notified, too: its client may have a wrong list.
         """
         with self._lock:
-            self._wrong = frozenset(_kinds_of(lists))
-        return self._corrections(in_session=self.session, streams=list(self._streams))
+            self._wrong = _kinds_of(lists)
+        return self._notifications(self._wrong, in_session=self.session, streams=list(self._streams))
 
     def ready(self) -> bytes:
         """
         Note that the client of the session is ready; return the notifications that it missed.
         """
         was, self.session = self.session, True
-        return b"" if was or not self._wrong else self._corrections(in_session=True, streams=[])
+        return b"" if was else self._notifications(self._wrong, in_session=True, streams=[])
 
     def changed(self, lists: Collection[str]) -> bytes:
         """
@@ -202,9 +201,7 @@ class Subscriptions:
         """
         with self._lock:
             streams = list(self._streams)
-        return b"".join(
-            self._notifications(kind, in_session=self.session, streams=streams) for kind in _kinds_of(lists)
-        )
+        return self._notifications(_kinds_of(lists), in_session=self.session, streams=streams)
 
     def updated(self, uri: str) -> bytes:
         """
@@ -226,18 +223,14 @@ class Subscriptions:
             self._streamed = 0
         return b"".join(_end_stream(request_id, results) for request_id in ended)
 
-    def _corrections(self, *, in_session: bool, streams: list[RequestId]) -> bytes:
-        return b"".join(
-            self._notifications(kind, in_session=in_session, streams=streams)
-            for kind in _KINDS
-            if kind in self._wrong
-        )
-
-    def _notifications(self, kind: _Kind, *, in_session: bool, streams: list[RequestId]) -> bytes:
-        """The notifications of a change, for the session and for those of *streams* that want it."""
-        listening = [key for key in streams if getattr(self._streams.get(key), kind.wanted, None) is True]
-        in_session = in_session and kind.is_offered(self._offered)
-        return _notifications(kind.notification, listening, in_session=in_session)
+    def _notifications(self, kinds: Iterable[_Kind], *, in_session: bool, streams: list[RequestId]) -> bytes:
+        """The notifications of changes, for the session and for those of *streams* that want them."""
+        lines = b""
+        for kind in kinds:
+            listening = [key for key in streams if getattr(self._streams.get(key), kind.wanted, None) is True]
+            told = in_session and kind.is_offered(self._offered)
+            lines += _notifications(kind.notification, listening, in_session=told)
+        return lines
 
 
 def _kinds_of(lists: Collection[str]) -> list[_Kind]:

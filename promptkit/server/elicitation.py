@@ -192,7 +192,8 @@ class Elicitation:
         """
         request, asked = question.exchange.request, question.asked + 1
         state = f"{asked}.{self._signer.sign(request.method, _signed(request, asked))}"
-        return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": params}}, state)
+        requests = {_KEY: {"method": _METHOD, "params": params}}
+        return wire.InputRequiredResult(requests, state, result_type="input_required")
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
         """

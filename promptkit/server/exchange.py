@@ -134,9 +134,7 @@ class Exchange(Struct, gc=False, eq=False):
         """
         request = self.request
         if request.method == "tools/call":
-            from promptkit.protocol.tools import encode_failure  # few servers offer tools
-
-            result = encode_failure(self.snapshot.lowerings[request.revision], error)
+            result = self.snapshot.lowerings[request.revision].failure(error)
             if result is not None:
                 return encode_result(request.id, result)
         return encode_error(request.id, error)

@@ -9,7 +9,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
-from promptkit.language.scopes import NO_SCOPES
+from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot

@@ -7,10 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from promptkit.protocol.capabilities import ResultEncoder, method_not_found
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.jsonrpc import InternalError, encode_result
-from promptkit.protocol.methods import method_not_found
-from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 

@@ -138,7 +138,7 @@ class PromptMethods:
         params = self._elicitation.params(question)
         if revision.stateless:
             result = self._elicitation.input_required(question, params)
-            return exchange.snapshot.lowerings[revision].results.encode_question(result)
+            return exchange.snapshot.lowerings[revision].results.encode(result)
         self._elicitation.ask(question, params)
         return None
 
@@ -153,12 +153,8 @@ def _result(
         raise RuntimeError(msg) from error
     request = exchange.request
     lowering = exchange.snapshot.lowerings[request.revision]
-    if request.method == "tools/call":
-        from promptkit.protocol.tools import encode_called  # few servers offer tools
-
-        result = encode_called(lowering, prompt, said)
-    else:
-        result = lowering.result(prompt, said)
+    is_call = request.method == "tools/call"
+    result = lowering.called(said) if is_call else lowering.result(prompt, said)
     if key is not None:
         exchange.snapshot.replies.put(key, result, prompt.cache or 0)
     return result

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.language.scopes import NO_SCOPES
+from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
 from promptkit.server.exchange import Exchange

@@ -12,12 +12,11 @@ from msgspec import UNSET, UnsetType
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
+from promptkit.protocol.capabilities import Capabilities, PageKey, ServerInfo, ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import METHODS, TOOL_METHODS
 from promptkit.protocol.events import Request
-from promptkit.protocol.methods import METHODS, TOOL_METHODS
 from promptkit.protocol.partial_decoding import error_code, is_failure
 from promptkit.server.lookup import target_of
 from promptkit.server.observers import OpenRequests

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from promptkit import compiler
-from promptkit.catalog.examples import example_arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.checks import Checks
 from promptkit.compiler.loading.loader import load
@@ -158,7 +157,7 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
         RenderingError: For the first that it does not render for.
     """
     rendered = []
-    for arguments in example_arguments(prompt.arguments):
+    for arguments in prompt.arguments.example_texts:
         try:
             rendered.append(_render(prompt, arguments))
         except RenderingError as error:

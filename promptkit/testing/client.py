@@ -18,9 +18,9 @@ from promptkit.catalog.completion import Completion
 from promptkit.compiler.catalogs import Target, catalog_of, sound
 from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.errors.exceptions import nearest
+from promptkit.language.declarations import scopes_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.language.scopes import scopes_of
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias, get_args, get_origin
 import msgspec
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.examples import example_texts
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion import kinds
@@ -108,7 +107,7 @@ def _texts(argument: Argument) -> st.SearchStrategy[str]:
         return True
 
     # People write choices and examples otherwise than programs do, and leave fields of a form empty.
-    texts = [*argument.reader.values, *example_texts(argument)]
+    texts = [*argument.reader.values, *map(text_of, argument.examples)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")
     made = _values(argument.annotation).filter(lambda value: value is not None).map(text_of)

@@ -17,9 +17,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
 from promptkit.errors.regular_files import Stamp, replace_regular_file
-from promptkit.protocol.capabilities import Capabilities
+from promptkit.protocol.capabilities import Capabilities, PageKey
 from promptkit.protocol.digests import digest
-from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import Revision
 from promptkit.transports.import_inputs import Inputs, Purpose, StaleSet
 from promptkit.version import VERSION

@@ -16,7 +16,7 @@ from promptkit.conversion.kinds import fits, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors, Fault
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.language.arg import NO_DEFAULT, Arg
+from promptkit.language.declarations import NO_DEFAULT, Arg
 from tests.ids import shown
 
 HERE = Location("recipe.py", 7)

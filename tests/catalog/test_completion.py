@@ -285,13 +285,6 @@ class TestCompletion:
         assert not complete(map(str, range(MAX_VALUES)), "").has_more
         assert complete(map(str, range(MAX_VALUES + 1)), "").has_more
 
-    def test_no_completion_holds_more(self):
-        """
-        Not even one that was made by hand.
-        """
-        with pytest.raises(ValueError, match="100"):
-            Completion(("x",) * (MAX_VALUES + 1), MAX_VALUES + 1)
-
     def test_by_default_there_is_nothing(self):
         """
         The answer for an argument that has no completer.

@@ -4,12 +4,12 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.examples import example_arguments, example_texts, example_uris
+from promptkit.conversion.unstructuring import text_of
 
 
 def examples_of(function):
     """What a client sends for the examples of a prompt."""
-    return list(example_arguments(prompt(function).compiled.arguments))
+    return list(prompt(function).compiled.arguments.example_texts)
 
 
 def test_they_are_sent_together():
@@ -98,8 +98,8 @@ def test_an_example_without_text():
         [{"price": "5", "note": "a"}, {"price": "5", "note": "b"}],
         [{}],
     ]
-    assert example_uris(read.compile()[0]) == ("prices://5",)
-    assert example_texts(prompt(either).compiled.arguments.by_name["price"]) == ("5",)
+    assert read.compile()[0].example_uris == ("prices://5",)
+    assert [*map(text_of, prompt(either).compiled.arguments.by_name["price"].examples)] == ["5"]
 
 
 def test_uris_of_a_template():
@@ -118,7 +118,7 @@ def test_uris_of_a_template():
         return "x"
 
     compiled, _ = read.compile()
-    uris = example_uris(compiled)
+    uris = compiled.example_uris
     for uri in uris:
         compiled.read(uri, compiled.match(uri))
 
@@ -153,4 +153,4 @@ def test_uris_without_examples(template, examples, uris):
         read.__defaults__ = ("",) if "?" in template else None
         made = resource(template)(read)
 
-    assert example_uris(made.compile()[0]) == uris
+    assert made.compile()[0].example_uris == uris

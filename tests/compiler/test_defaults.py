@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, Context, prompt, resource
-from promptkit.conversion.defaults import with_own_defaults
+from promptkit.conversion.functions import with_own_defaults
 from promptkit.errors.diagnostics import Rule
 
 

@@ -13,8 +13,8 @@ from promptkit.compiler.loading.loader import load
 from promptkit.compiler.prompts import prompt
 from promptkit.compiler.signature import Parameter, Signature, read_signature
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.language.arg import NO_DEFAULT, Arg
 from promptkit.language.context import Context
+from promptkit.language.declarations import NO_DEFAULT, Arg
 
 HERE = Location("recipe.py", 7)
 

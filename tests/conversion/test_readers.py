@@ -660,9 +660,10 @@ class TestEscapes:
         """
         from urllib.parse import unquote_to_bytes
 
+        whole = parsing._PIECE
         with pytest.MonkeyPatch.context() as patch:
-            for size in (3, 4, 5):
-                patch.setattr(parsing, "_PIECE_LENGTH", size)
+            for size in ("1", "2", "3"):
+                patch.setattr(parsing, "_PIECE", whole.replace("16384", size))
                 assert parsing._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):

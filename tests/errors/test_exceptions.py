@@ -23,7 +23,7 @@ from promptkit.errors import (
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import nearest
 from promptkit.errors.rules import WARNINGS, Rule
-from promptkit.language.unsendable import Unsendable
+from promptkit.language.validation import Unsendable
 
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,

@@ -61,7 +61,7 @@ class TestFormat:
         shown = format_exception(raised(function))
 
         assert f"in {function.__name__}" in shown
-        assert "/promptkit/catalog/rendering.py" not in shown
+        assert "/promptkit/catalog/prompts.py" not in shown
         assert "/promptkit/language/messages.py" not in shown
         assert "asyncio" not in shown
         assert "pathlib" not in shown
@@ -182,4 +182,4 @@ def test_a_server_tells_it_without_a_traceback(result, capsys):
     logged = capsys.readouterr().err
     assert "prompt 'returns' (" in logged
     assert "Traceback" not in logged
-    assert "rendering.py" not in logged
+    assert "prompts.py" not in logged

@@ -21,7 +21,6 @@ from promptkit import (
     compiler,
     user,
 )
-from promptkit.catalog.examples import example_arguments
 from promptkit.compiler.loading.loader import load
 from promptkit.exports import FORMS, ExportError
 from tests.exports.vendors import validate
@@ -123,7 +122,7 @@ class TestValidity:
         catalog = compiler.compile(load(str(RECIPES)))
         seen, unfit = 0, set()
         for prompt in catalog.prompts:
-            for arguments in example_arguments(prompt.arguments):
+            for arguments in prompt.arguments.example_texts:
                 workflow = prompt.render(arguments)
                 if refused(form, workflow):
                     unfit.add(prompt.name)

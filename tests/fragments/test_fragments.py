@@ -897,7 +897,7 @@ class TestUntrusted:
             def __init__(self, data):
                 self.hexdigest = lambda: next(codes)
 
-        monkeypatch.setattr(fragments.tags, "sha256", Hash)
+        monkeypatch.setattr(fragments.text, "sha256", Hash)
 
         assert delimiters(untrusted(f"see {'a' * 32}"))[0] == "b" * 32
 

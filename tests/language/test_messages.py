@@ -21,8 +21,7 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, messages_of
 from promptkit.language.turns import assistant, user
-from promptkit.language.unsendable import Unsendable
-from promptkit.language.validation import describe
+from promptkit.language.validation import Unsendable, describe
 
 LINK = ResourceLink("a:b", name="a")
 

@@ -20,8 +20,8 @@ from msgspec import Meta
 from promptkit import Arg, Context, Icon, PromptError, Text, prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol.jsonrpc import CODES
-from promptkit.protocol.methods import METHODS
+from promptkit.protocol.capabilities import METHODS
+from promptkit.protocol.jsonrpc import JsonRpcError
 from tests.requirements.requirement import SINCE_2025_06, SINCE_2025_11
 from tests.wire import (
     HANDSHAKES,
@@ -365,7 +365,8 @@ class TestErrors:
         """
         Within what JSON-RPC reserves, every code is one of its own or of MCP's.
         """
-        reserved = {code for code in CODES.values() if -32768 <= code <= -32000}
+        codes = {kind.code for kind in JsonRpcError.__subclasses__()}
+        reserved = {code for code in codes if -32768 <= code <= -32000}
 
         assert reserved == {-32700, -32600, -32601, -32602, -32603, -32002, -32020, -32021, -32022}
 

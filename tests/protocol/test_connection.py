@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import METHODS, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, ClientResponse, Request
 from promptkit.protocol.limits import CutOff
-from promptkit.protocol.methods import METHODS
 from promptkit.protocol.revisions import REVISIONS
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 

@@ -4,10 +4,9 @@ from typing import get_args
 import pytest
 
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
-from promptkit.protocol.methods import METHODS
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 

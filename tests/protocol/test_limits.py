@@ -15,8 +15,8 @@ from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.conversion import json_extent
-from promptkit.conversion.json_extent import extent
+from promptkit.conversion import parsing
+from promptkit.conversion.parsing import extent
 from promptkit.language.documents import EmbeddedResource
 from promptkit.protocol import limit_checks
 from promptkit.protocol.capabilities import ServerInfo
@@ -206,7 +206,7 @@ class TestExtent:
 
         with pytest.MonkeyPatch.context() as patch:
             (whole,) = extent(text)
-            patch.setattr(json_extent, "_PIECE_SIZE", size)
+            patch.setattr(parsing, "_PIECE_SIZE", size)
             assert list(extent(text))[-1] == whole
 
     def test_the_longest_uri_is_what_is_held_against_templates(self):
@@ -277,8 +277,16 @@ class TestWhatIsTyped:
                 },
                 "word",
             ),
+            (
+                "completion/complete",
+                {
+                    "ref": {"type": "ref/prompt", "name": "choose"},
+                    "argument": {"name": "x" * 65_537, "value": "x"},
+                },
+                "argument.name",
+            ),
         ],
-        ids=["URI", "wide URI", "value"],
+        ids=["URI", "wide URI", "value", "name of an argument"],
     )
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_nobody_types_so_much(self, revision, method, params, name):

@@ -13,9 +13,8 @@ import pytest
 from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.methods import METHODS
 from promptkit.server import audit as auditing
 from promptkit.server.audit import LONGEST, MOST, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request

@@ -552,7 +552,7 @@ class TestTracebacks:
         """
         pytester.makepyfile(self.SOURCE)
 
-        assert "rendering.py" in run("--full-trace").stdout.str()
+        assert "prompts.py" in run("--full-trace").stdout.str()
 
     def test_other_failures_are_left_alone(self, pytester, run):
         """

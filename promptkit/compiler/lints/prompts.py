@@ -26,14 +26,14 @@ from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
-from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
+from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, MediaError, nearest
 from promptkit.errors.sources import function_at, line_of, own_nodes
 from promptkit.language.messages import Workflow
-from promptkit.language.unsendable import is_role_tuple, remedy_for
+from promptkit.language.validation import is_role_tuple, remedy_for
 
 __all__ = ["lint_first_message", "lint_prompt", "with_lints"]
 

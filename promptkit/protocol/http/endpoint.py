@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import structs
 
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
 from promptkit.protocol.http.envelopes import Envelope, disagreement, peek
 from promptkit.protocol.http.messages import Head, HttpResponse, refuse, response_to
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
-    HeaderMismatch,
     InvalidRequest,
     ParseError,
     UnsupportedVersion,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Session
 
@@ -219,12 +217,16 @@ class Endpoint:
     ) -> HttpResponse:
         """The response to a request that needs no server."""
         modern = message.names_revision or self._is_modern(head)
-        if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
-            return refuse(400, fault, message.id)
+        if modern:
+            fault = message.envelope_fault() or disagreement(
+                head, message.version, message.method, message.name
+            )
+            if fault is not None:
+                return refuse(400, fault, message.id)
         response = response_to(reply, modern=modern)
         if agreed is not None and agreed.revision is not None:
-            said = agreed.revision, agreed.client, agreed.client_capabilities
-            sealed = self._sessions.seal(*said, _owner(channel))
+            opened = agreed.revision, agreed.client, agreed.client_capabilities
+            sealed = self._sessions.seal(*opened, _owner(channel))
             response.headers += ((_SESSION_ID, sealed.encode()),)
         return response
 
@@ -273,7 +275,3 @@ def _refuse_repeated(head: Head, body: bytes) -> HttpResponse | None:
             msg = f"{name.decode()} was sent more than once"
             return refuse(400, InvalidRequest(msg), message.id)
     return None
-
-
-def _disagreement(head: Head, message: Envelope) -> HeaderMismatch | None:
-    return disagreement(head, message.version, message.method, message.name)

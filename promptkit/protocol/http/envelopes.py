@@ -24,9 +24,10 @@ from promptkit.protocol.refusals import check_envelope
 
 __all__ = ["Envelope", "disagreement", "peek"]
 
-_VERSION: Final = "MCP-Protocol-Version"
-_METHOD: Final = "Mcp-Method"
-_NAME: Final = "Mcp-Name"
+#: The fields of a head, each with its name in small letters.
+_VERSION: Final = ("MCP-Protocol-Version", b"mcp-protocol-version")
+_METHOD: Final = ("Mcp-Method", b"mcp-method")
+_NAME: Final = ("Mcp-Name", b"mcp-name")
 
 #: The methods whose requests repeat in the head what they are about.
 _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
@@ -185,43 +186,29 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
     named = name if method in _NAMED else None
-    if _is_same(head, version, method, named):  # nearly always
-        return None
     fault = _fault(head, _VERSION, version) or _fault(head, _METHOD, method)
     return fault if fault or named is None else _fault(head, _NAME, named)
 
 
-def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
-    """Whether the head repeats the body, byte for byte."""
-    fields, sent = head.fields, method if name is None else method + name
-    return (
-        not head.repeated
-        and fields.get(b"mcp-protocol-version") == version.encode()
-        and fields.get(b"mcp-method") == method.encode()
-        and (name is None or (fields.get(b"mcp-name") == name.encode() and name[:2] != "=?"))
-        and sent.isascii()
-        and sent.isprintable()
-    )
-
-
-def _fault(head: Head, field: str, value: str) -> HeaderMismatch | None:
+def _fault(head: Head, field: tuple[str, bytes], value: str) -> HeaderMismatch | None:
     """Say what is wrong with a field; None if nothing is."""
-    key = field.lower().encode()
+    name, key = field
     if key in head.repeated:
-        return HeaderMismatch(f"{field} was sent more than once")
+        return HeaderMismatch(f"{name} was sent more than once")
     found = head.get(key)
     if found is None:
-        return HeaderMismatch(f"{field} is missing: every request of this revision carries it")
-    text = _decoded(found) if field == _NAME else _printable(found)
+        return HeaderMismatch(f"{name} is missing: every request of this revision carries it")
+    text = _decoded(found) if field is _NAME else _printable(found)
     if text is None:
-        return HeaderMismatch(f"{field} is malformed: send printable ASCII, or Base64 as =?base64?...?=")
+        return HeaderMismatch(f"{name} is malformed: send printable ASCII, or Base64 as =?base64?...?=")
     if text != value:
-        return HeaderMismatch(f"{field} is {shortened(text)!r}, but the body has {shortened(value)!r}")
+        return HeaderMismatch(f"{name} is {shortened(text)!r}, but the body has {shortened(value)!r}")
     return None
 
 
 def _printable(value: bytes) -> str | None:
-    return value.decode() if value.isascii() and value.decode().isprintable() else None
+    text = value.decode("latin-1")
+    return text if text.isascii() and text.isprintable() else None
 
 
 def _decoded(value: bytes) -> str | None:

@@ -20,9 +20,6 @@ ENDPOINT: Final = "/mcp"
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
-#: How many heads that were fine are known. Clients send few that differ in what is checked.
-_MOST_KNOWN: Final = 64
-
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
@@ -75,30 +72,15 @@ class Guard:
         self._origins = frozenset(map(_origin, origins))
         self._local_origins = not named
         self._documents = documents
-        self._fine: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
         """
         Return the response to a request that is not served, or is answered by its head alone; else None.
         """
-        fields = head.fields
-        asks = (
-            head.path,
-            head.method,
-            fields.get(b"host"),
-            fields.get(b"origin"),
-            fields.get(b"content-type"),
-            fields.get(b"accept"),
-        )
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             most = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))
-        if asks in self._fine and not head.repeated and fields.get(_METHOD) != _LISTEN:
-            return None
-        response = self._check(head)
-        if response is None and len(self._fine) < _MOST_KNOWN:
-            self._fine.add(asks)
-        return response
+        return self._check(head)
 
     def _check(self, head: Head) -> HttpResponse | None:
         if (refused := self._check_host(head)) is not None:
@@ -113,7 +95,8 @@ class Guard:
                 404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: use {ENDPOINT}")
             )
         if head.method != "POST":
-            return _other_method(head)
+            msg = f"{shortened(head.method)} is not served here: send each message with POST"
+            return _other_method(head, b"POST", msg)
         return _check_form(head)
 
     def allows(self, origin: bytes) -> bool:
@@ -142,20 +125,14 @@ class Guard:
 def _read_only(head: Head, document: bytes) -> HttpResponse:
     if head.method in ("GET", "HEAD"):
         return HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300")))
-    if head.method == "OPTIONS" and b"origin" in head.fields:
-        return _preflight(b"GET")
-    return refuse(405, InvalidRequest("this can only be read: use GET"), headers=((b"allow", b"GET, HEAD"),))
+    return _other_method(head, b"GET", "this can only be read: use GET")
 
 
-def _preflight(method: bytes) -> HttpResponse:
-    return HttpResponse(204, headers=((b"access-control-allow-methods", method), *_ALLOWED))
-
-
-def _other_method(head: Head) -> HttpResponse:
-    if head.method == "OPTIONS" and b"origin" in head.fields:
-        return _preflight(b"POST")
-    msg = f"{shortened(head.method)} is not served here: send each message with POST"
-    return refuse(405, InvalidRequest(msg), headers=((b"allow", b"POST"),))
+def _other_method(head: Head, served: bytes, msg: str) -> HttpResponse:
+    if head.method == "OPTIONS" and b"origin" in head.fields:  # a page asks what it may send
+        return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_ALLOWED))
+    allow = b"GET, HEAD" if served == b"GET" else served
+    return refuse(405, InvalidRequest(msg), headers=((b"allow", allow),))
 
 
 def _check_form(head: Head) -> HttpResponse | None:

@@ -7,7 +7,17 @@ from typing import Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.protocol.jsonrpc import Code, RequestId, encode_error
+from promptkit.protocol.jsonrpc import (
+    HeaderMismatch,
+    InvalidRequest,
+    MethodNotFound,
+    MissingCapability,
+    ParseError,
+    RequestId,
+    TooManyRequests,
+    UnsupportedVersion,
+    encode_error,
+)
 from promptkit.protocol.partial_decoding import error_code, retry_after
 
 __all__ = [
@@ -33,23 +43,20 @@ CLOSE: Final = (b"connection", b"close")
 #: When a client may try again that has met a limit, in seconds, if the error does not say it.
 RETRY: Final = (b"retry-after", b"1")
 
+#: The status of each error, by its code. Others have 200.
+_STATUSES: Final[Mapping[int | None, int]] = {
+    ParseError.code: 400,
+    InvalidRequest.code: 400,
+    TooManyRequests.code: 429,
+    MethodNotFound.code: 404,
+    HeaderMismatch.code: 400,
+    MissingCapability.code: 400,
+    UnsupportedVersion.code: 400,
+}
+
 #: What is wrong with the message itself. Clients of the older era take each such status for a broken
 #: connection, so there only what no client sends by chance has one.
-_BROKEN: Final[Mapping[int | None, int]] = {
-    Code.PARSE_ERROR: 400,
-    Code.INVALID_REQUEST: 400,
-    Code.TOO_MANY_REQUESTS: 429,
-}
-_BY_CODE: Final[Mapping[bool, Mapping[int | None, int]]] = {
-    False: _BROKEN,
-    True: {
-        **_BROKEN,
-        Code.METHOD_NOT_FOUND: 404,
-        Code.HEADER_MISMATCH: 400,
-        Code.MISSING_CAPABILITY: 400,
-        Code.UNSUPPORTED_VERSION: 400,
-    },
-}
+_BROKEN: Final = (ParseError.code, InvalidRequest.code, TooManyRequests.code)
 
 #: Fields that may come several times, as a list.
 _LISTS: Final = frozenset((b"accept",))
@@ -173,8 +180,9 @@ def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
-    status = _BY_CODE[modern].get(error_code(reply), 200)
-    if status != Code.TOO_MANY_REQUESTS:
+    code = error_code(reply)
+    status = _STATUSES.get(code, 200) if modern or code in _BROKEN else 200
+    if status != TooManyRequests.code:
         return HttpResponse(status, reply[:-1], (JSON_BODY,))
     seconds = retry_after(reply)
     retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import accumulate
 from math import ceil
 from typing import Any, Final
 
@@ -169,16 +170,11 @@ class Sessions:
 
 def _fitting(client: wire.ClientInfo | None, capabilities: Mapping[str, Any]) -> set[str | None]:
     """The names of the capabilities that fit into a session id, and None if the client does."""
-    sizes: list[tuple[int, str | None]]
     # Of the two braces around each, one stands for its comma.
-    sizes = [(len(_encode({name: value})) - 1, name) for name, value in capabilities.items()]
+    sizes: dict[str | None, int] = {name: len(_encode({name: one})) - 1 for name, one in capabilities.items()}
     if client is not None:
-        sizes.append((len(_encode(client)), None))
+        sizes[None] = len(_encode(client))
+    smallest_first = sorted(sizes, key=sizes.__getitem__)
+    ends = accumulate(sizes[name] for name in smallest_first)
     room = _MAX_PAYLOAD - _SIZE_WITHOUT
-    kept: set[str | None] = set()
-    for size, name in sorted(sizes, key=lambda one: one[0]):
-        room -= size
-        if room < 0:
-            break
-        kept.add(name)
-    return kept
+    return {name for name, end in zip(smallest_first, ends, strict=True) if end <= room}

@@ -1,8 +1,8 @@
-"""The params of requests and notifications, and the ``_meta`` of requests."""
+"""The params of requests and notifications, the ``_meta`` of requests, and the results of the handshake."""
 
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -17,8 +17,11 @@ __all__ = [
     "ClientInfo",
     "CompleteParams",
     "CompletionContext",
+    "DiscoverResult",
     "GetPromptParams",
+    "Implementation",
     "InitializeParams",
+    "InitializeResult",
     "ListenParams",
     "LogLevel",
     "Meta",
@@ -29,6 +32,7 @@ __all__ = [
     "PromptReference",
     "ResourceParams",
     "ResourceReference",
+    "Result",
     "SubscriptionFilter",
 ]
 
@@ -213,3 +217,44 @@ class ProgressParams(Struct, rename="camel"):
     progress: float
     total: float | UnsetType = UNSET
     message: str | UnsetType = UNSET
+
+
+class Result(Struct, rename="camel", kw_only=True):
+    """
+    The members that every result may have.
+    """
+
+    result_type: str | UnsetType = UNSET
+    ttl_ms: int | UnsetType = UNSET
+    cache_scope: str | UnsetType = UNSET
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+
+
+class Implementation(Struct):
+    """
+    The server's name and version.
+    """
+
+    name: str
+    version: str
+
+
+class InitializeResult(Result, rename="camel"):
+    """
+    The answer to ``initialize``.
+    """
+
+    protocol_version: str
+    capabilities: dict[str, Any]
+    server_info: Implementation
+    instructions: str | UnsetType = UNSET
+
+
+class DiscoverResult(Result, rename="camel"):
+    """
+    The answer to ``server/discover``, for clients without a session.
+    """
+
+    supported_versions: list[str]
+    capabilities: dict[str, Any]
+    instructions: str | UnsetType = UNSET

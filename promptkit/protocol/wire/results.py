@@ -1,48 +1,294 @@
-"""The base of all results, and those of the handshake."""
+"""The results of requests besides handshakes: content, lists with their entries, completions, questions."""
 
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-__all__ = ["DiscoverResult", "Implementation", "InitializeResult", "Result"]
+from promptkit.protocol.wire.params import Result
+
+__all__ = [
+    "AudioContent",
+    "CallToolResult",
+    "CompleteResult",
+    "CompletionValues",
+    "Content",
+    "ContentAnnotations",
+    "EmbeddedContent",
+    "GetPromptResult",
+    "IconEntry",
+    "ImageContent",
+    "InputRequiredResult",
+    "ListPromptsResult",
+    "ListResourceTemplatesResult",
+    "ListResourcesResult",
+    "ListToolsResult",
+    "PromptArgument",
+    "PromptEntry",
+    "PromptMessage",
+    "ReadResourceResult",
+    "ResourceContents",
+    "ResourceEntry",
+    "ResourceLinkContent",
+    "ResourceTemplate",
+    "TextContent",
+    "ToolAnnotations",
+    "ToolEntry",
+]
 
 
-class Result(Struct, rename="camel", kw_only=True):
+class ContentAnnotations(Struct, rename="camel"):
     """
-    The members that every result may have.
+    Who content is for, how much it matters, and how old it is.
     """
 
-    result_type: str | UnsetType = UNSET
-    ttl_ms: int | UnsetType = UNSET
-    cache_scope: str | UnsetType = UNSET
-    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    audience: tuple[str, ...] | UnsetType = UNSET
+    priority: float | UnsetType = UNSET
+    last_modified: str | UnsetType = UNSET
 
 
-class Implementation(Struct):
+class TextContent(Struct, tag_field="type", tag="text", gc=False):
     """
-    The server's name and version.
+    Text.
+    """
+
+    text: str
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
+    """
+    An image, in base64.
+    """
+
+    data: Raw
+    mime_type: str
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
+    """
+    A recording, in base64.
+    """
+
+    data: Raw
+    mime_type: str
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class ResourceContents(Struct, rename="camel"):
+    """
+    The contents of a resource: either text, or bytes in base64.
+    """
+
+    uri: str
+    mime_type: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    blob: Raw | UnsetType = UNSET
+
+
+class EmbeddedContent(Struct, tag_field="type", tag="resource"):
+    """
+    A resource inside a message.
+    """
+
+    resource: ResourceContents
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
+    """
+    A link to a resource that the client may read.
+    """
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
+
+
+class PromptMessage(Struct, gc=False):
+    """
+    One content block, and whose it is.
+    """
+
+    role: str
+    content: Content
+
+
+class GetPromptResult(Result):
+    """
+    A rendered prompt.
+    """
+
+    messages: list[PromptMessage]
+    description: str | UnsetType = UNSET
+
+
+class ReadResourceResult(Result):
+    """
+    The contents of a resource.
+    """
+
+    contents: list[ResourceContents]
+
+
+class CallToolResult(Result, rename="camel"):
+    """
+    What a call gives: content, or what was wrong. That it is an error comes first, where a log looks for it.
+    """
+
+    is_error: bool | UnsetType = UNSET
+    content: list[Content] = field(default_factory=list)
+
+
+class IconEntry(Struct, rename="camel"):
+    """
+    A picture that a client may show.
+    """
+
+    src: str
+    mime_type: str | UnsetType = UNSET
+    sizes: tuple[str, ...] | UnsetType = UNSET
+    theme: str | UnsetType = UNSET
+
+
+class PromptArgument(Struct):
+    """
+    An argument in an entry of ``prompts/list``.
     """
 
     name: str
-    version: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    required: bool | UnsetType = UNSET
 
 
-class InitializeResult(Result, rename="camel"):
+class PromptEntry(Struct):
     """
-    The answer to ``initialize``.
-    """
-
-    protocol_version: str
-    capabilities: dict[str, Any]
-    server_info: Implementation
-    instructions: str | UnsetType = UNSET
-
-
-class DiscoverResult(Result, rename="camel"):
-    """
-    The answer to ``server/discover``, for clients without a session.
+    An entry of ``prompts/list``.
     """
 
-    supported_versions: list[str]
-    capabilities: dict[str, Any]
-    instructions: str | UnsetType = UNSET
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    arguments: list[PromptArgument] | UnsetType = UNSET
+    icons: list[IconEntry] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+
+
+class ListPromptsResult(Result, rename="camel"):
+    """
+    One page of the prompts, each already encoded.
+    """
+
+    prompts: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ResourceEntry(Struct, rename="camel"):
+    """
+    An entry of ``resources/list``.
+    """
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+
+
+class ResourceTemplate(Struct, rename="camel"):
+    """
+    An entry of ``resources/templates/list``.
+    """
+
+    uri_template: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+
+
+class ListResourcesResult(Result, rename="camel"):
+    """
+    One page of the resources, each already encoded.
+    """
+
+    resources: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ListResourceTemplatesResult(Result, rename="camel"):
+    """
+    One page of the resource templates, each already encoded.
+    """
+
+    resource_templates: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ListToolsResult(Result, rename="camel"):
+    """
+    One page of the tools, each already encoded.
+    """
+
+    tools: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class CompletionValues(Struct, rename="camel"):
+    """
+    Values to offer while a person types.
+    """
+
+    values: tuple[str, ...]
+    total: int
+    has_more: bool
+
+
+class CompleteResult(Result):
+    """
+    The answer to ``completion/complete``.
+    """
+
+    completion: CompletionValues
+
+
+class InputRequiredResult(Result, rename="camel"):
+    """
+    The questions that a client must answer before its request can be served.
+    """
+
+    input_requests: dict[str, Any]
+    request_state: str
+
+
+class ToolAnnotations(Struct, rename="camel"):
+    """
+    What a client may expect of a call, without trusting it.
+    """
+
+    read_only_hint: bool
+    idempotent_hint: bool
+    open_world_hint: bool
+    destructive_hint: bool | UnsetType = UNSET
+
+
+class ToolEntry(Struct, rename="camel"):
+    """
+    An entry of ``tools/list``.
+    """
+
+    name: str
+    input_schema: dict[str, Any]
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    annotations: ToolAnnotations | UnsetType = UNSET
+    icons: list[IconEntry] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")

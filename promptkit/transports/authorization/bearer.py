@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import UNSET, UnsetType
 
-from promptkit.language.scopes import scopes_of
+from promptkit.language.declarations import scopes_of
 from promptkit.protocol.http.guard import ENDPOINT
 from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import Guard
 from promptkit.protocol.http.messages import read_head
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.methods import METHODS
 from promptkit.protocol.revisions import REVISIONS
 from tests.faults.shapes import Shapes
 from tests.posting import KEY, PLAIN, agreeing, body_of, encoded, raw_fields

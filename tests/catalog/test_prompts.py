@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assistant, user
-from promptkit.catalog.rendering import Renderer
+from promptkit.catalog.prompts import Renderer
 from promptkit.errors import EmptyPrompt
 from promptkit.errors.diagnostics import Location
 from tests.ids import shown

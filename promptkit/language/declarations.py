@@ -1,18 +1,29 @@
-"""Arg: what an author says about a parameter, inside its annotation."""
+"""
+What an author declares: of a parameter in its annotation, of a prompt as a tool, and of who may use it.
+
+Scopes are words for what a caller may do, as OAuth has them. See
+https://www.rfc-editor.org/rfc/rfc6749#section-3.3.
+"""
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from typing import Any, Final
 
 import attrs
 
-from promptkit.language.validation import optional_text
+from promptkit.language.validation import check_flag, optional_text
 
-__all__ = ["NO_DEFAULT", "Arg"]
+__all__ = ["NO_DEFAULT", "NO_SCOPES", "Arg", "Tool", "is_scope", "scopes_of"]
 
 #: The default of a parameter that has none. None itself is an ordinary default.
 NO_DEFAULT: Final = inspect.Parameter.empty
+
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+
+#: What is needed of callers unless an author says more.
+NO_SCOPES: Final[frozenset[str]] = frozenset()
 
 
 def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -77,3 +88,67 @@ class Arg:
     secret: bool = attrs.field(default=False, kw_only=True)
     timezone: str | tzinfo | None = attrs.field(default=None, kw_only=True)
     env: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
+
+
+def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
+    check_flag(attribute.name, value)
+
+
+@attrs.frozen(kw_only=True)
+class Tool:
+    """
+    What clients may expect of a prompt that they call as a tool. By default it only makes text.
+
+    Args:
+        read_only:
+            Whether a call changes nothing.
+
+        idempotent:
+            Whether a second call with the same arguments has no further effect.
+
+        open_world:
+            Whether it uses things outside of the recipes, such as the web.
+
+        destructive:
+            Whether what it changes may be lost. Only a tool that is not *read_only* can be.
+
+    Raises:
+        TypeError: If one of them is neither True nor False.
+
+        ValueError: If it is both destructive and read-only.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+    """
+
+    read_only: bool = attrs.field(default=True, validator=_flag)
+    idempotent: bool = attrs.field(default=True, validator=_flag)
+    open_world: bool = attrs.field(default=False, validator=_flag)
+    destructive: bool = attrs.field(default=False, validator=_flag)
+
+    def __attrs_post_init__(self) -> None:
+        if self.read_only and self.destructive:
+            msg = "a tool that changes nothing cannot be destructive: add read_only=False"
+            raise ValueError(msg)
+
+
+def is_scope(value: object) -> bool:
+    """
+    Return whether a value is one scope: ASCII without blanks, quotes and backslashes.
+    """
+    return isinstance(value, str) and _SCOPE.fullmatch(value) is not None
+
+
+def scopes_of(scopes: str | Iterable[str]) -> frozenset[str]:
+    """
+    Return what somebody may do. One text with blanks between the scopes is taken apart.
+
+    Raises:
+        ValueError: If one is no scope.
+    """
+    found = scopes.split() if isinstance(scopes, str) else list(scopes)
+    for scope in found:
+        if not is_scope(scope):
+            msg = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+            raise ValueError(msg)
+    return frozenset(found)
