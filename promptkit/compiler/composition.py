@@ -1,10 +1,8 @@
 """Composition: compiled files become one catalog, and broken files keep what they served before."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -106,17 +104,11 @@ class CompiledFile(Struct, frozen=True, dict=True):
         """The keys of its declarations."""
         return tuple(declaration.key for declaration in self.declarations)
 
-    @cached_property
+    @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
         """The prompts that can be served."""
         compiled = (declaration.compiled for declaration in self.declarations)
         return tuple(one for one in compiled if isinstance(one, CompiledPrompt))
-
-    @cached_property
-    def resources(self) -> "tuple[CompiledResource, ...]":
-        """The resources that can be served."""
-        compiled = (declaration.compiled for declaration in self.declarations)
-        return tuple(one for one in compiled if one is not None and not isinstance(one, CompiledPrompt))
 
     @property
     def served(self) -> set[Key]:
@@ -150,13 +142,9 @@ def compose(
             The folder that the files are in.
     """
     winners, duplicates = _find_winners(files, owners)
-    if winners:
-        compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
-        prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
-        resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
-    else:
-        prompts = [item for file in files for item in file.prompts]
-        resources = [item for file in files for item in file.resources]
+    compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
+    prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
+    resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and is_sound(diagnostics):
@@ -177,29 +165,7 @@ def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({
             Which file has served what so far: it goes on to, whoever else declares the same.
     """
     winners, _ = _find_winners(files, before)
-    if winners:
-        return {key: file.file for key, file, _ in _served(files, winners)}
-    return _LazyOwners(files)
-
-
-class _LazyOwners(Mapping[Key, Path | None]):
-    """Which file serves what, where nothing is declared twice. Mostly nobody asks."""
-
-    def __init__(self, files: Sequence[CompiledFile]) -> None:
-        self._files = files
-
-    def __getitem__(self, key: Key) -> Path | None:
-        return self._by_key[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._by_key)
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    @cached_property
-    def _by_key(self) -> Mapping[Key, Path | None]:
-        return {key: file.file for key, file, _ in _served(self._files, {})}
+    return {key: file.file for key, file, _ in _served(files, winners)}
 
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:
@@ -283,12 +249,9 @@ def _find_winners(
     keys = [file.keys for file in files]
     if len(set[Key]().union(*keys)) == sum(map(len, keys)):
         return {}, []
-    counts = Counter(chain.from_iterable(keys))
-    contested = [claim for claim in _claims(files) if counts[claim[0]] > 1]
-    contested.sort(key=lambda claim: _precedence(claim, owners))
     first: dict[Key, Claim] = {}
     duplicates = []
-    for claim in contested:
+    for claim in sorted(_claims(files), key=lambda claim: _precedence(claim, owners)):
         key, file, declaration = claim
         _, owner, earlier = first.setdefault(key, claim)
         if earlier.definition is not declaration.definition and owner.age == file.age:
@@ -317,29 +280,18 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
-    definition = declaration.definition
-    if isinstance(definition, Prompt):
-        name = definition.options.name
-        return Diagnostic(
-            Rule.DUPLICATE_NAME,
-            f"prompt {name!r}: already defined at {first.location}",
-            f"rename one of the two, or give it a name with @prompt(name='{name}-2')",
-            definition.location,
-        )
-    return Diagnostic(
-        Rule.DUPLICATE_TEMPLATE,
-        f"resource {definition.name!r}: {definition.uri_template!r} is already defined at {first.location}",
-        "change the URI of one of the two, or remove it",
-        definition.location,
-    )
+    made, place = declaration.definition, declaration.location
+    if isinstance(made, Prompt):
+        fault = f"prompt {made.options.name!r}: already defined at {first.location}"
+        remedy = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
+        return Diagnostic(Rule.DUPLICATE_NAME, fault, remedy, place)
+    fault = f"resource {made.name!r}: {made.uri_template!r} is already defined at {first.location}"
+    return Diagnostic(Rule.DUPLICATE_TEMPLATE, fault, "change the URI of one of the two, or remove it", place)
 
 
 def _no_prompts(place: Path | None) -> Diagnostic:
     near = recipes_near(place) if place is not None and place.is_dir() else []
     name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
-    return Diagnostic(
-        Rule.NO_PROMPTS,
-        "there is no prompt here",
-        f"{name}decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
-        Location(str(place or "")),
-    )
+    where = "in a *.py file that begins with neither '_' nor 'test_'"
+    remedy = f"{name}decorate a function with @prompt, {where}"
+    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", remedy, Location(str(place or "")))

@@ -11,7 +11,7 @@ from mcp.types import CompletionArgument, CompletionContext, PromptReference, Re
 from mcp.types import Prompt as ListedPrompt
 from pydantic import PrivateAttr
 
-from promptkit.compiler.catalogs import Target
+from promptkit.compiler.compilation import Target
 from promptkit.exports.in_process import InProcessServer
 
 if TYPE_CHECKING:

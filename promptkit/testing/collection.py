@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from promptkit.compiler.checks import Checks, configured_checks
+from promptkit.compiler.checks import Checks
 from promptkit.compiler.configuration import Configuration, find_configuration, find_target
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
 from promptkit.compiler.loading.targets import split_target
@@ -48,7 +48,8 @@ def checks_of(config: pytest.Config) -> Checks:
     Raises:
         ConfigurationError: If it cannot be understood.
     """
-    return configured_checks(_configuration(config))
+    configured = _configuration(config)
+    return Checks(configured.clients, configured.ignore)
 
 
 def add_targets(config: pytest.Config) -> None:

@@ -158,6 +158,15 @@ class TestFirstMessage:
 
         assert faults(body) == []
 
+    def test_as_many_may_be_added_as_one_likes(self, faults):
+        """
+        A chain of ``+`` is looked at in a row, however long it is.
+        """
+        texts, turns = " + ".join(["name"] * 600), " + ".join(["turn()"] * 600)
+
+        assert faults(f"if name:\n    return {texts}\nreturn {turns}") == []
+        assert [rule for rule, _ in faults(f"return assistant(name) + {turns}")] == [Rule.FIRST_MESSAGE]
+
 
 class TestFiles:
     @pytest.fixture

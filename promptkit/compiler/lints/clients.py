@@ -7,11 +7,10 @@ from typing import Any, Final, get_args, get_origin
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.lints.client_profiles import ClientProfile, client_of
+from promptkit.compiler.lints.client_profiles import ClientProfile, Kind, client_of
 from promptkit.compiler.lints.conversations import (
     NAMED,
     Conversation,
-    Kind,
     SentMessage,
     content_in,
     conversation_of,

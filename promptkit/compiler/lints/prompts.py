@@ -4,7 +4,8 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
@@ -13,7 +14,6 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.docstrings import read_descriptions
 from promptkit.compiler.lints.conversations import (
     NAMED,
     Conversation,
@@ -26,6 +26,7 @@ from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
+from promptkit.compiler.signature import read_descriptions
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
@@ -43,18 +44,14 @@ _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 #: How what is given to `user` or `assistant` is sent.
 _A_PART: Final = "a part is"
 
-#: How diagnostics name the kinds of values that no message can hold.
+#: How diagnostics name the kinds of values that no message can hold, where it is not by the type.
 _KINDS: Final = {
-    dict: "a dict",
-    list: "a list",
-    type(iter(())): "a generator",
-    set: "a set",
     bytes: "bytes",
     int: "a number",
     float: "a number",
     bool: "True",
+    type(iter(())): "a generator",
     Unawaited: "a coroutine",
-    tuple: "a tuple",
 }
 
 
@@ -86,23 +83,23 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
 def _lint_silence(scope: Scope, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
     body: list[ast.stmt] = getattr(scope.syntax, "body", [])
-    returned = (node.value for node in own_nodes(scope.syntax, ast.Return))
-    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or any(map(_is_something, returned)):
+    returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
+    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(_is_none, returned)):
         return
     if all(way and isinstance(way[-1], ast.Raise) for way in ways_through(body)):
         return
     place: ast.expr | str = "def"
     remedy = "return text or messages, or yield them"
     match body[-1]:
-        case ast.Expr(value=ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+        case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+            is_print = isinstance(place, ast.Call) and ast.unparse(place.func) == "print"
             remedy = "put 'return' in front of this line"
-            if isinstance(place, ast.Call) and ast.unparse(place.func) == "print":
-                remedy = "return the text: no client sees what is printed"
+            remedy = "return the text: no client sees what is printed" if is_print else remedy
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, place)
 
 
-def _is_something(value: ast.expr | None) -> bool:
-    return value is not None and not (isinstance(value, ast.Constant) and value.value is None)
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _lint_values(scope: Scope, report: Report) -> None:
@@ -121,12 +118,12 @@ def _lint_values(scope: Scope, report: Report) -> None:
 def _lint_value(node: ast.expr, said: str, scope: Scope, report: Report) -> None:
     """Report the expressions in *node* that no message can hold; *said* is how they are sent."""
     sent = scope.behind(node)
-    value = scope.known(sent)
+    value = scope.stand_in(sent)
     below = choices_of(sent)
-    if said != _A_PART and not is_role_tuple(value):
+    if said != _A_PART and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
         below = [*below, *items_of(sent)]
         if isinstance(node, ast.Name) and sent is not node:
-            below += (appended for appended in scope.values(node) if appended is not sent)
+            below += scope.appended[node.id]
         value = None if isinstance(value, list | tuple) else value
     for expression in below:
         _lint_value(expression, said, scope, report)
@@ -145,7 +142,8 @@ def _kind(value: Any) -> str | None:
         return f"the {type(value).__name__.lower()} {value.function.__name__!r} itself"
     if inspect.isroutine(value) or isinstance(value, type):
         return f"{getattr(value, '__name__', 'a function')!r} itself"
-    return _KINDS.get(type(value))
+    kind = type(value)
+    return f"a {kind.__name__}" if kind in (dict, list, set, tuple) else _KINDS.get(kind)
 
 
 def _lint_first(conversations: Iterable[Conversation], report: Report) -> None:
@@ -272,27 +270,19 @@ def _twins(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
     for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
         earlier = first.setdefault(prompt.name.casefold(), prompt)
         if earlier is not prompt:
-            yield Diagnostic(
-                Rule.NAMES_DIFFER_IN_CASE,
-                f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone",
-                "rename one of the two, so that people find the one they mean",
-                prompt.location.part("def"),
-            )
+            fault = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
+            remedy = "rename one of the two, so that people find the one they mean"
+            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, remedy, prompt.location.part("def"))
 
 
-def _answered(resources: Iterable[CompiledResource]) -> Iterator[Diagnostic]:
+def _answered(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
     """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
-    templates = [one for one in resources if one.is_template]
-    for resource in resources:
-        if resource.is_template or not resource.scopes:
-            continue
-        for template in templates:
-            if resource.scopes <= template.scopes or template.match(resource.uri_template) is None:
-                continue
-            yield Diagnostic(
-                Rule.ANSWERED_WITHOUT_SCOPES,
+    remedy = "give the template these scopes, too, or the resource a URI that no template matches"
+    scoped = [one for one in resources if one.scopes and not one.is_template]
+    for resource, template in product(scoped, [one for one in resources if one.is_template]):
+        if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
+            fault = (
                 f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
-                f"template {template.uri_template!r}, at {template.location}",
-                "give the template these scopes, too, or the resource a URI that no template matches",
-                resource.location.part("def"),
+                f"template {template.uri_template!r}, at {template.location}"
             )
+            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, fault, remedy, resource.location.part("def"))
