@@ -1,7 +1,7 @@
 """Conversations: which messages a prompt sends, as far as its source shows them, or a rendering does."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice, product
 from typing import Any, Final, TypeAlias
 
@@ -17,16 +17,7 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import assistant, user
 
-__all__ = [
-    "NAMED",
-    "Conversation",
-    "SentMessage",
-    "content_in",
-    "conversation_of",
-    "conversations_in",
-    "kind_made",
-    "role_of",
-]
+__all__ = ["SentMessage", "SentMessages", "kind_made", "role_of"]
 
 _KINDS: Final[dict[type[Content], Kind]] = {
     Text: "text",
@@ -37,7 +28,7 @@ _KINDS: Final[dict[type[Content], Kind]] = {
 }
 
 #: How what is no text is named to people.
-NAMED: Final[Mapping[Kind, str]] = {
+_NAMES: Final[Mapping[Kind, str]] = {
     "image": "an image",
     "recording": "a recording",
     "document": "an embedded resource",
@@ -67,22 +58,44 @@ class SentMessage(Struct, frozen=True):
     kind: Kind
     node: ast.expr | None = None
 
+    @property
+    def name(self) -> str | None:
+        """What content that is no text is called, as in *an image*."""
+        return _NAMES.get(self.kind)
+
 
 #: Messages in order.
 Conversation: TypeAlias = tuple[SentMessage, ...]
 
 
-def conversation_of(workflow: Workflow) -> Conversation:
-    """Return the messages of a rendering."""
-    return tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow)
-
-
-def conversations_in(scope: Scope) -> list[Conversation]:
+class SentMessages(Struct, frozen=True):
     """
-    Return the conversations that a function may send, one for each way through it.
+    What a prompt sends.
 
-    Functions that it calls are not followed.
+    Args:
+        conversations:
+            Its messages, for each way through it.
+
+        content:
+            What it makes other than text, wherever that stands.
     """
+
+    conversations: Sequence[Conversation]
+    content: Iterable[SentMessage]
+
+    @classmethod
+    def of_rendering(cls, workflow: Workflow) -> "SentMessages":
+        """Return the messages of a rendering; all of them are its content."""
+        sent = tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow)
+        return cls([sent], sent)
+
+    @classmethod
+    def of_source(cls, scope: Scope) -> "SentMessages":
+        """Return what a function may send. Functions that it calls are not followed."""
+        return cls(_conversations_in(scope), _content_in(scope))
+
+
+def _conversations_in(scope: Scope) -> list[Conversation]:
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
         body: list[ast.stmt] = getattr(scope.syntax, "body", [])
         ways = [[each for step in way if (each := _yielded(step))] for way in ways_through(body)]
@@ -96,11 +109,10 @@ def _yielded(step: ast.stmt) -> ast.expr | None:
     return value.value if isinstance(value, ast.Yield | ast.YieldFrom) else None
 
 
-def content_in(scope: Scope) -> Iterator[SentMessage]:
-    """Yield what a function makes other than text, wherever it stands. Its role is not known."""
+def _content_in(scope: Scope) -> Iterator[SentMessage]:
     for node in own_nodes(scope.syntax, ast.Call, ast.Attribute):
         match node:
-            case ast.Call(func=ast.Name() as maker) | (ast.Attribute() as maker):
+            case ast.Call(ast.Name() as maker) | (ast.Attribute() as maker):
                 kind = kind_made(maker, scope)
                 if kind is not None and kind != "text":
                     yield SentMessage("unknown", kind, node)

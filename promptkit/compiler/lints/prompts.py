@@ -14,14 +14,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.lints.conversations import (
-    NAMED,
-    Conversation,
-    conversation_of,
-    conversations_in,
-    kind_made,
-    role_of,
-)
+from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
@@ -71,7 +64,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
         _lint_silence(scope, report)
         if arguments is not None:
             _lint_values(scope, report)
-            _lint_first(conversations_in(scope), report)
+            _lint_first(SentMessages.of_source(scope), report)
             _lint_media(scope, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
@@ -146,14 +139,14 @@ def _kind(value: Any) -> str | None:
     return f"a {kind.__name__}" if kind in (dict, list, set, tuple) else _KINDS.get(kind)
 
 
-def _lint_first(conversations: Iterable[Conversation], report: Report) -> None:
+def _lint_first(sent: SentMessages, report: Report) -> None:
     """Report a first message that is no text of the user."""
-    for first, *others in filter(None, conversations):
+    for first, *others in filter(None, sent.conversations):
         if first.role == "assistant":
             fault = "its first message is the assistant's"
             remedy = "begin with what the person says, in user(...)"
-        elif first.kind in NAMED and any(other.kind == "text" for other in others):
-            fault = f"its first message is {NAMED[first.kind]}, and some clients take the first one alone"
+        elif first.name is not None and any(other.kind == "text" for other in others):
+            fault = f"its first message is {first.name}, and some clients take the first one alone"
             remedy = "put the text before it"
         else:
             continue
@@ -163,7 +156,7 @@ def _lint_first(conversations: Iterable[Conversation], report: Report) -> None:
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
     """Return the diagnostic of a rendering that does not begin with text of the user, if it does not."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    _lint_first([conversation_of(workflow)], report)
+    _lint_first(SentMessages.of_rendering(workflow), report)
     return tuple(report.found)
 
 
