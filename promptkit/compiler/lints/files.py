@@ -64,7 +64,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
     """Look once at each node of a file that is ever run, with the scope that it is in."""
     names, own = vars(module), Report(file.name, Location(str(file)))
     known, reports = _known_names(tree, names), [own]
-    tries = nodes_of(tree, ast.Try)
+    tries: list[ast.Try | ast.TryStar] = nodes_of(tree, ast.Try, ast.TryStar)
     guarded = {below for each in tries for below in ast.walk(each)}
     caught = {below for each in tries if _catches(each) for part in each.body for below in ast.walk(part)}
     ahead: list[tuple[ast.AST, Scope, Report | None]] = [(tree, Scope(tree, names), None)]
@@ -113,7 +113,7 @@ def _run_below(node: ast.AST) -> list[ast.AST]:
     return [each for each in nodes_below(node) if each not in unused]
 
 
-def _catches(guard: ast.Try) -> bool:
+def _catches(guard: ast.Try | ast.TryStar) -> bool:
     """Whether a name may be missing, as the error is caught."""
     caught = [handler.type for handler in guard.handlers]
     names = {node.id for each in caught if each is not None for node in nodes_of(each, ast.Name)}

@@ -53,6 +53,7 @@ BODIES = [
     "try:\n    return nowhere\nexcept (KeyError, NameError):\n    return given",
     "try:\n    return nowhere\nexcept:\n    return given",
     "try:\n    return nowhere\nexcept KeyError:\n    return given",
+    "try:\n    nowhere()\nexcept* NameError:\n    pass\nreturn given",
     "try:\n    return given\nfinally:\n    nowhere",
     "if (found := given):\n    return found",
     "match given:\n    case str(text):\n        return text",
