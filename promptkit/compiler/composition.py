@@ -65,11 +65,6 @@ class Declaration(Struct, frozen=True):
             return True, definition.options.name
         return False, definition.uri_template
 
-    @property
-    def location(self) -> Location:
-        """Where it is defined."""
-        return self.definition.location
-
 
 class CompiledFile(Struct, frozen=True, dict=True):
     """
@@ -276,16 +271,16 @@ def _claims(files: Sequence[CompiledFile]) -> Iterator[Claim]:
 
 def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
     key, file, declaration = claim
-    return file.age, owners.get(key, file.file) != file.file, declaration.location, key[1]
+    return file.age, owners.get(key, file.file) != file.file, declaration.definition.location, key[1]
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
-    made, place = declaration.definition, declaration.location
+    made, earlier, place = declaration.definition, first.definition.location, declaration.definition.location
     if isinstance(made, Prompt):
-        fault = f"prompt {made.options.name!r}: already defined at {first.location}"
+        fault = f"prompt {made.options.name!r}: already defined at {earlier}"
         remedy = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
         return Diagnostic(Rule.DUPLICATE_NAME, fault, remedy, place)
-    fault = f"resource {made.name!r}: {made.uri_template!r} is already defined at {first.location}"
+    fault = f"resource {made.name!r}: {made.uri_template!r} is already defined at {earlier}"
     return Diagnostic(Rule.DUPLICATE_TEMPLATE, fault, "change the URI of one of the two, or remove it", place)
 
 

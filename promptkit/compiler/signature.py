@@ -113,19 +113,18 @@ def read_signature(
     context = None
     for found in inspect.signature(function, **FORWARD).parameters.values():
         parameter = _typed(found) if untyped else found
-        if _is_context(hints.get(parameter.name)):
+        # What a decorator has put into the signature is not among the annotations.
+        hint = hints.get(parameter.name, parameter.annotation)
+        annotation, arg = _split_annotated(hint)
+        if _is_context(annotation):
             if context is not None:
                 fault = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
                 remedy = "keep one of them; both would be the same"
                 report.add(Rule.SECOND_CONTEXT, fault, remedy, parameter.name)
             context = context or parameter.name
-        elif _is_servable(parameter, report):
-            # What a decorator has put into the signature is not among the annotations.
-            hint = hints.get(parameter.name, parameter.annotation)
-            if isinstance(hint, str | typing.ForwardRef):
-                continue  # `_resolve` has reported it
+        elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
+            # What is still text could not be resolved, which has been reported.
             _check_notes(parameter.name, hint, report)
-            annotation, arg = _split_annotated(hint)
             if arg.description is None and parameter.name in descriptions:
                 arg = attrs.evolve(arg, description=descriptions[parameter.name])
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
@@ -233,8 +232,8 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 
 def _is_context(annotation: Any) -> bool:
-    bare, _ = _split_annotated(annotation)
-    members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    members = typing.get_args(annotation) if is_union else [annotation]
     # Who names the class has loaded it, which takes a while. Most prompts do without.
     module = sys.modules.get("promptkit.language.context")
     return module is not None and module.Context in members

@@ -8,8 +8,8 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.client_profiles import ClientProfile, Kind, client_of
 from promptkit.compiler.lints.conversations import SentMessages
+from promptkit.compiler.lints.prompts import accepts
 from promptkit.compiler.lints.scopes import Scope
-from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.language.messages import Workflow
@@ -110,7 +110,7 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
 def _lint_argument(client: ClientProfile, argument: Argument, report: Report) -> None:
     """Report an argument for which a client sends something else than people mean."""
     name, sent = argument.name, client.placeholder
-    if sent is not None and not _takes(argument, sent):
+    if sent is not None and not accepts(argument, sent):
         fault = f"{client.title} sends {sent!r} for {name!r} when it starts, which is refused"
         report.add(Rule.UNFILLED_ARGUMENT, fault, "take text, and read it in the function", name)
     if client.asks_for_all and not argument.required:
@@ -119,14 +119,6 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
     if name in client.own_names:
         fault = f"{client.title} keeps the name {name!r} for itself"
         report.add(Rule.UNFILLED_ARGUMENT, fault, f"call it otherwise, as in '{name}_name'", name)
-
-
-def _takes(argument: Argument, text: str) -> bool:
-    try:
-        argument.reader.read(text)
-    except ConversionError:
-        return False
-    return True
 
 
 def _may_hold_blanks(argument: Argument) -> bool:

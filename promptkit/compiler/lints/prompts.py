@@ -29,7 +29,7 @@ from promptkit.errors.sources import function_at, line_of, own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.unsendable import is_role_tuple, remedy_for
 
-__all__ = ["lint_first_message", "lint_prompt", "with_lints"]
+__all__ = ["accepts", "lint_first_message", "lint_prompt", "with_lints"]
 
 #: Packages whose notes in ``Annotated`` are for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
@@ -230,15 +230,15 @@ def _lint_examples(argument: Argument, report: Report) -> None:
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
         for value in values:
-            if not _is_accepted(argument, value):
+            if not accepts(argument, value):
                 shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
                 fault = f"parameter {argument.name!r} would refuse its {shown}"
                 remedy = f"give what it takes: {argument.reader.expected}"
                 report.add(Rule.BAD_EXAMPLE, fault, remedy, argument.name)
 
 
-def _is_accepted(argument: Argument, value: Any) -> bool:
-    """Whether a client could send *value*, or the text of it."""
+def accepts(argument: Argument, value: Any) -> bool:
+    """Return whether a client could send a value for an argument, or the text of it."""
     if value is None:
         return fits(value, argument.annotation)
     try:
