@@ -6,6 +6,7 @@ One pass finds every error, and equal input gives an equal catalog.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TypeAlias
@@ -149,9 +150,12 @@ def _lints_of(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
     for declaration in declarations:
         if isinstance(declaration.definition, Prompt):
             compiled = declaration.compiled
-            yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
+            with suppress(RecursionError):  # a source may be nested more deeply than lints can follow
+                yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
     if loaded.file is not None:
-        yield from (*lint_file(loaded.file), *lint_suppressions(loaded.file))
+        with suppress(RecursionError):
+            yield from lint_file(loaded.file)
+        yield from lint_suppressions(loaded.file)
 
 
 def _with_lints(catalog: Catalog) -> Catalog:

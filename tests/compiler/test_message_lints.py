@@ -168,6 +168,19 @@ class TestFirstMessage:
         assert [rule for rule, _ in faults(f"return assistant(name) + {turns}")] == [Rule.FIRST_MESSAGE]
 
 
+def test_what_is_nested_too_deeply_is_not_looked_at(found):
+    """
+    Python imports a longer chain of ``elif`` than lints can follow; other prompts are looked at.
+    """
+    chain = "    elif name == 'x':\n        yield 'x'\n" * 400
+    deep = f"def deep(name: str):\n    if name:\n        yield name\n{chain}"
+    first = "def first(name: str):\n    return assistant(name)\n"
+
+    (fault,) = found(it=f"from promptkit import assistant, prompt\n@prompt\n{deep}@prompt\n{first}")
+
+    assert fault.rule is Rule.FIRST_MESSAGE
+
+
 class TestFiles:
     @pytest.fixture
     def folder(self, recipes, png):

@@ -116,7 +116,7 @@ def _lint_value(node: ast.expr, said: str, scope: Scope, report: Report) -> None
     if said != _A_PART and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
         below = [*below, *items_of(sent)]
         if isinstance(node, ast.Name) and sent is not node:
-            below += scope.appended[node.id]
+            below += (appended for appended in scope.values(node) if appended is not sent)
         value = None if isinstance(value, list | tuple) else value
     for expression in below:
         _lint_value(expression, said, scope, report)
