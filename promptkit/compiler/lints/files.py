@@ -10,7 +10,7 @@ import glob
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from types import ModuleType
@@ -72,10 +72,9 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
         node, scope, report = ahead.pop()
         below = _run_below(node)
         if isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            body: list[Any] = node.body if isinstance(node.body, list) else [node.body]
-            inside = set(body)
-            ahead += [(each, scope, report) for each in below if each not in inside]
-            scope, below = Scope(node, names, scope), body
+            ahead += [(each, scope, report) for each in _run_around(node)]
+            scope = Scope(node, names, scope)
+            below = [*node.body] if isinstance(node.body, list) else [node.body]
         if isinstance(node, Function):
             report = Report(_subject(node.name, names), Location(str(file), node.lineno))
             reports.append(report)
@@ -101,16 +100,21 @@ def _known_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
 
 
 def _run_below(node: ast.AST) -> list[ast.AST]:
-    """What a node holds, but for annotations, and for what stands behind a condition that is never true."""
-    unused: Sequence[ast.AST | None] = ()
+    """What a node holds, but for an annotation, and for what stands behind a condition that is never true."""
     match node:
-        case ast.AnnAssign() | ast.arg():
-            unused = (node.annotation,)
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            unused = (node.returns,)
-        case ast.If(ast.Constant(value), body) if not value:
-            unused = body
-    return [each for each in nodes_below(node) if each not in unused]
+        case ast.AnnAssign():
+            return [node.target, *filter(None, [node.value])]
+        case ast.If(ast.Constant(value)) if not value:
+            return [*node.orelse]
+    return nodes_below(node)
+
+
+def _run_around(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AST]:
+    """What is run where a function or class is made: its decorators, defaults and bases."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases, *node.keywords]
+    defaults = filter(None, (*node.args.defaults, *node.args.kw_defaults))
+    return [*getattr(node, "decorator_list", ()), *defaults]
 
 
 def _catches(guard: ast.Try | ast.TryStar) -> bool:
