@@ -1,8 +1,7 @@
 """Composition: compiled files become one catalog, and broken files keep what they served before."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -66,7 +65,7 @@ class Declaration(Struct, frozen=True):
         return False, definition.uri_template
 
 
-class CompiledFile(Struct, frozen=True, dict=True):
+class CompiledFile(Struct, frozen=True):
     """
     What one file declares, compiled.
 
@@ -94,11 +93,6 @@ class CompiledFile(Struct, frozen=True, dict=True):
     is_sound: bool
     age: int = 0
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        """The keys of its declarations."""
-        return tuple(declaration.key for declaration in self.declarations)
-
     @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
         """The prompts that can be served."""
@@ -108,8 +102,7 @@ class CompiledFile(Struct, frozen=True, dict=True):
     @property
     def served(self) -> set[Key]:
         """The keys of what can be served."""
-        declared = zip(self.keys, self.declarations, strict=True)
-        return {key for key, declaration in declared if declaration.compiled is not None}
+        return {one.key for one in self.declarations if one.compiled is not None}
 
 
 #: A key, and which declaration of which file would have it.
@@ -136,8 +129,8 @@ def compose(
         root:
             The folder that the files are in.
     """
-    winners, duplicates = _find_winners(files, owners)
-    compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
+    served, duplicates = _find_served(files, owners)
+    compiled = [declaration.compiled for _, _, declaration in served]
     prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
     resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
     diagnostics = [found for file in files for found in file.diagnostics]
@@ -159,14 +152,13 @@ def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({
         before:
             Which file has served what so far: it goes on to, whoever else declares the same.
     """
-    winners, _ = _find_winners(files, before)
-    return {key: file.file for key, file, _ in _served(files, winners)}
+    return {key: file.file for key, file, _ in _find_served(files, before)[0]}
 
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:
     """Return *files*; one that declares what another has precedence for has an error of that."""
     faults: dict[int, list[Diagnostic]] = {}
-    for file, fault in _find_winners(files, owners)[1]:
+    for file, fault in _find_served(files, owners)[1]:
         faults.setdefault(id(file), []).append(fault)
     return [_with_faults(file, faults[id(file)]) if id(file) in faults else file for file in files]
 
@@ -237,36 +229,21 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.is_ignorable for found in diagnostics)
 
 
-def _find_winners(
+def _find_served(
     files: Sequence[CompiledFile], owners: Owners
-) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
-    """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""
-    keys = [file.keys for file in files]
-    if len(set[Key]().union(*keys)) == sum(map(len, keys)):
-        return {}, []
-    first: dict[Key, Claim] = {}
+) -> tuple[list[Claim], list[tuple[CompiledFile, Diagnostic]]]:
+    """What is served for each key, if it has no error, and a diagnostic for each other claim of its age."""
+    claims = [(declaration.key, file, declaration) for file in files for declaration in file.declarations]
+    first = {claim[0]: claim for claim in claims}
     duplicates = []
-    for claim in sorted(_claims(files), key=lambda claim: _precedence(claim, owners)):
-        key, file, declaration = claim
-        _, owner, earlier = first.setdefault(key, claim)
-        if earlier.definition is not declaration.definition and owner.age == file.age:
-            duplicates.append((file, _duplicate(declaration, earlier)))
-    return first, duplicates
-
-
-def _served(files: Sequence[CompiledFile], winners: Mapping[Key, Claim]) -> Iterator[Claim]:
-    """What is served: of each key one declaration, unless that has an error."""
-    for claim in _claims(files):
-        _, file, declaration = claim
-        _, winner, won = winners.get(claim[0], claim)
-        if declaration.compiled is not None and winner is file and won is declaration:
-            yield claim
-
-
-def _claims(files: Sequence[CompiledFile]) -> Iterator[Claim]:
-    for file in files:
-        for key, declaration in zip(file.keys, file.declarations, strict=True):
-            yield key, file, declaration
+    if len(first) < len(claims):
+        first.clear()
+        for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):
+            key, file, declaration = claim
+            _, owner, earlier = first.setdefault(key, claim)
+            if earlier.definition is not declaration.definition and owner.age == file.age:
+                duplicates.append((file, _duplicate(declaration, earlier)))
+    return [claim for claim in first.values() if claim[2].compiled is not None], duplicates
 
 
 def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
