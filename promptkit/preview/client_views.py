@@ -171,11 +171,10 @@ def _without_secrets(rendering: Rendering) -> dict[str, str]:
 
 
 def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
-    arriving = SentMessages.of_rendering(workflow).content
-    for number, (message, sent) in enumerate(zip(workflow, arriving, strict=True)):
+    for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
         arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
-        role = "user" if client.drops_roles else message.role
-        yield Arrival(role, rendering.redacted(str(message.content)), arrives)
+        role = "user" if client.drops_roles else sent.role
+        yield Arrival(role, rendering.redacted(str(workflow[number].content)), arrives)
 
 
 def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:
