@@ -91,7 +91,7 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
 def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
     """The expressions whose text goes into that of another one."""
     match node:
-        case ast.Name(name) if name in scope.local and name not in scope.untracked:
+        case ast.Name(name) if name in scope.variables and name not in scope.untracked:
             return scope.values(node)
         case ast.BinOp(left, ast.Mult(), right):
             return [left, right]
@@ -107,13 +107,13 @@ def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
     """Report a placeholder that is named like a variable of the function."""
     for found in _FIELD.finditer(text):
-        if _is_of(found[1], scope.local) and not _COMMAND.search(text, 0, found.start()):
+        if _is_of(found[1], scope.variables) and not _COMMAND.search(text, 0, found.start()):
             fault = f"{found[0]!r} is sent literally: its string has no f in front"
             remedy = "write f in front of the string, and double the braces that are to be sent: {{ }}"
             report.add(Rule.FORGOTTEN_F, fault, remedy, node)
             return
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
-        if scope.local & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
+        if scope.variables & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
             fault = f"{found[0]!r} is sent literally: text is never read as a template"
             remedy = "write an f-string, with Python's own if and for around it"
             report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, node)

@@ -119,8 +119,15 @@ class Scope:
         return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
 
     @cached_property
+    def variables(self) -> set[str]:
+        """The names that are given or assigned in it, or in a function around it."""
+        if isinstance(self.syntax, ast.Module):
+            return set()
+        return {*self.arguments, *self.stored, *(self.outer.variables if self.outer else ())}
+
+    @cached_property
     def local(self) -> set[str]:
-        """The names that are not the module's."""
+        """The names that need not be the module's: they are bound in it, or in a function around it."""
         if isinstance(self.syntax, ast.Module):
             return set()
         outer = self.outer
@@ -180,7 +187,7 @@ class Scope:
     def value(self, node: ast.expr | None) -> Any:
         """Return what a dotted name of the module stands for, or None."""
         match node:
-            case ast.Name(id=name) if name not in self.local:
+            case ast.Name(id=name) if name not in self.variables:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):
                 module = self.value(owner)
