@@ -14,16 +14,7 @@ from msgspec import Struct
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
 
-__all__ = [
-    "TEXT_METHODS",
-    "UNKNOWN",
-    "CallResult",
-    "Scope",
-    "Unawaited",
-    "choices_of",
-    "items_of",
-    "ways_through",
-]
+__all__ = ["TEXT_METHODS", "CallResult", "Scope", "Unawaited", "choices_of", "items_of", "ways_through"]
 
 #: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
 _TEXT_FUNCTIONS: Final = (
@@ -37,7 +28,7 @@ TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "t
 _FOLLOWED: Final = (*TEXT_METHODS, "append")
 
 #: The value of an expression that is not known before it runs.
-UNKNOWN: Final = object()
+_UNKNOWN: Final = object()
 
 #: Types whose values are all alike here: an empty one stands for any.
 _PLAIN: Final = (str, int, float, bytes, dict, set, list)
@@ -205,7 +196,7 @@ class Scope:
         """
         Return a value like that of an expression, such as ``""`` for any text.
 
-        It is `UNKNOWN` if the source does not show what the value is.
+        It is like no other if the source does not show what the value is.
         """
         if node not in self._stand_ins:  # a name may lead to others in several ways, and these in turn
             self._stand_ins[node] = self._find_stand_in(node)
@@ -224,17 +215,17 @@ class Scope:
             case ast.Tuple(elts=items):
                 return tuple(map(self.stand_in, items))
             case ast.BinOp(op=ast.Add()):
-                return "" if all(map(self.is_text, items_of(node))) else UNKNOWN
+                return "" if all(map(self.is_text, items_of(node))) else _UNKNOWN
             case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
                 return self._of_type(self.arguments[name])
             case ast.Name() | ast.Attribute():
                 value = self.value(node)
-                return UNKNOWN if value is None else value
+                return _UNKNOWN if value is None else value
             case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
-                return "" if self.is_text(text) else UNKNOWN
+                return "" if self.is_text(text) else _UNKNOWN
             case ast.Call(func=called):
                 return _made(self.value(called))
-        return UNKNOWN
+        return _UNKNOWN
 
     def is_text(self, node: ast.expr) -> bool:
         """Return whether an expression is known to be a string, or text of a fragment."""
@@ -248,7 +239,7 @@ class Scope:
             case ast.Subscript(value=annotation):
                 pass
         kind = self.value(annotation)
-        return kind() if any(kind is plain for plain in _PLAIN) else UNKNOWN
+        return kind() if any(kind is plain for plain in _PLAIN) else _UNKNOWN
 
 
 def _made(called: Any) -> Any:
@@ -259,7 +250,7 @@ def _made(called: Any) -> Any:
         return ""
     if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
         return Unawaited()
-    return UNKNOWN if called is None else CallResult(called)
+    return _UNKNOWN if called is None else CallResult(called)
 
 
 def _name_bound(node: ast.AST) -> str | None:
@@ -275,7 +266,7 @@ def _name_bound(node: ast.AST) -> str | None:
 
 
 def _constant(node: ast.expr | None) -> Any:
-    return node.value if isinstance(node, ast.Constant) else UNKNOWN
+    return node.value if isinstance(node, ast.Constant) else _UNKNOWN
 
 
 def _is_above(value: ast.expr, name: ast.Name) -> bool:
