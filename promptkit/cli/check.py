@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from msgspec import structs
-
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_diagnostics
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.compiler.checks import Checks, configured_checks, known_clients
+from promptkit.compiler.checks import Checks
+from promptkit.compiler.lints.client_profiles import UnknownClient, client_of
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.distribution import other_package
 from promptkit.fragments.invisible import escape_invisible
@@ -81,13 +80,13 @@ def _fails_on(options: Namespace) -> Severity:
 
 def _checks(options: Namespace) -> Checks:
     """What the configuration wants checked, for the clients that the command line names."""
-    checks = configured_checks(options.configuration)
     try:
-        named = known_clients(options.client)
-    except ValueError as error:
+        for name in options.client:
+            client_of(name)
+    except UnknownClient as error:
         options.refuse(f"argument --client: {error}")
-        raise
-    return structs.replace(checks, clients=named) if named else checks
+    configured = options.configuration
+    return Checks(tuple(options.client) or configured.clients, configured.ignore)
 
 
 def _data(

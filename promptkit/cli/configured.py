@@ -45,9 +45,9 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     if not options.has_target and options.command not in _TARGET_LATER:
         options.target = _target(options, found)
     if found.ignore:
-        from promptkit.compiler.checks import configured_ignore  # few projects ignore anything
+        from promptkit.compiler.checks import rule_of  # few projects ignore anything
 
-        options.ignore = configured_ignore(found)
+        options.ignore = frozenset(map(rule_of, found.ignore))
     options.configuration = found
     return options
 

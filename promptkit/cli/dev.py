@@ -21,7 +21,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
-from promptkit.compiler.checks import Checks, configured_checks
+from promptkit.compiler.checks import Checks
 from promptkit.compiler.lints.prompts import with_lints
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -104,7 +104,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     from promptkit.preview.live import Live
     from promptkit.transports.http.worker import HttpWorker
 
-    checks = configured_checks(options.configuration)
+    checks = Checks(options.configuration.clients, options.configuration.ignore)
 
     def report(faulty: Catalog) -> None:
         checked = _checked(checks, faulty)

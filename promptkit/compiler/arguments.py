@@ -3,9 +3,8 @@
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
-import msgspec
-
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
+from promptkit.compiler.options import check_sendable
 from promptkit.compiler.signature import Parameter, Signature
 from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
@@ -58,7 +57,8 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     if not parameter.required:
         _check_default(parameter, annotation, report)
     description = _description(parameter, reader)
-    _check_texts(parameter, description, report)
+    told = f"parameter {parameter.name!r}: what clients are told of it"
+    check_sendable((parameter.arg.title, description), told, report, parameter.name)
     return Argument(
         name=parameter.name,
         annotation=annotation,
@@ -69,15 +69,6 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
         arg=parameter.arg,
         completer=_completer(parameter, reader, report),
     )
-
-
-def _check_texts(parameter: Parameter, description: str | None, report: Report) -> None:
-    """Report text that cannot be sent: it would break the whole list."""
-    try:
-        msgspec.json.encode((parameter.arg.title, description))
-    except UnicodeEncodeError as error:
-        message = f"parameter {parameter.name!r}: what clients are told of it cannot be sent: {error}"
-        report.add(Rule.BAD_METADATA, message, "remove the half of a surrogate pair", parameter.name)
 
 
 def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:

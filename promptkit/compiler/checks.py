@@ -1,18 +1,36 @@
-"""Checks: what a project wants found in its prompts, by ``promptkit check`` and by ``pytest --promptkit``."""
+"""
+Checks: what a project wants found in its prompts, by ``promptkit check`` and by ``pytest --promptkit``.
 
-from collections.abc import Iterable, Sequence
+The configuration takes back all findings of a rule, and ``# promptkit: ignore[PK311]`` one about its line.
+"""
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterable, Iterator
+from functools import cache
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.configuration import Configuration
-from promptkit.errors.diagnostics import Diagnostic, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.exceptions import nearest
+from promptkit.errors.rules import IGNORABLE, Rule
+from promptkit.errors.sources import nodes_of, text_of, tree_of
 from promptkit.language.messages import Workflow
 
-__all__ = ["Checks", "configured_checks", "configured_ignore", "known_clients"]
+__all__ = ["Checks", "lint_suppressions", "rule_of", "without_suppressed"]
 
 # Lints are imported where they are used: most commands use none.
+
+_COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
+
+_NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore[PK311]"
 
 
 class Checks(Struct, frozen=True):
@@ -24,11 +42,11 @@ class Checks(Struct, frozen=True):
             The clients that the prompts are meant for, by the names that commands take.
 
         ignore:
-            The rules of findings that are not reported.
+            The codes of findings that are not reported.
     """
 
     clients: tuple[str, ...] = ()
-    ignore: frozenset[Rule] = frozenset()
+    ignore: tuple[str, ...] = ()
 
     def of_catalog(self, catalog: Catalog) -> tuple[Diagnostic, ...]:
         """
@@ -69,40 +87,83 @@ class Checks(Struct, frozen=True):
         """
         Return what is not ignored, by the configuration or on its line, each once.
         """
-        from promptkit.compiler.lints.suppressions import without_suppressed
-
-        return without_suppressed(one for one in dict.fromkeys(found) if one.rule not in self.ignore)
+        return without_suppressed(one for one in dict.fromkeys(found) if one.rule.value not in self.ignore)
 
 
-def configured_checks(configuration: Configuration) -> Checks:
+def rule_of(code: str) -> Rule:
     """
-    Return what a configuration wants checked.
-    """
-    return Checks(known_clients(configuration.clients), configured_ignore(configuration))
+    Return the rule that is to be ignored.
 
-
-def configured_ignore(configuration: Configuration) -> frozenset[Rule]:
-    """
-    Return the rules that a configuration ignores.
-    """
-    if not configuration.ignore:
-        return frozenset()
-    from promptkit.compiler.lints.suppressions import rule_of
-
-    return frozenset(map(rule_of, configuration.ignore))
-
-
-def known_clients(names: Sequence[str]) -> tuple[str, ...]:
-    """
-    Return the names of clients, each once.
+    Args:
+        code:
+            Its code: ``PK311``.
 
     Raises:
-        UnknownClient: If there is no such client; it is a ValueError.
+        ValueError: If there is no such rule, or if it is an error: what an error concerns is not served,
+            and somebody has to know why.
     """
-    if not names:
-        return ()
-    from promptkit.compiler.lints.client_profiles import client_of
+    rule = next((rule for rule in Rule if rule.value == code), None)
+    if rule is None:
+        meant = nearest(code, sorted(rule.value for rule in IGNORABLE))
+        msg = f"there is no code {code!r}" + (f"; did you mean {meant!r}?" if meant else "")
+        raise ValueError(msg)
+    if rule not in IGNORABLE:
+        msg = f"{code} is an error that cannot be ignored: mend what it is about"
+        raise ValueError(msg)
+    return rule
 
-    for name in names:
-        client_of(name)
-    return tuple(dict.fromkeys(names))
+
+def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return *diagnostics* without those that a comment on their line takes back."""
+    suppressed = cache(_suppressed)
+    return tuple(
+        one
+        for one in diagnostics
+        if not one.is_ignorable or (one.location.line, one.rule.value) not in suppressed(one.location.file)
+    )
+
+
+def lint_suppressions(file: Path) -> list[Diagnostic]:
+    """
+    Return what is wrong with comments that name no code, or a code that cannot be ignored.
+
+    Args:
+        file:
+            A recipe.
+    """
+    report = Report(file.name, Location(str(file)))
+    for codes, place, _ in _comments(str(file)):
+        for fault in filter(None, map(_fault_of, codes or [""])):
+            report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", fault, place)
+    return report.found
+
+
+def _fault_of(code: str) -> str | None:
+    """Why a code cannot be ignored."""
+    try:
+        rule_of(code)
+    except ValueError as error:
+        return str(error) if code else _NAME_CODES
+    return None
+
+
+def _suppressed(file: str) -> set[tuple[int, str]]:
+    """The lines of a file, and the codes that are ignored there."""
+    return {each for codes, _, lines in _comments(file) for each in product(lines, codes)}
+
+
+def _comments(file: str) -> Iterator[tuple[list[str], Location, range]]:
+    """The comments in a file: the codes that each names, where it stands, and the lines that it is about."""
+    text = text_of(file)
+    if "promptkit:" not in text or (tree := tree_of(file)) is None:
+        return
+    # A comment behind a string of several lines is about all of them.
+    strings = nodes_of(tree, ast.Constant, ast.JoinedStr)
+    first = {node.end_lineno: node.lineno for node in strings if node.end_lineno != node.lineno}
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type == tokenize.COMMENT and (found := _COMMENT.search(token.string)):
+            line, column = token.start
+            begin = column + found.start() + 1
+            codes = [code.strip() for code in (found[1] or "").split(",") if code.strip()]
+            place = Location(file, line, begin, begin + len(found[0]))
+            yield codes, place, range(first.get(line, line), line + 1)

@@ -1,21 +1,29 @@
 """
-The compiler: what the loader found becomes a catalog.
+The compiler: what the loader found, or whatever else can be served, becomes a catalog.
 
 Each file is compiled by itself; `promptkit.compiler.composition` makes one catalog of all of them.
 One pass finds every error, and equal input gives an equal catalog.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
+from typing import TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.composition import CompiledFile, Declaration, Definition, compose, is_sound
+from promptkit.compiler.loading.loader import load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.exceptions import CompileError
 from promptkit.errors.interruptions import call_interruptible
 
-__all__ = ["compile", "compile_files"]
+__all__ = ["Target", "catalog_of", "compile", "compile_files", "sound"]
+
+#: What can be served: a folder, a file, a module, a catalog, or prompts and resources.
+Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition]"
 
 
 def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
@@ -37,6 +45,35 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
     """
     catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
     return _with_lints(catalog) if lint else catalog
+
+
+def catalog_of(target: Target) -> Catalog:
+    """
+    Return the catalog of *target*, with the faults that were found.
+
+    Raises:
+        LoadError: If there is nothing at *target*.
+    """
+    if isinstance(target, Catalog):
+        return target
+    if isinstance(target, ModuleType):
+        target = target.__name__
+    if isinstance(target, str | Path):
+        return compile(load(target))
+    from promptkit.compiler.resources import Resource  # most recipes hold none
+
+    made = [target] if isinstance(target, Prompt | Resource) else list(target)
+    resources = [one for one in made if isinstance(one, Resource)]
+    return compile(Recipes([one for one in made if isinstance(one, Prompt)], resources))
+
+
+def sound(catalog: Catalog) -> Catalog:
+    """
+    Return *catalog*. Raises `CompileError` if something is missing in it.
+    """
+    if not catalog.healthy:
+        raise CompileError(catalog.diagnostics)
+    return catalog
 
 
 def compile_files(
@@ -106,21 +143,24 @@ def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:
 
 
 def _lints_of(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterator[Diagnostic]:
+    from promptkit.compiler.checks import lint_suppressions
     from promptkit.compiler.lints.files import lint_file
     from promptkit.compiler.lints.prompts import lint_prompt
-    from promptkit.compiler.lints.suppressions import lint_suppressions
 
     for declaration in declarations:
         if isinstance(declaration.definition, Prompt):
             compiled = declaration.compiled
-            yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
+            with suppress(RecursionError):  # a source may be nested more deeply than lints can follow
+                yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
     if loaded.file is not None:
-        yield from (*lint_file(loaded.file), *lint_suppressions(loaded.file))
+        with suppress(RecursionError):
+            yield from lint_file(loaded.file)
+        yield from lint_suppressions(loaded.file)
 
 
 def _with_lints(catalog: Catalog) -> Catalog:
+    from promptkit.compiler.checks import without_suppressed
     from promptkit.compiler.lints.prompts import with_lints
-    from promptkit.compiler.lints.suppressions import without_suppressed
 
     catalog = with_lints(catalog)
     return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))

@@ -1,10 +1,7 @@
 """Composition: compiled files become one catalog, and broken files keep what they served before."""
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -67,13 +64,8 @@ class Declaration(Struct, frozen=True):
             return True, definition.options.name
         return False, definition.uri_template
 
-    @property
-    def location(self) -> Location:
-        """Where it is defined."""
-        return self.definition.location
 
-
-class CompiledFile(Struct, frozen=True, dict=True):
+class CompiledFile(Struct, frozen=True):
     """
     What one file declares, compiled.
 
@@ -101,28 +93,16 @@ class CompiledFile(Struct, frozen=True, dict=True):
     is_sound: bool
     age: int = 0
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        """The keys of its declarations."""
-        return tuple(declaration.key for declaration in self.declarations)
-
-    @cached_property
+    @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
         """The prompts that can be served."""
         compiled = (declaration.compiled for declaration in self.declarations)
         return tuple(one for one in compiled if isinstance(one, CompiledPrompt))
 
-    @cached_property
-    def resources(self) -> "tuple[CompiledResource, ...]":
-        """The resources that can be served."""
-        compiled = (declaration.compiled for declaration in self.declarations)
-        return tuple(one for one in compiled if one is not None and not isinstance(one, CompiledPrompt))
-
     @property
     def served(self) -> set[Key]:
         """The keys of what can be served."""
-        declared = zip(self.keys, self.declarations, strict=True)
-        return {key for key, declaration in declared if declaration.compiled is not None}
+        return {one.key for one in self.declarations if one.compiled is not None}
 
 
 #: A key, and which declaration of which file would have it.
@@ -149,14 +129,10 @@ def compose(
         root:
             The folder that the files are in.
     """
-    winners, duplicates = _find_winners(files, owners)
-    if winners:
-        compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
-        prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
-        resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
-    else:
-        prompts = [item for file in files for item in file.prompts]
-        resources = [item for file in files for item in file.resources]
+    served, duplicates = _find_served(files, owners)
+    compiled = [declaration.compiled for _, _, declaration in served]
+    prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
+    resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and is_sound(diagnostics):
@@ -176,36 +152,13 @@ def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({
         before:
             Which file has served what so far: it goes on to, whoever else declares the same.
     """
-    winners, _ = _find_winners(files, before)
-    if winners:
-        return {key: file.file for key, file, _ in _served(files, winners)}
-    return _LazyOwners(files)
-
-
-class _LazyOwners(Mapping[Key, Path | None]):
-    """Which file serves what, where nothing is declared twice. Mostly nobody asks."""
-
-    def __init__(self, files: Sequence[CompiledFile]) -> None:
-        self._files = files
-
-    def __getitem__(self, key: Key) -> Path | None:
-        return self._by_key[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._by_key)
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    @cached_property
-    def _by_key(self) -> Mapping[Key, Path | None]:
-        return {key: file.file for key, file, _ in _served(self._files, {})}
+    return {key: file.file for key, file, _ in _find_served(files, before)[0]}
 
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:
     """Return *files*; one that declares what another has precedence for has an error of that."""
     faults: dict[int, list[Diagnostic]] = {}
-    for file, fault in _find_winners(files, owners)[1]:
+    for file, fault in _find_served(files, owners)[1]:
         faults.setdefault(id(file), []).append(fault)
     return [_with_faults(file, faults[id(file)]) if id(file) in faults else file for file in files]
 
@@ -276,70 +229,41 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.is_ignorable for found in diagnostics)
 
 
-def _find_winners(
+def _find_served(
     files: Sequence[CompiledFile], owners: Owners
-) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
-    """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""
-    keys = [file.keys for file in files]
-    if len(set[Key]().union(*keys)) == sum(map(len, keys)):
-        return {}, []
-    counts = Counter(chain.from_iterable(keys))
-    contested = [claim for claim in _claims(files) if counts[claim[0]] > 1]
-    contested.sort(key=lambda claim: _precedence(claim, owners))
-    first: dict[Key, Claim] = {}
+) -> tuple[list[Claim], list[tuple[CompiledFile, Diagnostic]]]:
+    """What is served for each key, if it has no error, and a diagnostic for each other claim of its age."""
+    claims = [(declaration.key, file, declaration) for file in files for declaration in file.declarations]
+    first = {claim[0]: claim for claim in claims}
     duplicates = []
-    for claim in contested:
-        key, file, declaration = claim
-        _, owner, earlier = first.setdefault(key, claim)
-        if earlier.definition is not declaration.definition and owner.age == file.age:
-            duplicates.append((file, _duplicate(declaration, earlier)))
-    return first, duplicates
-
-
-def _served(files: Sequence[CompiledFile], winners: Mapping[Key, Claim]) -> Iterator[Claim]:
-    """What is served: of each key one declaration, unless that has an error."""
-    for claim in _claims(files):
-        _, file, declaration = claim
-        _, winner, won = winners.get(claim[0], claim)
-        if declaration.compiled is not None and winner is file and won is declaration:
-            yield claim
-
-
-def _claims(files: Sequence[CompiledFile]) -> Iterator[Claim]:
-    for file in files:
-        for key, declaration in zip(file.keys, file.declarations, strict=True):
-            yield key, file, declaration
+    if len(first) < len(claims):
+        first.clear()
+        for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):
+            key, file, declaration = claim
+            _, owner, earlier = first.setdefault(key, claim)
+            if earlier.definition is not declaration.definition and owner.age == file.age:
+                duplicates.append((file, _duplicate(declaration, earlier)))
+    return [claim for claim in first.values() if claim[2].compiled is not None], duplicates
 
 
 def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
     key, file, declaration = claim
-    return file.age, owners.get(key, file.file) != file.file, declaration.location, key[1]
+    return file.age, owners.get(key, file.file) != file.file, declaration.definition.location, key[1]
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
-    definition = declaration.definition
-    if isinstance(definition, Prompt):
-        name = definition.options.name
-        return Diagnostic(
-            Rule.DUPLICATE_NAME,
-            f"prompt {name!r}: already defined at {first.location}",
-            f"rename one of the two, or give it a name with @prompt(name='{name}-2')",
-            definition.location,
-        )
-    return Diagnostic(
-        Rule.DUPLICATE_TEMPLATE,
-        f"resource {definition.name!r}: {definition.uri_template!r} is already defined at {first.location}",
-        "change the URI of one of the two, or remove it",
-        definition.location,
-    )
+    made, earlier, place = declaration.definition, first.definition.location, declaration.definition.location
+    if isinstance(made, Prompt):
+        fault = f"prompt {made.options.name!r}: already defined at {earlier}"
+        remedy = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
+        return Diagnostic(Rule.DUPLICATE_NAME, fault, remedy, place)
+    fault = f"resource {made.name!r}: {made.uri_template!r} is already defined at {earlier}"
+    return Diagnostic(Rule.DUPLICATE_TEMPLATE, fault, "change the URI of one of the two, or remove it", place)
 
 
 def _no_prompts(place: Path | None) -> Diagnostic:
     near = recipes_near(place) if place is not None and place.is_dir() else []
     name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
-    return Diagnostic(
-        Rule.NO_PROMPTS,
-        "there is no prompt here",
-        f"{name}decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
-        Location(str(place or "")),
-    )
+    where = "in a *.py file that begins with neither '_' nor 'test_'"
+    remedy = f"{name}decorate a function with @prompt, {where}"
+    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", remedy, Location(str(place or "")))

@@ -207,7 +207,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
                 client_of(name)
         setting = "ignore"
         if ignore:
-            from promptkit.compiler.lints.suppressions import rule_of
+            from promptkit.compiler.checks import rule_of
 
             for code in ignore:
                 rule_of(code)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
 
-__all__ = ["Options", "check_options", "check_scopes", "icons_of", "meta_of", "tags_of"]
+__all__ = ["Options", "check_options", "check_scopes", "check_sendable", "icons_of", "meta_of", "tags_of"]
 
 #: Names that every client can show, and that people can type.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -29,6 +29,8 @@ _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _META_KEY: Final = (
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
+
+_NO_HALF: Final = "remove the half of a surrogate pair"
 
 #: Keys, and labels of prefixes, that the protocol reserves for itself.
 _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
@@ -131,7 +133,9 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
     """
     _check_name(options.name, function, report)
     check_scopes(options.scopes, report)
-    _check_metadata(options, report)
+    sent = (options.title, options.description, options.version, options.wire_meta)
+    remedy = "use text, numbers, booleans, None, and lists and dicts of these"
+    check_sendable(sent, "its title, description, tags or meta", report, remedy=remedy)
     for key in options.meta:
         _check_meta_key(key, report)
 
@@ -199,14 +203,32 @@ def _slug(name: str) -> str:
     return slug if slug.strip("_-") else ""
 
 
-def _check_metadata(options: Options, report: Report) -> None:
-    """Report a value that cannot be sent: it would break the whole list of prompts."""
+def check_sendable(
+    values: Iterable[object], what: str, report: Report, place: str | None = None, remedy: str = _NO_HALF
+) -> None:
+    """
+    Report values that cannot be sent: they would break the whole list of prompts, or of resources.
+
+    Args:
+        values:
+            What clients are told of a prompt, an argument or a resource.
+
+        what:
+            What it is called.
+
+        report:
+            Receives what is found.
+
+        place:
+            As for `Report.add`.
+
+        remedy:
+            What to do about it; that of text by default.
+    """
     try:
-        msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
+        msgspec.json.encode(tuple(values))
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
-        fault = f"its title, description, tags or meta cannot be sent: {error}"
-        remedy = "use text, numbers, booleans, None, and lists and dicts of these"
-        report.add(Rule.BAD_METADATA, fault, remedy)
+        report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", remedy, place)
 
 
 def _check_meta_key(key: object, report: Report) -> None:

@@ -13,11 +13,11 @@ import attrs
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt, Renderer
 from promptkit.compiler.arguments import compile_arguments, misfit
-from promptkit.compiler.cached import cached_property
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.compiler.signature import (
     Parameter,
     Signature,
+    cached_property,
     code_of,
     copied_attributes,
     is_local,

@@ -89,8 +89,3 @@ class Recipes:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Why recipes could not be imported, without duplicates."""
         return tuple(dict.fromkeys(reason for found in self.by_file for reason in found.diagnostics))
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The recipe files."""
-        return tuple(found.file for found in self.by_file if found.file is not None)

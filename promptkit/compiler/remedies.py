@@ -3,8 +3,7 @@
 import builtins
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, signature
@@ -14,7 +13,7 @@ from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.loading.recipe_files import holds_own_files
+from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
@@ -99,7 +98,8 @@ _DISTRIBUTIONS: Final[Mapping[str, str]] = dict(pair.split(":") for pair in _REN
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
 
-#: At most this many files and folders of a project are searched for a module.
+#: How far down in a project a module is searched for, and among how many files and folders at most.
+_MAX_DEPTH: Final = 5
 _MAX_ENTRIES: Final = 5_000
 
 
@@ -190,36 +190,22 @@ def _modules_of(package: ModuleType) -> list[str]:
 
 def _in_project(name: str, file: Path) -> str | None:
     """How to import *name* if it is somewhere in the recipe's project."""
-    root = Path(project_root(file.absolute().parent))
-    for path in _modules_below(root):
-        place = path.relative_to(root)
+    root, seen, found = project_root(file.absolute().parent), 0, []
+    for folder, entries in FolderWalk(root, depth=_MAX_DEPTH, private=True):
+        seen += len(entries)
+        if seen > _MAX_ENTRIES:
+            break
+        path, names = Path(folder).relative_to(root), {entry.name for entry in entries}
+        if path.name == name and any(other.endswith(".py") for other in names):
+            found.append(path)
+        if f"{name}.py" in names:
+            found.append(path / f"{name}.py")
+    for place in sorted(found, key=lambda path: (len(path.parts), path)):
         parts = place.with_suffix("").parts
-        if path.stem == name and all(part.isidentifier() for part in parts):
+        if all(part.isidentifier() for part in parts):
             where = f"it is at {place}, and imports start at the project's root, {root}"
             return f"{where}: write 'from {'.'.join(parts)} import ...'"
     return None
-
-
-def _modules_below(root: Path) -> Iterator[Path]:
-    """The Python files and packages below *root*, nearest first."""
-    folders, seen = [root], 0
-    for folder in folders:
-        entries: list[Path] = []
-        with suppress(OSError):
-            entries = sorted(folder.iterdir())
-        seen += len(entries)
-        if seen > _MAX_ENTRIES:
-            return
-        for path in entries:
-            if path.suffix == ".py":
-                yield path
-            elif _may_enter(path):
-                folders.append(path)
-                yield from [path] if any(path.glob("*.py")) else []
-
-
-def _may_enter(path: Path) -> bool:
-    return holds_own_files(str(path)) and path.is_dir() and not path.is_symlink()
 
 
 def _misspelt(name: str, file: Path) -> str | None:

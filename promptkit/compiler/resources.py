@@ -4,19 +4,15 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
 from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
 import attrs
-import msgspec
 
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.compiler.arguments import compile_arguments
-from promptkit.compiler.cached import cached_property
-from promptkit.compiler.docstrings import read_summary
-from promptkit.compiler.options import check_scopes
-from promptkit.compiler.signature import copied_attributes, read_signature
+from promptkit.compiler.options import check_scopes, check_sendable
+from promptkit.compiler.signature import cached_property, copied_attributes, read_signature, read_summary
 from promptkit.conversion.functions import FORWARD, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
@@ -138,9 +134,10 @@ class Resource(Generic[P, R]):
         """
         report = Report(f"resource {self.name!r}", self.location)
         report.found.extend(self.diagnostics)
-        self._check_metadata(report)
+        sent = (self.name, self.title, self.description, self.mime_type)
+        check_sendable(sent, "its name, title, description or MIME type", report)
         check_scopes(self.scopes, report)
-        signature = read_signature(_annotated(self.function), self.names, report)
+        signature = read_signature(self.function, self.names, report, untyped=True)
         arguments = compile_arguments(self.name, signature, report, kind="resource")
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
@@ -166,11 +163,8 @@ class Resource(Generic[P, R]):
             fault, remedy = "is malformed", "use characters that a URI may hold, and variables in braces"
         else:
             return
-        report.add(
-            Rule.BAD_TEMPLATE,
-            f"the template {self.uri_template!r} {fault}",
-            f"{remedy}, as in 'logs://recent{{?timeframe}}'",
-        )
+        remedy = f"{remedy}, as in 'logs://recent{{?timeframe}}'"
+        report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {fault}", remedy)
 
     def _check_agreement(self, report: Report) -> None:
         """Report each variable without a parameter, and each parameter without a variable."""
@@ -182,50 +176,14 @@ class Resource(Generic[P, R]):
         except ValueError:  # malformed, which has been reported
             return
         for name in sorted(names - parameters.keys()):
-            report.add(
-                Rule.TEMPLATE_MISMATCH,
-                f"the template's variable {name!r} is not a parameter of the function",
-                f"add a parameter {name!r}, or take it out of the template",
-            )
+            fault = f"the template's variable {name!r} is not a parameter of the function"
+            remedy = f"add a parameter {name!r}, or take it out of the template"
+            report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
         for name, parameter in parameters.items():
             if name not in names:
-                report.add(
-                    Rule.TEMPLATE_MISMATCH,
-                    f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}",
-                    f"add '{{?{name}}}' to the template, so that the URI names the document",
-                )
-
-    def _check_metadata(self, report: Report) -> None:
-        """One value that cannot be sent would break the whole list of resources."""
-        try:
-            msgspec.json.encode([self.name, self.title, self.description, self.mime_type])
-        except UnicodeEncodeError as error:
-            report.add(
-                Rule.BAD_METADATA,
-                f"its name, title, description or MIME type cannot be sent: {error}",
-                "remove the half of a surrogate pair",
-            )
-
-
-def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy of *function* in which each parameter has a type."""
-
-    @wraps(function)
-    def annotated(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)
-
-    signature = inspect.signature(function, **FORWARD)
-    parameters = [
-        parameter if parameter.annotation is not parameter.empty else _typed(parameter)
-        for parameter in signature.parameters.values()
-    ]
-    vars(annotated)["__signature__"] = signature.replace(parameters=parameters)
-    return annotated
-
-
-def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
-    required = parameter.default is parameter.empty
-    return parameter.replace(annotation=str if required else str | type(parameter.default))
+                fault = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
+                remedy = f"add '{{?{name}}}' to the template, so that the URI names the document"
+                report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
 
 
 def resource(  # noqa: PLR0913 (each is an option for authors)

@@ -1,26 +1,38 @@
-"""Reads the signature of an author's function: its parameters, their types and their descriptions."""
+"""What an author's function says of itself: its parameters, their types and descriptions, and its names."""
 
+import functools
 import inspect
+import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from functools import WRAPPER_ASSIGNMENTS
-from typing import Any, Final
+from contextlib import nullcontext
+from typing import Any, Final, TypeVar
 
 import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.compiler.docstrings import read_descriptions, read_summary
 from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
 
-__all__ = ["Parameter", "Signature", "code_of", "copied_attributes", "is_local", "read_signature"]
+__all__ = [
+    "Parameter",
+    "Signature",
+    "cached_property",
+    "code_of",
+    "copied_attributes",
+    "is_local",
+    "read_descriptions",
+    "read_signature",
+    "read_summary",
+]
 
+T = TypeVar("T")
 
 #: What an author says about a parameter who says nothing.
 _NOTHING: Final = Arg()
@@ -76,7 +88,9 @@ class Signature(Struct, frozen=True):
     summary: str | None = None
 
 
-def read_signature(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> Signature:
+def read_signature(
+    function: Callable[..., Any], names: Mapping[str, Any], report: Report, *, untyped: bool = False
+) -> Signature:
     """
     Read the parameters that clients can fill.
 
@@ -89,29 +103,40 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
 
         report:
             Receives every parameter that cannot be served. It is left out of the result.
+
+        untyped:
+            Whether a parameter may go without an annotation: it takes text, or the type of its default.
     """
     hints = _resolve(function, names, report)
     descriptions = read_descriptions(function.__doc__)
     parameters: list[Parameter] = []
     context = None
-    for parameter in inspect.signature(function, **FORWARD).parameters.values():
-        if _is_context(hints.get(parameter.name)):
+    for found in inspect.signature(function, **FORWARD).parameters.values():
+        parameter = _typed(found) if untyped else found
+        # What a decorator has put into the signature is not among the annotations.
+        hint = hints.get(parameter.name, parameter.annotation)
+        annotation, arg = _split_annotated(hint)
+        if _is_context(annotation):
             if context is not None:
                 fault = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
                 remedy = "keep one of them; both would be the same"
                 report.add(Rule.SECOND_CONTEXT, fault, remedy, parameter.name)
             context = context or parameter.name
-        elif _is_servable(parameter, report):
-            # What a decorator has put into the signature is not among the annotations.
-            hint = hints.get(parameter.name, parameter.annotation)
-            if isinstance(hint, str | typing.ForwardRef):
-                continue  # `_resolve` has reported it
+        elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
+            # What is still text could not be resolved, which has been reported.
             _check_notes(parameter.name, hint, report)
-            annotation, arg = _split_annotated(hint)
             if arg.description is None and parameter.name in descriptions:
                 arg = attrs.evolve(arg, description=descriptions[parameter.name])
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
     return Signature(tuple(parameters), context, read_summary(function.__doc__))
+
+
+def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter with a type: text, or also that of its default, if it has none."""
+    if parameter.annotation is not parameter.empty:
+        return parameter
+    required = parameter.default is parameter.empty
+    return parameter.replace(annotation=str if required else str | type(parameter.default))
 
 
 def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
@@ -125,14 +150,10 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
         remedy = "remove the '/' from the signature; clients fill parameters by name"
         report.add(Rule.POSITIONAL_ONLY, fault, remedy, name)
     elif parameter.annotation is parameter.empty:
-        report.add(
-            Rule.MISSING_ANNOTATION,
-            f"parameter {name!r} has no annotation",
-            "move the function out of its class; prompts are functions, not methods"
-            if name in ("self", "cls")
-            else f"write its type, as in '{name}: str'",
-            name,
-        )
+        remedy = f"write its type, as in '{name}: str'"
+        if name in ("self", "cls"):
+            remedy = "move the function out of its class; prompts are functions, not methods"
+        report.add(Rule.MISSING_ANNOTATION, f"parameter {name!r} has no annotation", remedy, name)
     else:
         return True
     return False
@@ -211,14 +232,23 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 
 def _is_context(annotation: Any) -> bool:
-    bare, _ = _split_annotated(annotation)
-    members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    members = typing.get_args(annotation) if is_union else [annotation]
     # Who names the class has loaded it, which takes a while. Most prompts do without.
-    if "promptkit.language.context" not in sys.modules:
-        return False
-    from promptkit.language.context import Context
+    module = sys.modules.get("promptkit.language.context")
+    return module is not None and module.Context in members
 
-    return Context in members
+
+class cached_property(functools.cached_property[T]):  # noqa: N801 (it stands for the other)
+    """
+    As `functools.cached_property`, without the lock of Python 3.11, for what runs code of authors.
+
+    Under that, while the annotations of one prompt hang, no other prompt could be compiled.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        super().__init__(compute)
+        self.lock = nullcontext()
 
 
 def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
@@ -227,7 +257,7 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
 
     `update_wrapper` itself cannot write to a frozen object.
     """
-    names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
+    names: tuple[str, ...] = functools.WRAPPER_ASSIGNMENTS
     copied = {name: getattr(function, name) for name in names if hasattr(function, name)}
     return {**copied, "__wrapped__": function}
 
@@ -247,3 +277,52 @@ def code_of(function: Callable[..., Any]) -> types.CodeType:
         msg = f"@prompt takes a function, not {describe(function)}{name}"
         raise TypeError(msg)
     return unwrapped.__code__
+
+
+# Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
+
+#: Where a docstring describes parameters. Without a match, the parser (slow to import) is not needed.
+_PARAMETERS: Final = (
+    r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
+    r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)"
+)
+
+#: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
+_TITLES: Final = (
+    "Args|Arguments|Params|Parameters|Keyword Args|Other Parameters|Returns?|Yields?|Raises|Warns"
+    "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
+)
+
+_FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
+
+_SECTION: Final = rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)"
+
+
+def _may_have_sections(text: str) -> bool:
+    return not {"\n", ":", "@"}.isdisjoint(text)
+
+
+def read_summary(text: str | None) -> str | None:
+    """Return a docstring's summary, which is its first paragraph, on one line."""
+    text = inspect.cleandoc(text or "")
+    section = re.search(_SECTION, text, re.MULTILINE) if _may_have_sections(text) else None
+    prose = text[: section.start()] if section else text
+    return " ".join(prose.partition("\n\n")[0].split()) or None
+
+
+def read_descriptions(text: str | None) -> dict[str, str]:
+    """Return what a docstring in Google, NumPy or Sphinx style says about each parameter."""
+    if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
+        return {}
+    from docstring_parser import parse
+
+    try:
+        parsed = parse(text)
+    except Exception:  # noqa: BLE001 (it raises various errors for text that only looks like a section)
+        return {}
+    return {
+        name.strip().lstrip("*"): " ".join(p.description.split())
+        for p in parsed.params
+        if p.description and "attribute" not in p.args
+        for name in p.arg_name.split(",")
+    }

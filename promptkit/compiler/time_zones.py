@@ -9,12 +9,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
-from msgspec import inspect as mi
 
 from promptkit.compiler.signature import Parameter
 from promptkit.conversion.constraints import HAS_OFFSET, NO_OFFSET, InZone
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import is_literal, is_union, parts_of, plain, type_tree
+from promptkit.conversion.kinds import is_literal, is_union, plain
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.diagnostics import Report, Rule
@@ -65,18 +64,13 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
     try:
         return zoneinfo.ZoneInfo(named)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        known = zoneinfo.available_timezones()
-    if not known:
-        _report(
-            parameter,
-            f"has the timezone {named!r}, and this system has no data of time zones",
-            "pip install tzdata",
-            report,
-        )
-        return None
-    near = nearest(named, sorted(known))
+        known = sorted(zoneinfo.available_timezones())
+    near = nearest(named, known)
     remedy = f"did you mean {near!r}?" if near else "write a name such as 'UTC' or 'Europe/Berlin'"
-    _report(parameter, f"has the timezone {named!r}, which does not exist", remedy, report)
+    what = "which does not exist"
+    if not known:
+        what, remedy = "and this system has no data of time zones", "pip install tzdata"
+    _report(parameter, f"has the timezone {named!r}, {what}", remedy, report)
     return None
 
 
@@ -129,8 +123,7 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
     default = parameter.default
     asked = _with_note(parameter.annotation, _AWARE) if annotation != parameter.annotation else annotation
     try:
-        reader = reader_of(asked) if _asks(type_tree(asked), frozenset()) else None
-        if reader is not None:
+        if (reader := reader_of(asked)) is not None:
             reader.read(json_of(default))
     except ConversionError as error:
         faults = {part.reason for part in error.parts}
@@ -145,13 +138,3 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
         if any(reason is not None and reason.startswith(said) for reason in faults):
             message = f"parameter {parameter.name!r} has a default that {said}"
             report.add(Rule.DEFAULT_MISFIT, message, remedy, parameter.name)
-
-
-def _asks(tree: mi.Type, seen: frozenset[type]) -> bool:
-    """Tell whether a type requires an offset somewhere, or refuses one."""
-    tree = plain(tree)
-    if getattr(tree, "tz", None) is not None:
-        return True
-    if (kind := getattr(tree, "cls", None)) in seen:
-        return False
-    return any(_asks(part, seen | {kind} if kind else seen) for part in parts_of(tree))

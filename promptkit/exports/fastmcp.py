@@ -12,7 +12,7 @@ from mcp.types import CompletionArgument, CompletionContext, PromptReference
 from mcp.types import Prompt as ListedPrompt
 from pydantic import PrivateAttr
 
-from promptkit.compiler.catalogs import Target
+from promptkit.compiler.compilation import Target
 from promptkit.exports.in_process import InProcessServer
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from mcp import MCPError
 from mcp.types import Completion, CompletionArgument, CompletionContext, GetPromptResult, Prompt
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.catalogs import Target, catalog_of, sound
+from promptkit.compiler.compilation import Target, catalog_of, sound
 from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.limits import Limits

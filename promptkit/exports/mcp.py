@@ -14,7 +14,7 @@ from mcp.types import (
     PromptReference,
 )
 
-from promptkit.compiler.catalogs import Target
+from promptkit.compiler.compilation import Target
 from promptkit.exports.in_process import InProcessServer
 
 __all__ = ["add_prompts"]

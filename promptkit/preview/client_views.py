@@ -9,7 +9,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.lints.client_profiles import ClientProfile, client_of
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
-from promptkit.compiler.lints.conversations import conversation_of
+from promptkit.compiler.lints.conversations import SentMessages
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
 from promptkit.preview.controls import is_upload
@@ -166,10 +166,10 @@ def _without_secrets(rendering: Rendering) -> dict[str, str]:
 
 
 def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
-    for number, (message, sent) in enumerate(zip(workflow, conversation_of(workflow), strict=True)):
+    for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
         arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
-        role = "user" if client.drops_roles else message.role
-        yield Arrival(role, rendering.redacted(str(message.content)), arrives)
+        role = "user" if client.drops_roles else sent.role
+        yield Arrival(role, rendering.redacted(str(workflow[number].content)), arrives)
 
 
 def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
-from promptkit.compiler.catalogs import Target, catalog_of, sound
+from promptkit.compiler.compilation import Target, catalog_of, sound
 from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.errors.exceptions import nearest
 from promptkit.language.declarations import scopes_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from promptkit.compiler.checks import Checks, configured_checks
+from promptkit.compiler.checks import Checks
 from promptkit.compiler.configuration import find_configuration, find_target
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
 from promptkit.compiler.loading.targets import split_target
@@ -59,7 +59,8 @@ def add_targets(config: pytest.Config) -> None:
 def _checks_of(config: pytest.Config) -> Checks:
     """What the configuration wants checked, which is looked for as in `target_of`."""
     found = find_configuration(config.invocation_params.dir)
-    return configured_checks(found if found.file else find_configuration(config.rootpath))
+    configured = found if found.file else find_configuration(config.rootpath)
+    return Checks(configured.clients, configured.ignore)
 
 
 def _is_named(config: pytest.Config) -> bool:

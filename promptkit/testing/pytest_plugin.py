@@ -79,7 +79,7 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     """
     The compiled prompts and resources of the configured target, with what is wrong with them.
     """
-    from promptkit.compiler.catalogs import catalog_of
+    from promptkit.compiler.compilation import catalog_of
     from promptkit.errors import PromptkitError
     from promptkit.testing.collection import target_of
 
@@ -94,7 +94,7 @@ def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
     """
     A `promptkit.testing.Client` of the configured target, all of which can be served.
     """
-    from promptkit.compiler.catalogs import sound
+    from promptkit.compiler.compilation import sound
     from promptkit.testing.client import Client
 
     with Client(sound(promptkit_catalog)) as client:

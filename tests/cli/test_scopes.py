@@ -12,7 +12,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.differences.changes import Kind, changes_between
 from promptkit.cli.differences.sides import side_of
-from promptkit.compiler.catalogs import catalog_of
+from promptkit.compiler.compilation import catalog_of
 from tests.http_server import http_server
 from tests.posting import PLAIN, body_of, repeat
 from tests.scoped_recipes import RECIPES

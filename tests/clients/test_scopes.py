@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from promptkit.compiler.catalogs import catalog_of
+from promptkit.compiler.compilation import catalog_of
 from tests.clients.nginx import nginx, servers_of
 from tests.http_server import http_server
 from tests.posting import PLAIN, body_of, repeat

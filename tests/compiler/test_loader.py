@@ -38,7 +38,7 @@ class TestTargets:
         loaded = load(folder)
 
         assert names(loaded) == ["a", "b"]
-        assert [file.name for file in loaded.files] == ["a.py", "b.py"]
+        assert [one.file.name for one in loaded.by_file] == ["a.py", "b.py"]
 
     def test_helpers_and_tests_are_no_recipes(self, recipes):
         """

@@ -158,6 +158,28 @@ class TestFirstMessage:
 
         assert faults(body) == []
 
+    def test_as_many_may_be_added_as_one_likes(self, faults):
+        """
+        A chain of ``+`` is looked at in a row, however long it is.
+        """
+        texts, turns = " + ".join(["name"] * 600), " + ".join(["turn()"] * 600)
+
+        assert faults(f"if name:\n    return {texts}\nreturn {turns}") == []
+        assert [rule for rule, _ in faults(f"return assistant(name) + {turns}")] == [Rule.FIRST_MESSAGE]
+
+
+def test_what_is_nested_too_deeply_is_not_looked_at(found):
+    """
+    Python imports a longer chain of ``elif`` than lints can follow; other prompts are looked at.
+    """
+    chain = "    elif name == 'x':\n        yield 'x'\n" * 400
+    deep = f"def deep(name: str):\n    if name:\n        yield name\n{chain}"
+    first = "def first(name: str):\n    return assistant(name)\n"
+
+    (fault,) = found(it=f"from promptkit import assistant, prompt\n@prompt\n{deep}@prompt\n{first}")
+
+    assert fault.rule is Rule.FIRST_MESSAGE
+
 
 class TestFiles:
     @pytest.fixture

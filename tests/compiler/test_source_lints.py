@@ -193,6 +193,7 @@ class TestForgottenF:
             'return "The set {name, text} has two members."',
             'return r"Show \\frac{name}{text} and \\sqrt[3]{name}, and match \\d{name}."',
             'said = "x"\nsaid = said + "y"\nreturn said',
+            'import json\nreturn "Answer in {json} only."',
         ],
     )
     def test_what_is_filled_in_or_meant(self, body, rules):

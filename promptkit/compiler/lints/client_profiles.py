@@ -1,36 +1,35 @@
-"""The clients: what of each gets in the way of prompts, and where and how a server is put into it."""
+"""
+The clients: what of each gets in the way of prompts, and where and how a server is put into it.
+
+What is known of them stands in ``clients.toml``.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
+from pkgutil import get_data
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from promptkit.errors.exceptions import nearest
 
-if TYPE_CHECKING:  # a configuration that names clients is read by every command: this is imported quickly
-    from promptkit.compiler.lints.conversations import Kind
+# A configuration that names clients is read by every command, so this imports little.
 
 __all__ = [
     "CLIENTS",
     "INSTALLABLE",
     "ClientConfiguration",
     "ClientProfile",
+    "Kind",
     "UnknownClient",
     "client_of",
 ]
 
-_MEDIA: Final[tuple["Kind", ...]] = ("image", "recording", "document", "link")
+#: Kinds of content.
+Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
 
 _Entry: TypeAlias = Mapping[str, Any]
-
-_STDIO: Final[_Entry] = MappingProxyType({"command": "{program}", "args": "{arguments}"})
-_TYPED_STDIO: Final[_Entry] = {"type": "stdio", **_STDIO}
-_URL: Final[_Entry] = MappingProxyType({"url": "{url}"})
-_TYPED_URL: Final[_Entry] = {"type": "http", **_URL}
-
-#: What goose says of an extension besides how it is reached; the timeout is its own default.
-_GOOSE: Final[_Entry] = {"enabled": True, "name": "{name}", "description": "Prompts", "timeout": 300}
 
 
 class ClientConfiguration(Struct, frozen=True):
@@ -79,7 +78,7 @@ class ClientConfiguration(Struct, frozen=True):
 
     user: tuple[str, ...]
     servers: tuple[str, ...] = ("mcpServers",)
-    stdio: _Entry = _STDIO
+    stdio: _Entry = MappingProxyType({"command": "{program}", "args": "{arguments}"})
     url: _Entry | None = None
     project: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()
@@ -141,7 +140,7 @@ class ClientProfile(Struct, frozen=True):
     title: str
     has_prompts: bool = True
     most_arguments: int | None = None
-    lost: tuple["Kind", ...] = ()
+    lost: tuple[Kind, ...] = ()
     loses: str = "leaves out"
     sends_first_only: bool = False
     drops_roles: bool = False
@@ -154,138 +153,10 @@ class ClientProfile(Struct, frozen=True):
     configuration: ClientConfiguration | None = None
 
 
-#: By the name that commands take. Of those with a title alone, nothing is known that gets in the way.
+#: By the name that commands take, in the order of the names.
 CLIENTS: Final[Mapping[str, ClientProfile]] = MappingProxyType(
-    {
-        "ai-sdk": ClientProfile("AI SDK", lost=("recording",), loses="fails at"),
-        "claude-code": ClientProfile(
-            "Claude Code",
-            drops_roles=True,
-            cuts_at_blanks=True,
-            types_titles=True,
-            configuration=ClientConfiguration(
-                ("{claude}/.claude.json",),
-                stdio=_TYPED_STDIO,
-                url=_TYPED_URL,
-                project=("{project}/.mcp.json",),
-                programs=("claude",),
-                home="{home}/.claude",
-            ),
-        ),
-        "claude-desktop": ClientProfile(
-            "Claude Desktop",
-            lost=("document",),
-            loses="does not show people",
-            configuration=ClientConfiguration(
-                ("{config}/Claude/claude_desktop_config.json",),
-                instead_of_url="add it in Claude Desktop under Settings, Connectors",
-            ),
-        ),
-        "cline": ClientProfile("Cline"),
-        "codex": ClientProfile(
-            "Codex",
-            has_prompts=False,
-            configuration=ClientConfiguration(
-                ("{codex}/config.toml",),
-                ("mcp_servers",),
-                url=_URL,
-                project=("{project}/.codex/config.toml",),
-                format="toml",
-                programs=("codex",),
-            ),
-        ),
-        "copilot-cli": ClientProfile("Copilot CLI", has_prompts=False),
-        "cursor": ClientProfile(
-            "Cursor",
-            configuration=ClientConfiguration(
-                ("{home}/.cursor/mcp.json",),
-                url=_URL,
-                project=("{project}/.cursor/mcp.json",),
-                programs=("cursor",),
-            ),
-        ),
-        "gemini-cli": ClientProfile(
-            "Gemini CLI",
-            lost=_MEDIA,
-            sends_first_only=True,
-            configuration=ClientConfiguration(
-                ("{gemini}/.gemini/settings.json",),
-                url={"httpUrl": "{url}"},
-                project=("{project}/.gemini/settings.json",),
-                programs=("gemini",),
-            ),
-        ),
-        "goose": ClientProfile(
-            "goose",
-            configuration=ClientConfiguration(
-                ("{xdg}/goose/config.yaml",),
-                ("extensions",),
-                stdio={"type": "stdio", **_GOOSE, "cmd": "{program}", "args": "{arguments}"},
-                url={"type": "streamable_http", **_GOOSE, "uri": "{url}"},
-                windows=("{config}/Block/goose/config/config.yaml",),
-                format="yaml",
-                programs=("goose",),
-            ),
-        ),
-        "langchain": ClientProfile("langchain-mcp-adapters", lost=_MEDIA, loses="fails at"),
-        "llama-index": ClientProfile("LlamaIndex", lost=("recording", "document", "link"), loses="fails at"),
-        "lm-studio": ClientProfile(
-            "LM Studio",
-            has_prompts=False,
-            configuration=ClientConfiguration(("{home}/.lmstudio/mcp.json",), url=_URL, programs=("lms",)),
-        ),
-        "opencode": ClientProfile(
-            "opencode",
-            joins_words=True,
-            placeholder="$1",
-            configuration=ClientConfiguration(
-                ("{xdg}/opencode/opencode.json", "{xdg}/opencode/opencode.jsonc"),
-                ("mcp",),
-                stdio={"type": "local", "command": "{command}"},
-                url={"type": "remote", "url": "{url}"},
-                project=("{project}/opencode.json", "{project}/opencode.jsonc"),
-                programs=("opencode",),
-                also_servers=("mcp", "servers"),
-            ),
-        ),
-        "qwen-code": ClientProfile("Qwen Code", lost=_MEDIA, sends_first_only=True),
-        "semantic-kernel": ClientProfile(
-            "Semantic Kernel", lost=("link",), loses="fails at", asks_for_all=True, own_names=("service",)
-        ),
-        "vscode": ClientProfile(
-            "VS Code",
-            configuration=ClientConfiguration(
-                ("{config}/Code/User/mcp.json",),
-                ("servers",),
-                stdio=_TYPED_STDIO,
-                url=_TYPED_URL,
-                project=("{project}/.vscode/mcp.json",),
-                programs=("code",),
-            ),
-        ),
-        "windsurf": ClientProfile(
-            "Windsurf",
-            configuration=ClientConfiguration(
-                ("{home}/.codeium/windsurf/mcp_config.json",),
-                url={"serverUrl": "{url}"},
-                programs=("windsurf",),
-            ),
-        ),
-        "zed": ClientProfile(
-            "Zed",
-            most_arguments=1,
-            configuration=ClientConfiguration(
-                ("{xdg}/zed/settings.json",),
-                ("context_servers",),
-                url=_URL,
-                project=("{project}/.zed/settings.json",),
-                windows=("{config}/Zed/settings.json",),
-                programs=("zed", "zeditor"),
-            ),
-        ),
-    }
+    msgspec.toml.decode(get_data(__name__, "clients.toml") or b"", type=dict[str, ClientProfile])
 )
-
 
 #: How a server is put into the clients that promptkit can be put into.
 INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(

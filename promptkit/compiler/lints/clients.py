@@ -1,24 +1,15 @@
 """Lints for one client: what it does not show, send or fill of a prompt that others take."""
 
-from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Final, get_args, get_origin
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.lints.client_profiles import ClientProfile, client_of
-from promptkit.compiler.lints.conversations import (
-    NAMED,
-    Conversation,
-    Kind,
-    SentMessage,
-    content_in,
-    conversation_of,
-    conversations_in,
-)
+from promptkit.compiler.lints.client_profiles import ClientProfile, Kind, client_of
+from promptkit.compiler.lints.conversations import SentMessages
+from promptkit.compiler.lints.prompts import accepts
 from promptkit.compiler.lints.scopes import Scope
-from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.language.messages import Workflow
@@ -73,8 +64,7 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
         UnknownClient: If there is none of that name.
     """
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    conversation = conversation_of(workflow)
-    _lint_conversations(client_of(name), [conversation], conversation, report)
+    _lint_messages(client_of(name), SentMessages.of_rendering(workflow), report)
     return tuple(report.without_duplicates())
 
 
@@ -92,7 +82,7 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
         )
         report.add(Rule.TITLE_AS_COMMAND, fault, "leave title= out, or write it as one word", "def")
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
-        _lint_conversations(client, conversations_in(scope), content_in(scope), report)
+        _lint_messages(client, SentMessages.of_source(scope), report)
     return report.without_duplicates()
 
 
@@ -120,7 +110,7 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
 def _lint_argument(client: ClientProfile, argument: Argument, report: Report) -> None:
     """Report an argument for which a client sends something else than people mean."""
     name, sent = argument.name, client.placeholder
-    if sent is not None and not _takes(argument, sent):
+    if sent is not None and not accepts(argument, sent):
         fault = f"{client.title} sends {sent!r} for {name!r} when it starts, which is refused"
         report.add(Rule.UNFILLED_ARGUMENT, fault, "take text, and read it in the function", name)
     if client.asks_for_all and not argument.required:
@@ -129,14 +119,6 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
     if name in client.own_names:
         fault = f"{client.title} keeps the name {name!r} for itself"
         report.add(Rule.UNFILLED_ARGUMENT, fault, f"call it otherwise, as in '{name}_name'", name)
-
-
-def _takes(argument: Argument, text: str) -> bool:
-    try:
-        argument.reader.read(text)
-    except ConversionError:
-        return False
-    return True
 
 
 def _may_hold_blanks(argument: Argument) -> bool:
@@ -157,20 +139,15 @@ def _is_free(annotation: Any) -> bool:
     return any(_is_free(part) for part in parts)
 
 
-def _lint_conversations(
-    client: ClientProfile,
-    conversations: Iterable[Conversation],
-    content: Iterable[SentMessage],
-    report: Report,
-) -> None:
+def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) -> None:
     """Report what is lost of messages, and of content wherever it is made."""
-    for message in content:
+    for message in sent.content:
         if message.kind in client.lost:
             is_seen = client.loses != "does not show people"
             remedy = _INSTEAD[message.kind] if is_seen else "say in the text beside it what it holds"
-            fault = f"{client.title} {client.loses} {NAMED[message.kind]}"
+            fault = f"{client.title} {client.loses} {message.name}"
             report.add(Rule.LOST_CONTENT, fault, remedy, message.node)
-    for conversation in conversations:
+    for conversation in sent.conversations:
         known = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
         for message in known[:1] if client.sends_first_only else ():
             fault = f"{client.title} sends the first message alone, and not this one"

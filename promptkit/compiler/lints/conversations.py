@@ -1,12 +1,13 @@
 """Conversations: which messages a prompt sends, as far as its source shows them, or a rendering does."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, islice, product
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice, product
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from promptkit.compiler.lints.client_profiles import Kind
 from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_of, ways_through
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import own_nodes
@@ -16,19 +17,7 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import assistant, user
 
-__all__ = [
-    "NAMED",
-    "Conversation",
-    "Kind",
-    "SentMessage",
-    "content_in",
-    "conversation_of",
-    "conversations_in",
-    "kind_made",
-    "role_of",
-]
-
-Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
+__all__ = ["SentMessage", "SentMessages", "kind_made", "role_of"]
 
 _KINDS: Final[dict[type[Content], Kind]] = {
     Text: "text",
@@ -39,7 +28,7 @@ _KINDS: Final[dict[type[Content], Kind]] = {
 }
 
 #: How what is no text is named to people.
-NAMED: Final[Mapping[Kind, str]] = {
+_NAMES: Final[Mapping[Kind, str]] = {
     "image": "an image",
     "recording": "a recording",
     "document": "an embedded resource",
@@ -69,42 +58,61 @@ class SentMessage(Struct, frozen=True):
     kind: Kind
     node: ast.expr | None = None
 
+    @property
+    def name(self) -> str | None:
+        """What content that is no text is called, as in *an image*."""
+        return _NAMES.get(self.kind)
+
 
 #: Messages in order.
 Conversation: TypeAlias = tuple[SentMessage, ...]
 
 
-def conversation_of(workflow: Workflow) -> Conversation:
-    """Return the messages of a rendering."""
-    return tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow)
-
-
-def conversations_in(scope: Scope) -> list[Conversation]:
+class SentMessages(Struct, frozen=True):
     """
-    Return the conversations that a function may send, one for each way through it.
+    What a prompt sends.
 
-    Functions that it calls are not followed.
+    Args:
+        conversations:
+            Its messages, for each way through it.
+
+        content:
+            What it makes other than text, wherever that stands.
     """
-    body: list[ast.stmt] = getattr(scope.syntax, "body", [])
+
+    conversations: Sequence[Conversation]
+    content: Iterable[SentMessage]
+
+    @classmethod
+    def of_rendering(cls, workflow: Workflow) -> "SentMessages":
+        """Return the messages of a rendering; all of them are its content."""
+        sent = tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow)
+        return cls([sent], sent)
+
+    @classmethod
+    def of_source(cls, scope: Scope) -> "SentMessages":
+        """Return what a function may send. Functions that it calls are not followed."""
+        return cls(_conversations_in(scope), _content_in(scope))
+
+
+def _conversations_in(scope: Scope) -> list[Conversation]:
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
-        ways = [[value for step in way for value in _yielded(step)] for way in ways_through(body)]
+        body: list[ast.stmt] = getattr(scope.syntax, "body", [])
+        ways = [[each for step in way if (each := _yielded(step))] for way in ways_through(body)]
     else:
         ways = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
     return [conversation for way in ways for conversation in _joined(way, scope)]
 
 
-def _yielded(statement: ast.stmt) -> list[ast.expr]:
-    match statement:
-        case ast.Expr(value=ast.Yield(value=ast.expr() as value) | ast.YieldFrom(value=value)):
-            return [value]
-    return []
+def _yielded(step: ast.stmt) -> ast.expr | None:
+    value = getattr(step, "value", None)
+    return value.value if isinstance(value, ast.Yield | ast.YieldFrom) else None
 
 
-def content_in(scope: Scope) -> Iterator[SentMessage]:
-    """Yield what a function makes other than text, wherever it stands. Its role is not known."""
+def _content_in(scope: Scope) -> Iterator[SentMessage]:
     for node in own_nodes(scope.syntax, ast.Call, ast.Attribute):
         match node:
-            case ast.Call(func=ast.Name() as maker) | (ast.Attribute() as maker):
+            case ast.Call(ast.Name() as maker) | (ast.Attribute() as maker):
                 kind = kind_made(maker, scope)
                 if kind is not None and kind != "text":
                     yield SentMessage("unknown", kind, node)
@@ -125,38 +133,33 @@ def kind_made(maker: ast.expr, scope: Scope) -> Kind | None:
     return _KINDS.get(made) if isinstance(made, type) and issubclass(made, Content) else None
 
 
-def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:
+def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa: PLR0911 (a list of cases)
     """The messages that an expression stands for, one conversation for each way it may turn out."""
     if choices := choices_of(node):
         return [each for choice in choices for each in _conversations(choice, scope)]
+    if isinstance(node, ast.Name) and node.id not in scope.untracked and node.id not in scope.appended:
+        assigned = scope.behind(node)
+        if assigned is not node:
+            return _conversations(assigned, scope)
     match node:
-        case ast.Name(id=name) if name not in scope.untracked and name not in scope.appended:
-            if (value := scope.behind(node)) is not node:
-                return _conversations(value, scope)
         case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
             return _joined(items_of(node), scope)
-        case ast.Constant(value=value) if value in (None, False) or not str(value).strip():
+        case ast.Constant(value) if value in (None, False) or not str(value).strip():
             return [()]
-    return _messages(node, scope)
-
-
-def _messages(node: ast.expr, scope: Scope) -> list[Conversation]:
-    """The messages that an expression makes: a text is the user's."""
-    if scope.is_text(node):
-        return [(SentMessage("user", "text", node),)]
-    match node:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _joined([left, right], scope)
-        case ast.Call(func=called, args=parts) if (role := role_of(scope.value(called))) is not None:
+        case _ if scope.is_text(node):  # it is the user's
+            return [(SentMessage("user", "text", node),)]
+        case ast.BinOp(op=ast.Add()):
+            return _joined(items_of(node), scope)
+        case ast.Call(called, parts) if (role := role_of(scope.value(called))) is not None:
             return [_turn(role, way) for way in _joined(parts, scope)]
-        case ast.Call(func=maker) if (kind := kind_made(maker, scope)) is not None:
+        case ast.Call(maker) if (kind := kind_made(maker, scope)) is not None:
             return [(SentMessage("user", kind, node),)]
     return [(SentMessage("unknown", "unknown", node),)]
 
 
 def _joined(items: Iterable[ast.expr], scope: Scope) -> list[Conversation]:
     each = (_conversations(item, scope) for item in items)
-    return [sum(found, ()) for found in islice(product(*each), MOST_WAYS)]
+    return [tuple(chain.from_iterable(found)) for found in islice(product(*each), MOST_WAYS)]
 
 
 def _turn(role: str, parts: Conversation) -> Conversation:

@@ -19,13 +19,8 @@ __all__ = ["LINTS"]
 
 #: Decorators that do not change what a function returns.
 _HARMLESS: Final = (
-    "prompt",
-    "resource",
-    "staticmethod",
-    "classmethod",
-    "cache",
-    "lru_cache",
-    "contextmanager",
+    *("prompt", "resource", "staticmethod", "classmethod"),
+    *("cache", "lru_cache", "contextmanager"),
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
@@ -58,64 +53,67 @@ _MAKERS: Final = ("list", "dict", "set", "bytearray", "defaultdict", "deque", "O
 
 def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report text that is sent with a placeholder: an f is missing, or it is written as a template."""
-    if not all(_is_harmless(decorator) for decorator in getattr(scope.syntax, "decorator_list", ())):
-        return  # a decorator may fill in all of it
+    if not _is_plain(scope.syntax):
+        return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.makes_text(node.func):
         sent = node
-    for holder, text in () if sent is None else _texts(sent, scope, report.location.file, set()):
+    for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
         if _BEGINS.search(text):
             _check_text(holder, text, scope, report)
 
 
-def _is_harmless(decorator: ast.expr) -> bool:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return getattr(called, "attr", getattr(called, "id", "")) in _HARMLESS
+def _is_plain(syntax: ast.AST) -> bool:
+    """Whether no decorator may fill in what a function says."""
+    decorators = (getattr(one, "func", one) for one in getattr(syntax, "decorator_list", ()))
+    return all(getattr(one, "attr", getattr(one, "id", "")) in _HARMLESS for one in decorators)
 
 
-def _texts(  # noqa: C901 (a list of cases)
-    node: ast.expr, scope: Scope, file: str, followed: set[ast.expr]
-) -> Iterator[tuple[ast.expr, str]]:
+def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, str]]:
     """The strings in an expression, each with the expression that holds it, but for those with an f."""
-    if node in followed:  # a name may be led to in many ways
-        return
-    followed.add(node)
-    below = [*choices_of(node), *items_of(node)]
+    ahead, followed = [sent], set[ast.expr]()
+    while ahead:
+        if (node := ahead.pop()) in followed:  # a name may be led to in many ways
+            continue
+        followed.add(node)
+        match node:
+            case ast.Constant(str(text)):
+                yield node, text
+            case ast.JoinedStr(parts):
+                # To tell its strings apart takes long.
+                if any(isinstance(part, ast.Constant) and _BEGINS.search(str(part.value)) for part in parts):
+                    yield from ((node, piece) for piece in plain_pieces(file, node))
+            case ast.Name() if isinstance(text := scope.value(node), str):
+                yield node, text
+        ahead += reversed(_parts_of_text(node, scope))
+
+
+def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """The expressions whose text goes into that of another one."""
     match node:
-        case ast.Constant(value=str(text)):
-            yield node, text
-        case ast.JoinedStr(values=values):
-            # To tell its strings apart takes long.
-            if any(isinstance(part, ast.Constant) and _BEGINS.search(str(part.value)) for part in values):
-                yield from ((node, piece) for piece in plain_pieces(file, node))
-        case ast.Name(id=name) if name in scope.local:
-            below = [] if name in scope.untracked else scope.values(node)
-        case ast.Name() if isinstance(text := scope.value(node), str):
-            yield node, text
-        case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
-            below = [left, right]
-        case ast.Starred(value=value):
-            below = [value]
-        case ast.Call(func=ast.Attribute(value=value, attr=attribute), args=args) if (
-            attribute in TEXT_METHODS
-        ):
-            below = [value, *args]
-        case ast.Call(func=function, args=args) if scope.makes_text(function):
-            below = args
-    for expression in below:
-        yield from _texts(expression, scope, file, followed)
+        case ast.Name(name) if name in scope.variables and name not in scope.untracked:
+            return scope.values(node)
+        case ast.BinOp(left, ast.Mult(), right):
+            return [left, right]
+        case ast.Starred(value):
+            return [value]
+        case ast.Call(ast.Attribute(value, attribute), args) if attribute in TEXT_METHODS:
+            return [value, *args]
+        case ast.Call(function, args) if scope.makes_text(function):
+            return args
+    return [*choices_of(node), *items_of(node)]
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
     """Report a placeholder that is named like a variable of the function."""
     for found in _FIELD.finditer(text):
-        if _is_of(found[1], scope.local) and not _COMMAND.search(text, 0, found.start()):
+        if _is_of(found[1], scope.variables) and not _COMMAND.search(text, 0, found.start()):
             fault = f"{found[0]!r} is sent literally: its string has no f in front"
             remedy = "write f in front of the string, and double the braces that are to be sent: {{ }}"
             report.add(Rule.FORGOTTEN_F, fault, remedy, node)
             return
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
-        if scope.local & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
+        if scope.variables & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
             fault = f"{found[0]!r} is sent literally: text is never read as a template"
             remedy = "write an f-string, with Python's own if and for around it"
             report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, node)
@@ -137,9 +135,7 @@ def _is_of(field: str, local: set[str]) -> bool:
 
 def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     """Report a docstring that is written as a template."""
-    if not isinstance(function, Function) or not function.decorator_list:
-        return
-    if not all(map(_is_harmless, function.decorator_list)):
+    if not isinstance(function, Function) or not function.decorator_list or not _is_plain(function):
         return
     if found := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
         fault = f"the docstring has {found[0]!r}, and is sent as the description, never read as a template"
@@ -183,7 +179,7 @@ def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
 
 def _shown(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
     """What an f-string would show, and what to write instead, unless its text is of use."""
-    value = scope.known(node)
+    value = scope.stand_in(node)
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
             kind = scope.value(scope.arguments[name])
@@ -232,43 +228,38 @@ def _shown_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
 def _lint_default(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report a change of a parameter's default, which is one object for all calls."""
     match node:
-        case ast.Call(func=ast.Attribute(attr=method)) if method not in _CHANGING:
-            return
-        case ast.AugAssign(target=ast.Name(id=name) as changed):
+        case ast.AugAssign(ast.Name(name) as changed):
             pass
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) as changed:
+        case ast.Call(ast.Attribute(ast.Name(name), method)) as changed if method in _CHANGING:
             pass
-        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) as changed:
+        case ast.Subscript(ast.Name(name), ctx=ast.Store() | ast.Del()) as changed:
             pass
         case _:
             return
-    if name not in scope.arguments or (default := _shared_default(name, scope)) is None:
+    changes = own_nodes(scope.syntax, ast.AugAssign)  # in its place: the name is not bound anew
+    if scope.stored[name] > sum(getattr(change.target, "id", None) == name for change in changes):
         return
+    match _defaults_of(scope.syntax).get(name):
+        case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp() as default:
+            pass
+        case ast.Call(ast.Name(maker) | ast.Attribute(attr=maker)) as default if maker in _MAKERS:
+            pass
+        case _:
+            return
+    shown = ast.unparse(default)
     fault = f"it changes {name!r}, whose default Python makes once, for all calls"
-    anew = f"{name} = {default} if {name} is None else {name}"
+    anew = f"{name} = {shown} if {name} is None else {name}"
     remedy = f"add '| None' to its type, with the default None, and make a new one: {anew}"
     report.add(Rule.CHANGED_DEFAULT, fault, remedy, changed)
 
 
-def _shared_default(name: str, scope: Scope) -> str | None:
-    """The source of a parameter's default, if it can be changed, and the name is not bound anew."""
-    changed = [node.target for node in own_nodes(scope.syntax, ast.AugAssign)]  # in its place
-    bound = sum(isinstance(target, ast.Name) and target.id == name for target in changed)
-    if not isinstance(scope.syntax, Function) or scope.stored[name] > bound:
-        return None
-    match _default(name, scope.syntax.args):
-        case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp() as default:
-            return ast.unparse(default)
-        case ast.Call(func=ast.Name(id=maker) | ast.Attribute(attr=maker)) as default if maker in _MAKERS:
-            return ast.unparse(default)
-    return None
-
-
-def _default(name: str, arguments: ast.arguments) -> ast.expr | None:
-    by_position = [*arguments.posonlyargs, *arguments.args]
-    defaults = zip(reversed(by_position), reversed(arguments.defaults), strict=False)
+def _defaults_of(function: ast.AST) -> dict[str, ast.expr | None]:
+    if not isinstance(function, Function):
+        return {}
+    arguments = function.args
+    by_position = zip([*arguments.posonlyargs, *arguments.args][::-1], arguments.defaults[::-1], strict=False)
     by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return {argument.arg: default for argument, default in (*defaults, *by_name)}.get(name)
+    return {argument.arg: default for argument, default in (*by_position, *by_name)}
 
 
 #: By kind of syntax, what is looked for there.

@@ -4,7 +4,8 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
@@ -13,19 +14,12 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.docstrings import read_descriptions
-from promptkit.compiler.lints.conversations import (
-    NAMED,
-    Conversation,
-    conversation_of,
-    conversations_in,
-    kind_made,
-    role_of,
-)
+from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
+from promptkit.compiler.signature import read_descriptions
 from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
@@ -35,7 +29,7 @@ from promptkit.errors.sources import function_at, line_of, own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import is_role_tuple, remedy_for
 
-__all__ = ["lint_first_message", "lint_prompt", "with_lints"]
+__all__ = ["accepts", "lint_first_message", "lint_prompt", "with_lints"]
 
 #: Packages whose notes in ``Annotated`` are for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
@@ -43,18 +37,14 @@ _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 #: How what is given to `user` or `assistant` is sent.
 _A_PART: Final = "a part is"
 
-#: How diagnostics name the kinds of values that no message can hold.
+#: How diagnostics name the kinds of values that no message can hold, where it is not by the type.
 _KINDS: Final = {
-    dict: "a dict",
-    list: "a list",
-    type(iter(())): "a generator",
-    set: "a set",
     bytes: "bytes",
     int: "a number",
     float: "a number",
     bool: "True",
+    type(iter(())): "a generator",
     Unawaited: "a coroutine",
-    tuple: "a tuple",
 }
 
 
@@ -74,7 +64,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
         _lint_silence(scope, report)
         if arguments is not None:
             _lint_values(scope, report)
-            _lint_first(conversations_in(scope), report)
+            _lint_first(SentMessages.of_source(scope), report)
             _lint_media(scope, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
@@ -86,23 +76,23 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
 def _lint_silence(scope: Scope, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
     body: list[ast.stmt] = getattr(scope.syntax, "body", [])
-    returned = (node.value for node in own_nodes(scope.syntax, ast.Return))
-    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or any(map(_is_something, returned)):
+    returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
+    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(_is_none, returned)):
         return
     if all(way and isinstance(way[-1], ast.Raise) for way in ways_through(body)):
         return
     place: ast.expr | str = "def"
     remedy = "return text or messages, or yield them"
     match body[-1]:
-        case ast.Expr(value=ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+        case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+            is_print = isinstance(place, ast.Call) and ast.unparse(place.func) == "print"
             remedy = "put 'return' in front of this line"
-            if isinstance(place, ast.Call) and ast.unparse(place.func) == "print":
-                remedy = "return the text: no client sees what is printed"
+            remedy = "return the text: no client sees what is printed" if is_print else remedy
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, place)
 
 
-def _is_something(value: ast.expr | None) -> bool:
-    return value is not None and not (isinstance(value, ast.Constant) and value.value is None)
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _lint_values(scope: Scope, report: Report) -> None:
@@ -121,9 +111,9 @@ def _lint_values(scope: Scope, report: Report) -> None:
 def _lint_value(node: ast.expr, said: str, scope: Scope, report: Report) -> None:
     """Report the expressions in *node* that no message can hold; *said* is how they are sent."""
     sent = scope.behind(node)
-    value = scope.known(sent)
+    value = scope.stand_in(sent)
     below = choices_of(sent)
-    if said != _A_PART and not is_role_tuple(value):
+    if said != _A_PART and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
         below = [*below, *items_of(sent)]
         if isinstance(node, ast.Name) and sent is not node:
             below += (appended for appended in scope.values(node) if appended is not sent)
@@ -145,17 +135,18 @@ def _kind(value: Any) -> str | None:
         return f"the {type(value).__name__.lower()} {value.function.__name__!r} itself"
     if inspect.isroutine(value) or isinstance(value, type):
         return f"{getattr(value, '__name__', 'a function')!r} itself"
-    return _KINDS.get(type(value))
+    kind = type(value)
+    return f"a {kind.__name__}" if kind in (dict, list, set, tuple) else _KINDS.get(kind)
 
 
-def _lint_first(conversations: Iterable[Conversation], report: Report) -> None:
+def _lint_first(sent: SentMessages, report: Report) -> None:
     """Report a first message that is no text of the user."""
-    for first, *others in filter(None, conversations):
+    for first, *others in filter(None, sent.conversations):
         if first.role == "assistant":
             fault = "its first message is the assistant's"
             remedy = "begin with what the person says, in user(...)"
-        elif first.kind in NAMED and any(other.kind == "text" for other in others):
-            fault = f"its first message is {NAMED[first.kind]}, and some clients take the first one alone"
+        elif first.name is not None and any(other.kind == "text" for other in others):
+            fault = f"its first message is {first.name}, and some clients take the first one alone"
             remedy = "put the text before it"
         else:
             continue
@@ -165,7 +156,7 @@ def _lint_first(conversations: Iterable[Conversation], report: Report) -> None:
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
     """Return the diagnostic of a rendering that does not begin with text of the user, if it does not."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    _lint_first([conversation_of(workflow)], report)
+    _lint_first(SentMessages.of_rendering(workflow), report)
     return tuple(report.found)
 
 
@@ -239,15 +230,15 @@ def _lint_examples(argument: Argument, report: Report) -> None:
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
         for value in values:
-            if not _is_accepted(argument, value):
+            if not accepts(argument, value):
                 shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
                 fault = f"parameter {argument.name!r} would refuse its {shown}"
                 remedy = f"give what it takes: {argument.reader.expected}"
                 report.add(Rule.BAD_EXAMPLE, fault, remedy, argument.name)
 
 
-def _is_accepted(argument: Argument, value: Any) -> bool:
-    """Whether a client could send *value*, or the text of it."""
+def accepts(argument: Argument, value: Any) -> bool:
+    """Return whether a client could send a value for an argument, or the text of it."""
     if value is None:
         return fits(value, argument.annotation)
     try:
@@ -272,27 +263,19 @@ def _twins(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
     for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
         earlier = first.setdefault(prompt.name.casefold(), prompt)
         if earlier is not prompt:
-            yield Diagnostic(
-                Rule.NAMES_DIFFER_IN_CASE,
-                f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone",
-                "rename one of the two, so that people find the one they mean",
-                prompt.location.part("def"),
-            )
+            fault = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
+            remedy = "rename one of the two, so that people find the one they mean"
+            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, remedy, prompt.location.part("def"))
 
 
-def _answered(resources: Iterable[CompiledResource]) -> Iterator[Diagnostic]:
+def _answered(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
     """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
-    templates = [one for one in resources if one.is_template]
-    for resource in resources:
-        if resource.is_template or not resource.scopes:
-            continue
-        for template in templates:
-            if resource.scopes <= template.scopes or template.match(resource.uri_template) is None:
-                continue
-            yield Diagnostic(
-                Rule.ANSWERED_WITHOUT_SCOPES,
+    remedy = "give the template these scopes, too, or the resource a URI that no template matches"
+    scoped = [one for one in resources if one.scopes and not one.is_template]
+    for resource, template in product(scoped, [one for one in resources if one.is_template]):
+        if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
+            fault = (
                 f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
-                f"template {template.uri_template!r}, at {template.location}",
-                "give the template these scopes, too, or the resource a URI that no template matches",
-                resource.location.part("def"),
+                f"template {template.uri_template!r}, at {template.location}"
             )
+            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, fault, remedy, resource.location.part("def"))

@@ -14,16 +14,7 @@ from msgspec import Struct
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
 
-__all__ = [
-    "TEXT_METHODS",
-    "UNKNOWN",
-    "CallResult",
-    "Scope",
-    "Unawaited",
-    "choices_of",
-    "items_of",
-    "ways_through",
-]
+__all__ = ["TEXT_METHODS", "CallResult", "Scope", "Unawaited", "choices_of", "items_of", "ways_through"]
 
 #: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
 _TEXT_FUNCTIONS: Final = (
@@ -37,7 +28,7 @@ TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "t
 _FOLLOWED: Final = (*TEXT_METHODS, "append")
 
 #: The value of an expression that is not known before it runs.
-UNKNOWN: Final = object()
+_UNKNOWN: Final = object()
 
 #: Types whose values are all alike here: an empty one stands for any.
 _PLAIN: Final = (str, int, float, bytes, dict, set, list)
@@ -92,7 +83,7 @@ class Scope:
         self.outer = outer
         parameters = parameters_of(syntax) if isinstance(syntax, Function | ast.Lambda) else ()
         self.arguments = {parameter.arg: parameter.annotation for parameter in parameters}
-        self._known: dict[ast.expr, Any] = {}
+        self._stand_ins: dict[ast.expr, Any] = {}
 
     @classmethod
     def of(cls, function: Any, location: Location) -> "Scope | None":
@@ -119,11 +110,22 @@ class Scope:
         return Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
 
     @cached_property
-    def local(self) -> set[str]:
-        """The names that are not the module's."""
+    def variables(self) -> set[str]:
+        """The names that are given or assigned in it, or in a function around it."""
         if isinstance(self.syntax, ast.Module):
             return set()
-        return {*self.arguments, *self.stored, *(self.outer.local if self.outer else ())}
+        return {*self.arguments, *self.stored, *(self.outer.variables if self.outer else ())}
+
+    @cached_property
+    def local(self) -> set[str]:
+        """The names that need not be the module's: they are bound in it, or in a function around it."""
+        if isinstance(self.syntax, ast.Module):
+            return set()
+        outer = self.outer
+        if outer is not None and isinstance(outer.syntax, ast.ClassDef):  # its names are its own
+            outer = outer.outer
+        bound = filter(None, map(_name_bound, own_nodes(self.syntax, ast.AST)))
+        return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
 
     @cached_property
     def assigned(self) -> Mapping[str, list[ast.expr]]:
@@ -131,11 +133,8 @@ class Scope:
         found = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Assign, ast.AugAssign):
             match node:
-                case (
-                    ast.Assign(targets=[ast.Name(id=name)], value=value)
-                    | ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value)
-                ):
-                    found[name].append(value)
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(ast.Name(id=name), ast.Add()):
+                    found[name].append(node.value)
         return found
 
     @cached_property
@@ -144,7 +143,7 @@ class Scope:
         found = defaultdict[str, list[ast.expr]](list)
         for node in own_nodes(self.syntax, ast.Call):
             match node:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                case ast.Call(ast.Attribute(ast.Name(id=name), "append"), [value]):
                     found[name].append(value)
         return found
 
@@ -154,14 +153,14 @@ class Scope:
         found = set[str]()
         for node in own_nodes(self.syntax, ast.Call, ast.Attribute, ast.BinOp):
             match node:
-                case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
+                case ast.Call(ast.Attribute(attr=attribute)) if attribute in _FOLLOWED:
                     pass
-                case ast.Call(func=function, args=args, keywords=keywords) if not self.makes_text(function):
+                case ast.Call(function, args, keywords) if not self.makes_text(function):
                     given = (*args, *(keyword.value for keyword in keywords))
                     found.update(value.id for value in given if isinstance(value, ast.Name))
-                case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
+                case ast.Attribute(ast.Name(id=name), attribute) if attribute not in _FOLLOWED:
                     found.add(name)
-                case ast.BinOp(left=ast.Name(id=name), op=ast.Mod()):
+                case ast.BinOp(ast.Name(id=name), ast.Mod()):
                     found.add(name)
         return found
 
@@ -179,7 +178,7 @@ class Scope:
     def value(self, node: ast.expr | None) -> Any:
         """Return what a dotted name of the module stands for, or None."""
         match node:
-            case ast.Name(id=name) if name not in self.local:
+            case ast.Name(id=name) if name not in self.variables:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):
                 module = self.value(owner)
@@ -193,43 +192,44 @@ class Scope:
         is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
         return is_similar or (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS)
 
-    def known(self, node: ast.expr) -> Any:
-        """Return a value like that of an expression; `UNKNOWN` if the source does not show it."""
-        if node not in self._known:  # a name may lead to others in several ways, and so on
-            try:
-                self._known[node] = self._find(node)
-            except RecursionError:
-                self._known[node] = UNKNOWN
-        return self._known[node]
+    def stand_in(self, node: ast.expr) -> Any:
+        """
+        Return a value like that of an expression, such as ``""`` for any text.
 
-    def _find(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
+        It is like no other if the source does not show what the value is.
+        """
+        if node not in self._stand_ins:  # a name may lead to others in several ways, and these in turn
+            self._stand_ins[node] = self._find_stand_in(node)
+        return self._stand_ins[node]
+
+    def _find_stand_in(self, node: ast.expr) -> Any:  # noqa: C901, PLR0911 (a list of cases)
         if (literal := _LITERALS.get(type(node))) is not None:
             return literal()
         match self.behind(node):
             case assigned if assigned is not node:
-                return self.known(assigned)
+                return self.stand_in(assigned)
             case ast.Constant(value=value):
                 return value
             case ast.Dict(keys=keys, values=values):
                 return dict(zip(map(_constant, keys), map(_constant, values), strict=True))
             case ast.Tuple(elts=items):
-                return tuple(map(self.known, items))
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return "" if self.is_text(left) and self.is_text(right) else UNKNOWN
+                return tuple(map(self.stand_in, items))
+            case ast.BinOp(op=ast.Add()):
+                return "" if all(map(self.is_text, items_of(node))) else _UNKNOWN
             case ast.Name(id=name) if name in self.arguments and not self.stored[name]:
                 return self._of_type(self.arguments[name])
             case ast.Name() | ast.Attribute():
                 value = self.value(node)
-                return UNKNOWN if value is None else value
+                return _UNKNOWN if value is None else value
             case ast.Call(func=ast.Attribute(value=text, attr=attribute)) if attribute in TEXT_METHODS:
-                return "" if self.is_text(text) else UNKNOWN
+                return "" if self.is_text(text) else _UNKNOWN
             case ast.Call(func=called):
                 return _made(self.value(called))
-        return UNKNOWN
+        return _UNKNOWN
 
     def is_text(self, node: ast.expr) -> bool:
         """Return whether an expression is known to be a string, or text of a fragment."""
-        return isinstance(self.known(node), str)
+        return isinstance(self.stand_in(node), str)
 
     def _of_type(self, annotation: ast.expr | None) -> Any:
         """A value of a parameter's type."""
@@ -239,7 +239,7 @@ class Scope:
             case ast.Subscript(value=annotation):
                 pass
         kind = self.value(annotation)
-        return kind() if any(kind is plain for plain in _PLAIN) else UNKNOWN
+        return kind() if any(kind is plain for plain in _PLAIN) else _UNKNOWN
 
 
 def _made(called: Any) -> Any:
@@ -250,11 +250,23 @@ def _made(called: Any) -> Any:
         return ""
     if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
         return Unawaited()
-    return UNKNOWN if called is None else CallResult(called)
+    return _UNKNOWN if called is None else CallResult(called)
+
+
+def _name_bound(node: ast.AST) -> str | None:
+    """The name that a function, a class, an import, an ``except`` or a pattern binds."""
+    match node:
+        case ast.alias(name, other):
+            return other or name.partition(".")[0]
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
+            return node.name
+        case ast.MatchAs(name=found) | ast.MatchStar(found) | ast.MatchMapping(rest=found):
+            return found
+    return None
 
 
 def _constant(node: ast.expr | None) -> Any:
-    return node.value if isinstance(node, ast.Constant) else UNKNOWN
+    return node.value if isinstance(node, ast.Constant) else _UNKNOWN
 
 
 def _is_above(value: ast.expr, name: ast.Name) -> bool:
@@ -274,11 +286,17 @@ def choices_of(node: ast.expr) -> list[ast.expr]:
 
 
 def items_of(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions that one holds or yields in order; a comprehension's counts once."""
+    """Return the expressions that one holds, yields or adds, in order; a comprehension's counts once."""
+    added = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # deeper than functions may call
+        added.append(node.right)
+        node = node.left
+    if added:
+        return [node, *reversed(added)]
     match node:
-        case ast.List(elts=items) | ast.Tuple(elts=items):
+        case ast.List(items) | ast.Tuple(items):
             return items
-        case ast.ListComp(elt=item) | ast.GeneratorExp(elt=item):
+        case ast.ListComp(item) | ast.GeneratorExp(item):
             return [item]
     return []
 

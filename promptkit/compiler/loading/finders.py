@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 from promptkit.compiler.loading.executions import Executions, SourceLoader
@@ -20,7 +20,6 @@ from promptkit.errors.regular_files import INSTALLED, Stamp, file_stamp
 __all__ = [
     "RecipeFinder",
     "active_finders",
-    "executed_code",
     "forget_folders",
     "place_module",
     "remove_module",
@@ -36,12 +35,6 @@ _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
 def active_finders() -> "list[RecipeFinder]":
     """Return the finders of recipes that are in `sys.meta_path`."""
     return [finder for finder in sys.meta_path if isinstance(finder, RecipeFinder)]
-
-
-def executed_code(module: ModuleType) -> CodeType | None:
-    """Return what was executed to make a module; None if that is not known, or if another loader did so."""
-    found = (finder.executions.by_name.get(module.__name__) for finder in active_finders())
-    return next((one.code for one in found if one is not None and one.module is module), None)
 
 
 def forget_folders() -> None:

@@ -19,7 +19,6 @@ __all__ = [
     "end_of",
     "find_recipes",
     "folders_with_recipes",
-    "holds_own_files",
     "holds_recipes",
     "is_folder",
     "is_recipe",
@@ -66,11 +65,6 @@ def is_test(name: str) -> bool:
 def may_enter(name: str) -> bool:
     """Return whether recipes may depend on what is in a folder of that name."""
     return not name.startswith(".") and name not in _NEVER_ENTERED
-
-
-def holds_own_files(folder: str) -> bool:
-    """Return whether an author's own files may be in a folder: it is no cache, and no virtual environment."""
-    return may_enter(os.path.basename(folder)) and not os.path.exists(os.path.join(folder, _ENVIRONMENT))
 
 
 def mentions_prompts(path: str) -> bool:

@@ -42,7 +42,7 @@ class TestFoldersBelow:
 
         loaded = load(put.folder)
 
-        assert [file.relative_to(put.folder).as_posix() for file in loaded.files] == [
+        assert [one.file.relative_to(put.folder).as_posix() for one in loaded.by_file] == [
             "deploy.py",
             "ops/deep/deploy.py",
             "ops/deploy.py",
@@ -98,7 +98,7 @@ class TestFoldersBelow:
 
         loaded = load(put.folder)
 
-        assert sorted(str(file.relative_to(put.folder)) for file in loaded.files) == [
+        assert sorted(str(one.file.relative_to(put.folder)) for one in loaded.by_file) == [
             "ops/deploy.py",
             "real/hello.py",
         ]

@@ -178,7 +178,7 @@ class TestStepUp:
         """
         Who asked for what, and that it was refused.
         """
-        from promptkit.compiler.catalogs import catalog_of
+        from promptkit.compiler.compilation import catalog_of
         from promptkit.transports.authorization.authorizer import protect
         from promptkit.transports.http.application import Application
         from promptkit.transports.http.settings import Settings

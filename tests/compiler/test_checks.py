@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit.compiler.lints.suppressions import rule_of
+from promptkit.compiler.checks import rule_of
 from promptkit.errors.rules import WARNINGS, Rule
 
 HEAD = "from promptkit import prompt\n\n@prompt\n"
