@@ -64,7 +64,7 @@ def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int
         change = install(place, server) if server else uninstall(place, _known_name(options), options.url)
         _carry_out(change, options, output)
     except FileRefused as error:
-        print_error(str(error))
+        print_error(f"{place.path}{error.place}: {error}")
         if server is not None and not isinstance(error, NotOurs):
             text = text_of(place.settings, server.name, server.entry(place.settings))
             print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
@@ -115,7 +115,7 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
     return {
         "client": change.place.client,
         "scope": change.place.scope,
-        "file": str(change.contents.file),
+        "file": str(change.place.path),
         "name": change.name,
         "entry": change.entry,
         "changed": change.is_needed and is_done,
@@ -136,7 +136,7 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:
-        yield f"    file: {change.contents.file}"
+        yield f"    file: {change.place.path}"
     if backup is not None:
         yield f"    backup: {backup}"
     if not change.client_found:
@@ -173,7 +173,7 @@ def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, 
     try:
         _, _, table = read_servers(place)
     except FileRefused as error:
-        return {**data, "error": str(error)}
+        return {**data, "error": f"{place.path}{error.place}: {error}"}
     ours = {name: entry for name, entry in table.entries.items() if is_ours(place.settings, entry, url)}
     return {**data, "servers": ours}
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers, refusing
-from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, replace_file
+from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers
+from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, check, replace_file
 from promptkit.cli.clients.servers import InstalledServer, is_ours, url_in
 
 __all__ = ["EntryChange", "install", "uninstall"]
@@ -75,7 +75,7 @@ class EntryChange(Struct, frozen=True):
     @property
     def diff(self) -> str:
         """The lines that would change, and none beside them: those may hold the keys of others."""
-        file = str(self.contents.file)
+        file = str(self.place.path)
         before = os.devnull if self.contents.data is None else file
         old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
         shown = difflib.unified_diff(old, new, before, file, n=0)
@@ -93,16 +93,16 @@ class EntryChange(Struct, frozen=True):
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())
-        file = self.contents.file
         try:
             backup = back_up(self.contents)
         except OSError as error:
-            raise FileRefused(file, f"no backup can be written: {error.strerror}") from None
+            msg = f"no backup can be written: {error.strerror}"
+            raise FileRefused(msg) from None
         for command in self.commands:
-            _run(command, file)
+            _run(command)
         found = read_servers(self.place)[2].entries.get(self.name)
-        if not _holds(found, self.entry):  # another program may bear the client's name
-            raise FileRefused(file, f"{self.commands[0][0]} has not changed it, and says nothing")
+        # Another program may bear the client's name.
+        check(_holds(found, self.entry), f"{self.commands[0][0]} has not changed it, and says nothing")
         return backup
 
 
@@ -140,30 +140,26 @@ def _change(
     place: ConfigurationFile, name: str, url: str | None, wanted: Callable[[_Entry], _Entry]
 ) -> EntryChange:
     """What makes a configuration hold the entry that is wanted in place of the one that it has."""
-    is_found = place.client_is_found
     contents, text, table = read_servers(place)
     found = table.entries.get(name)
     if found is not None:
-        _check_ours(place, contents, name, found, url)
-    entry = wanted(found)
-    if _holds(found, entry):
-        return EntryChange(place, contents, text, text, name, entry, is_found)
-    with refusing(contents):
-        after = table.without(name) if entry is None else table.with_entry(name, entry)
-    whole = ServerTable(place.settings, after).entries.get(name)
-    commands = _own_commands(place, name, found, whole)
-    return EntryChange(place, contents, text, after, name, entry, is_found, commands)
+        _check_ours(place, name, found, url)
+    entry, after = wanted(found), text
+    commands: list[list[str]] = []
+    if not _holds(found, entry):
+        after = table.changed(name, entry)
+        commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))
+    return EntryChange(place, contents, text, after, name, entry, place.client_is_found, commands)
 
 
-def _check_ours(
-    place: ConfigurationFile, contents: FileContents, name: str, entry: Any, url: str | None
-) -> None:
+def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
     if is_ours(place.settings, entry, url):
         return
     reason = "is not promptkit's: choose another --name"
     if leads_to := url_in(place.settings, entry):
         reason = f"leads to {leads_to}: choose another --name, or uninstall that --url first"
-    raise NotOurs(contents.file, f"its server {name!r} {reason}")
+    msg = f"its server {name!r} {reason}"
+    raise NotOurs(msg)
 
 
 def _holds(found: Any, entry: _Entry) -> bool:
@@ -184,7 +180,7 @@ def _own_commands(place: ConfigurationFile, name: str, before: _Entry, after: _E
     return [*([] if before is None else [remove]), *([] if after is None else [add])]
 
 
-def _run(command: Sequence[str], file: Path) -> None:
+def _run(command: Sequence[str]) -> None:
     """Run a command that changes a file. Raises FileRefused with what it says, if it fails."""
     shown = " ".join(command[:3])
     try:
@@ -198,7 +194,7 @@ def _run(command: Sequence[str], file: Path) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise FileRefused(file, f"{shown} failed: {error}") from None
-    if ran.returncode != 0:
-        said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
-        raise FileRefused(file, f"{shown} failed: {said}")
+        msg = f"{shown} failed: {error}"
+        raise FileRefused(msg) from None
+    said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
+    check(ran.returncode == 0, f"{shown} failed: {said}")
