@@ -11,7 +11,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.revisions import Repository, RevisionError
-from promptkit.cli.differences.sides import ask_side, moved
+from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.github import print_annotation
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
@@ -62,11 +62,11 @@ def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str
         repository.write(commit, then)
         folder = then / here.relative_to(now)
         try:
-            old = ask_side(folder if folder.is_dir() else then, _at(then, within, target))
+            there = folder if folder.is_dir() else then
+            old = ask_side(there, _at(then, within, target), moved=(then, now))  # where it lay says nothing
         except LoadError as error:
-            reason = error.reason.replace(f"{then}{os.sep}", "")
+            reason = error.reason.replace(f"{now}{os.sep}", "")
             raise LoadError(target, f"at {revision}, {reason}") from None
-        old = moved(old, str(then), str(now))  # where it lay says nothing
         return old, ask_side(here, _at(now, within, target), old["examples"])
 
 

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
@@ -77,8 +79,8 @@ def application_factory(
     keys = state_keys(options.state_keys)
     settings = Settings(
         name=options.name,
-        hosts=(*(options.allow_host or ()), *public_hosts, *own_hosts),
-        origins=(*(options.allow_origin or ()), *public_origins),
+        hosts=(*options.allow_host, *public_hosts, *own_hosts),
+        origins=(*options.allow_origin, *public_origins),
         keys=keys,
         own_key=None if keys else own_key(options.target),  # what all workers share
         changes=options.watch and reloader.watches,
@@ -108,8 +110,12 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
-    scopes = options.require_scope or ()
-    return protect(resource=resource, issuer=options.issuer, token_file=options.token_file, scopes=scopes)
+    return protect(
+        resource=resource,
+        issuer=options.issuer,
+        token_file=options.token_file,
+        scopes=options.require_scope,
+    )
 
 
 def _only_url(listening: Sequence[Listener]) -> str | None:
@@ -128,6 +134,7 @@ def run(options: Namespace) -> int:
     if (fault := _unusable(options)) is not None:
         say(fault)
         return Exit.USAGE
+    options.grace = GRACE_S if options.grace is None else options.grace
     try:
         listening = _listen(options)
     except CannotListen as error:
@@ -146,9 +153,9 @@ def _unusable(options: Namespace) -> str | None:
         import_module(_EXTRA)
     except ModuleNotFoundError as error:
         return f"--http needs {error.name}: {install_command('http')}"
-    if (options.workers or 1) > 1 and sys.platform == "win32":
+    if options.workers > 1 and sys.platform == "win32":
         return "--workers needs another system than Windows, which cannot fork"
-    if (options.workers or 1) > _MAX_WORKERS:
+    if options.workers > _MAX_WORKERS:
         return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
     return _contradiction(options)
 
@@ -178,7 +185,7 @@ def _listen(options: Namespace) -> list[Listener]:
     listening: list[Listener] = []
     if options.http is not None:
         host, port = options.http
-        listening += listeners.listen_tcp(host, port, options.workers or 1)
+        listening += listeners.listen_tcp(host, port, options.workers)
     if options.fd is not None:
         numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
         listening += map(listeners.listen_inherited, numbers)
@@ -212,10 +219,10 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Serving(options, listening, reloader, make).run
-    say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
+    work = _Work(options, listening, reloader, make, Balance(options.workers)).run
+    say(f"serving at {' and '.join(map(_where, listening))}")
     code: int = Exit.FINE
-    if (options.workers or 1) == 1:
+    if options.workers == 1:
         code = work(0, None)
     else:
         _supervise(options, listening, work)
@@ -266,47 +273,40 @@ def _supervise(
         exit_now(work(number, lifeline))
 
     stop = partial(_stop_connecting, listening)
-    supervisor = Supervisor(options.workers, run, stop_connecting=stop, grace=_grace(options))
+    supervisor = Supervisor(options.workers, run, stop_connecting=stop, grace=options.grace)
     if sys.platform != "win32":
         supervisor.run()
 
 
-class _Serving:
+class _Work(Struct):
     """What a worker does, in whatever process."""
 
-    def __init__(
-        self,
-        options: Namespace,
-        listening: Sequence[Listener],
-        reloader: Reloader,
-        make: "Callable[[], Application]",
-    ) -> None:
-        self._options = options
-        self._listening = listening
-        self._reloader = reloader
-        self._make = make
-        self._balance = Balance(options.workers or 1)
+    options: Namespace
+    listening: Sequence[Listener]
+    reloader: Reloader
+    make: "Callable[[], Application]"
+    balance: Balance
 
     def run(self, number: int, lifeline: int | None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
         from promptkit.transports.http.worker import HttpWorker
 
         if number > 0:  # the first worker reports for all
-            self._reloader.is_news = lambda _stamps, _said: False
-        application = self._make()
+            self.reloader.is_news = lambda _stamps, _said: False
+        application = self.make()
         worker = HttpWorker(
             application,
-            [listener.of(number) for listener in self._listening],
-            limits=_connection_limits(self._options),
-            grace=_grace(self._options),
-            stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
+            [listener.of(number) for listener in self.listening],
+            limits=_connection_limits(self.options),
+            grace=self.options.grace,
+            stop_connecting=partial(_stop_connecting, self.listening) if lifeline is None else bool,
             lifeline=lifeline,
-            balance=self._balance,
+            balance=self.balance,
             number=number,
         )
         application.start()
-        if self._options.watch:
-            self._reloader.start(application.replace)  # what has changed since the load is loaded first
+        if self.options.watch:
+            self.reloader.start(application.replace)  # what has changed since the load is loaded first
         worker.run()
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
@@ -314,10 +314,6 @@ class _Serving:
 def _stop_connecting(listening: Sequence[Listener]) -> None:
     for listener in listening:
         listener.stop_connecting()
-
-
-def _grace(options: Namespace) -> float:
-    return GRACE_S if options.grace is None else float(options.grace)
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":
