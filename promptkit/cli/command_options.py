@@ -77,13 +77,15 @@ def _add_http(serve: ArgumentParser) -> None:
     add("--uds", metavar="PATH", help="serve clients at this Unix socket")
     socket = "serve clients at this inherited socket; the word systemd means those that it passes"
     add("--fd", type=types.descriptor, metavar="NUMBER", help=socket)
-    add("--workers", type=types.whole_number, metavar="NUMBER", help="how many processes serve (default: 1)")
+    workers = "how many processes serve (default: 1)"
+    add("--workers", type=types.whole_number, default=1, metavar="NUMBER", help=workers)
     add("--no-auth", action="store_true", help="let everybody who reaches the server use it, from anywhere")
     add("--issuer", metavar="URL", help="who issues the tokens that each request needs, with --public-url")
     add("--token-file", metavar="FILE", help="the tokens that requests need: NAME TOKEN [SCOPE ...] a line")
-    add("--require-scope", action="append", metavar="SCOPE", help="of each token; may be repeated")
-    add("--allow-host", action="append", metavar="HOST", help="a name of the server; may be repeated")
-    add("--allow-origin", action="append", metavar="ORIGIN", help="of web pages; may be repeated")
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    add("--require-scope", metavar="SCOPE", help="of each token; may be repeated", **repeated)
+    add("--allow-host", metavar="HOST", help="a name of the server; may be repeated", **repeated)
+    add("--allow-origin", metavar="ORIGIN", help="of web pages; may be repeated", **repeated)
     add("--public-url", metavar="URL", help="the URL that clients use, which allows its host and origin")
     add("--state-keys", metavar="FILE", help="the keys that all replicas of this server share")
     size = "how large a body may be (default: 4 MiB)"
@@ -139,7 +141,7 @@ def _add_check(check: ArgumentParser) -> None:
     _add_target(check)
     add = check.add_argument
     clients = "also find what this client cannot show; may be repeated (default: those of the configuration)"
-    add("--client", action="append", default=[], metavar="NAME", help=clients)
+    add("--client", action="append", type=types.client, default=[], metavar="NAME", help=clients)
     _add_format(check)
     examples = "also render every prompt, and read every resource, for its examples"
     add("--render", action="store_true", help=examples)
@@ -225,11 +227,13 @@ def _add_format(
     """Add the option for the form of what is printed; the first form is the default."""
     group = command.add_mutually_exclusive_group()
     group.add_argument("--format", choices=forms, default=forms[0], help=summary)
-    _add_json(group, "short for --format json")
+    group.add_argument(
+        "--json", action="store_const", dest="format", const="json", help="short for --format json"
+    )
 
 
-def _add_json(group: Any, summary: str) -> None:
-    group.add_argument("--json", action="store_true", help=summary)
+def _add_json(command: ArgumentParser, summary: str) -> None:
+    command.add_argument("--json", action="store_true", help=summary)
 
 
 #: What each command does, and what adds its options to a parser.

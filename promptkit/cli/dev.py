@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import signal
 import sys
 import webbrowser
@@ -12,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import mkstemp
 from threading import Thread
 from typing import Final
 
@@ -49,14 +48,11 @@ _LIMITS: Final = ConnectionLimits(connections=256)
 #: Leads a browser to the first address, which tells no other page where it comes from.
 _REDIRECT: Final = """<!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0;url={address}">
 <title>promptkit</title>
-</head>
-<body><a href="{address}">Open the preview</a></body>
-</html>
+<a href="{address}">Open the preview</a>
 """
 
 
@@ -185,14 +181,14 @@ def redirect_file(address: str) -> Iterator[str]:
     Raises:
         OSError: If there is no place for temporary files.
     """
-    folder = mkdtemp(prefix="promptkit-")
+    descriptor, name = mkstemp(prefix="promptkit-", suffix=".html")
+    file = Path(name)
     try:
-        path = Path(folder, "open.html")
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(_REDIRECT.format(address=escape(address)), encoding="utf-8")
-        yield path.as_uri()
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(_REDIRECT.format(address=escape(address)))
+        yield file.as_uri()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        file.unlink(missing_ok=True)
 
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:

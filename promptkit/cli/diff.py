@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on, print_error
+from promptkit.cli.diagnostics import console_on, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
-from promptkit.cli.github import print_annotation
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError
@@ -92,10 +91,9 @@ def _at(root: Path, within: Path | None, target: str) -> str:
 def _print(
     options: Namespace, changes: list[Difference], places: Mapping[str, tuple[str, int]], output: Output
 ) -> None:
-    form = "json" if options.json else options.format
-    if form == "json":
+    if options.format == "json":
         output.print_json(_as_data(changes, options.revision))
-    elif form == "github":
+    elif options.format == "github":
         _print_annotations(changes, places, output)
     else:
         _print_text(changes, options.revision, output)
@@ -146,11 +144,9 @@ def _print_annotations(
     """Print an annotation for each change, beside the prompt that it is about if that still exists."""
     for change in changes:
         file, line = places.get(change.owner, ("", 0))
-        place = {"file": file, "line": str(line)} if line else {}
         level, text = ("error" if change.kind.breaking else "notice"), "\n".join([str(change), *change.diff])
-        print_annotation(
-            level, text, stream, {**place, "title": f"promptkit diff: {_WORDS[change.kind.breaking]}"}
-        )
+        title = f"promptkit diff: {_WORDS[change.kind.breaking]}"
+        print_annotation(level, text, stream, {"file": file, "line": line, "title": title})
 
 
 def _as_markdown(changes: Sequence[Difference], revision: str) -> str:

@@ -20,8 +20,8 @@ from promptkit.cli.clients.servers import (
     local_server,
     url_in,
 )
-from promptkit.cli.configured import configured_target
 from promptkit.cli.diagnostics import print_error, print_text
+from promptkit.cli.options import configured_target
 from promptkit.cli.output import Output
 from promptkit.compiler.lints.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError

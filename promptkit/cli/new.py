@@ -1,7 +1,5 @@
 """``promptkit new``: a folder with one prompt, its test and the configuration."""
 
-import errno
-import os
 import shutil
 import sys
 import sysconfig
@@ -95,8 +93,6 @@ def run(options: Namespace, output: Output) -> int:
 
 def _write(files: Mapping[Path, str]) -> None:
     """Write new files; if one is there or cannot be written, none is left."""
-    if (in_the_way := next(filter(os.path.lexists, files), None)) is not None:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(in_the_way))
     written: list[Path] = []
     try:
         for file, text in files.items():

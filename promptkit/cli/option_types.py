@@ -1,10 +1,12 @@
 """Types of options: what a word on the command line stands for, and why it is refused."""
 
 from argparse import ArgumentTypeError
+from functools import partial
 from typing import Final
 
 __all__ = [
     "address",
+    "client",
     "descriptor",
     "entry_name",
     "http_url",
@@ -97,15 +99,18 @@ def descriptor(text: str) -> int | str:
     return int(text)
 
 
-def installable(text: str) -> str:
-    """A client that promptkit can be put into."""
-    from promptkit.compiler.lints.client_profiles import INSTALLABLE, client_of
+def client(text: str, *, is_installable: bool = False) -> str:
+    """A client that promptkit knows, or can be put into."""
+    from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE, client_of
 
     try:
-        client_of(text, INSTALLABLE)
+        client_of(text, INSTALLABLE if is_installable else CLIENTS)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
+
+
+installable: Final = partial(client, is_installable=True)
 
 
 def entry_name(text: str) -> str:

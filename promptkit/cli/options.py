@@ -1,5 +1,5 @@
 """
-The command line as argparse reads it, with errors that say what to do.
+The options of a command: the command line as argparse reads it, and what the configuration says besides.
 
 `render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``; ``KEY=VALUE`` may stand between the other words.
@@ -8,17 +8,38 @@ The command line as argparse reads it, with errors that say what to do.
 import argparse
 import os
 import re
-from argparse import Action, Namespace
+from argparse import Action, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
 from promptkit.cli.command_options import COMMANDS
+from promptkit.compiler.configuration import (
+    NO_FOLDER,
+    NOT_MINE,
+    Configuration,
+    check_keys,
+    find_configuration,
+)
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
+from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
+from promptkit.errors.regular_files import is_foreign
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
-__all__ = ["is_argument", "is_uri", "limits_of", "options_of", "parse", "program_parser"]
+__all__ = [
+    "configure",
+    "configured_target",
+    "is_argument",
+    "is_uri",
+    "limits_of",
+    "options_of",
+    "parse",
+    "program_parser",
+]
+
+#: Commands that may need no target: they look for it themselves.
+_TARGET_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
 exit codes:
@@ -64,6 +85,53 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
         if not options.has_target:
             options.target = next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
     return options
+
+
+def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
+    """
+    Return the options of a command with what ``[tool.promptkit]`` says where the command line says nothing.
+
+    Args:
+        options:
+            What `parse` made of the command line.
+
+        argv:
+            The command line, which is parsed again where the configuration has options of `serve`.
+
+    Raises:
+        ConfigurationError: If the configuration has a setting, a value or a code that does not exist.
+
+        LoadError: If neither it nor the command line names a target, and the usual folders do not exist.
+    """
+    try:
+        found = find_configuration(only_own=options.has_target)
+    except FileNotFoundError:  # the current folder is gone
+        found = Configuration()
+    defaults = _serve_defaults(found)
+    if options.command == "serve" and defaults:
+        options = parse(argv, defaults)
+    if not options.has_target and options.command not in _TARGET_LATER:
+        options.target = _target(options, found)
+    if found.ignore:
+        from promptkit.compiler.checks import configured_ignore  # few projects ignore anything
+
+        options.ignore = configured_ignore(found)
+    options.configuration = found
+    return options
+
+
+def configured_target(options: Namespace) -> str:
+    """
+    Return the target of a command that may do without: the one that is named, or that of the configuration.
+
+    Args:
+        options:
+            What `configure` returned.
+
+    Raises:
+        LoadError: If neither names one, and the usual folders do not exist.
+    """
+    return str(options.target) if options.has_target else _target(options, options.configuration)
 
 
 def options_of(name: str) -> dict[str, Action]:
@@ -147,8 +215,6 @@ def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
 
 def _suggestion(word: str, known: Iterable[str]) -> str:
     """The end of an error: the word that was probably meant, if any is similar."""
-    from promptkit.errors.exceptions import nearest
-
     meant = nearest(word, known)
     return f"; did you mean {meant!r}?" if meant else ""
 
@@ -183,3 +249,52 @@ def _find_typed(options: Namespace) -> None:
         options.refuse(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
     options.typed = typed[0] if typed else None
     options.arguments = [word for word in words if is_argument(word)]
+
+
+def _target(options: Namespace, found: Configuration) -> str:
+    """The recipes where the command line names none: those of the configuration, else the usual folder."""
+    if found.target is not None:
+        options.target_note = f"it is named by {found.file}"
+        return found.target
+    if is_foreign(options.target):
+        raise LoadError(options.target, NOT_MINE)
+    # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
+    if options.command == "serve":
+        options.target_note = "nothing names another: name one, or set target in [tool.promptkit]"
+    elif not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
+        raise LoadError(options.target, NO_FOLDER)
+    return str(options.target)
+
+
+def _serve_defaults(found: Configuration) -> dict[str, Any]:
+    """The options of `serve` in a configuration, by the names that the parser gives to them."""
+    if not found.serve:
+        return {}
+    actions = options_of("serve")
+    check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
+    defaults: dict[str, Any] = {}
+    for name, written in found.serve.items():
+        action = actions[name]
+        value = _value(action, name, written, found.file)
+        if action.nargs != 0 or value != action.default:  # of two flags, one that is false takes nothing back
+            defaults[action.dest] = value
+    return defaults
+
+
+def _value(action: Action, name: str, value: object, file: str) -> Any:
+    """The value of one option, read as if it stood on the command line."""
+    where = f"[tool.promptkit.serve] {name}"
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise ConfigurationError(file, f"{where} takes true or false, not {value!r}")
+        return action.const if value else action.default
+    if isinstance(value, list) and isinstance(action.default, list):
+        return [_value(action, name, item, file) for item in value]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigurationError(file, f"{where} takes text or a number, not {value!r}")
+    if not callable(action.type):
+        return str(value)
+    try:
+        return action.type(str(value))
+    except ArgumentTypeError as error:
+        raise ConfigurationError(file, f"{where}: {error}") from None

@@ -3,10 +3,12 @@
 import os
 import re
 from argparse import Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
@@ -19,11 +21,12 @@ from promptkit.cli.calls import call_within_limit, render_within_limit, report_f
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import print_error, report_diagnostics
 from promptkit.cli.formats import as_json, as_markdown, exported_as_json, write_media
-from promptkit.cli.loading import load_recipes
+from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
+from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
@@ -32,6 +35,12 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
+
+#: Where Ctrl-C cannot interrupt a wait, it takes effect after so long, in seconds.
+_LONGEST_WAIT_S: Final = 1.0
+
+#: Moves to the corner of a terminal, and clears it.
+_CLEAR: Final = "\x1b[H\x1b[2J"
 
 _Item: TypeAlias = CompiledPrompt | CompiledResource
 _Shown: TypeAlias = Workflow | EmbeddedResource
@@ -50,9 +59,7 @@ def run(options: Namespace, output: Output) -> int:
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
-        from promptkit.cli.watching import watch
-
-        return watch(options.target, request.show, output, options.ignore)
+        return _watch(options, request.show, output)
     recipes = _load(options)
     catalog = compiler.compile(recipes)
     if options.name not in catalog and not is_uri(options.name):
@@ -67,7 +74,6 @@ class _Request:
         self._options = options
         self._folder = folder
         self._output = output
-        self._form = "json" if options.json else options.format
         self._arguments: Mapping[str, str] | None = None
 
     def show(self, catalog: Catalog) -> int:
@@ -134,13 +140,13 @@ class _Request:
         return Exit.FINE
 
     def _print_form(self, item: _Item, shown: _Shown, files: Mapping[int, Path], redactor: Redactor) -> None:
-        if self._form in VENDORS:
+        if self._options.format in VENDORS:
             lossy = self._options.lossy
-            self._output.print_json(exported_as_json(self._form, shown, redactor, lossy=lossy))
-        elif self._form == "json":
+            self._output.print_json(exported_as_json(self._options.format, shown, redactor, lossy=lossy))
+        elif self._options.format == "json":
             self._output.print_json(as_json(item, shown, redactor))
         else:
-            text = as_markdown(shown, files) if self._form == "markdown" else str(shown)
+            text = as_markdown(shown, files) if self._options.format == "markdown" else str(shown)
             self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, name: str, shown: _Shown) -> Mapping[int, Path]:
@@ -153,6 +159,29 @@ class _Request:
         for file in files.values():
             print_error(f"wrote {file}")
         return files
+
+
+def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
+    """Show it again after each change, until Ctrl-C; return only if it is wrong usage at once."""
+    # Faults are printed here and not where they are found, so that clearing does not hide them.
+    work: SimpleQueue[Callable[[], object]] = SimpleQueue()
+    report = partial(report_faults, ignore=options.ignore)
+
+    def show_again(catalog: Catalog) -> None:
+        print(_CLEAR if output.isatty() else "", end="" if output.isatty() else "\n", file=output)
+        show(catalog)
+
+    reloader = Reloader(options.target, lambda catalog: work.put(partial(report, catalog)))
+    catalog = reloader.load()
+    report(catalog)
+    if show(catalog) is Exit.USAGE and catalog.healthy:
+        return Exit.USAGE
+    output.send()
+    reloader.start(lambda catalog: work.put(partial(show_again, catalog)))
+    while True:
+        with suppress(Empty):
+            work.get(timeout=_LONGEST_WAIT_S)()
+            output.send()
 
 
 def _load(options: Namespace) -> Recipes:

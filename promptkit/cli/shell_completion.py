@@ -15,8 +15,7 @@ from argcomplete.finders import CompletionFinder
 from argcomplete.lexers import split_line
 from msgspec import MsgspecError
 
-from promptkit.cli.configured import configure
-from promptkit.cli.options import is_argument, options_of, parse, program_parser
+from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.transports.import_inputs import Purpose
