@@ -38,7 +38,7 @@ def run(options: Namespace, output: Output) -> int:
     found = [*checks.of_catalog(catalog)]
     skipped: Mapping[str, str] = {}
     if options.render:
-        from promptkit.cli.examples import render_examples
+        from promptkit.cli.calls import render_examples
 
         rendered, skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
         found += rendered
@@ -95,7 +95,7 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
     if (other := other_package()) is not None:
         yield "warning", other
     if skipped:
-        from promptkit.cli.examples import NEEDS_EXAMPLES
+        from promptkit.cli.calls import NEEDS_EXAMPLES
 
         if needing := [name for name, reason in skipped.items() if reason == NEEDS_EXAMPLES]:
             yield "notice", f"not rendered, as they need examples: {', '.join(needing)}"

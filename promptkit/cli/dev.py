@@ -15,6 +15,8 @@ from tempfile import mkstemp
 from threading import Thread
 from typing import Final
 
+from msgspec import Struct
+
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
@@ -131,21 +133,19 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
 
-class _Pages:
+class _Pages(Struct):
     """The pages, as a worker serves them."""
 
-    draining = False
-
-    def __init__(self, application: ASGIApplication, ends: ExitStack) -> None:
-        self._application = application
-        self._ends = ends
+    application: ASGIApplication
+    ends: ExitStack
+    draining: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._application(scope, receive, send)
+        await self.application(scope, receive, send)
 
     def close(self, grace: float) -> None:  # noqa: ARG002 (what is rendered does not hold up the end)
         # A signal may end the process as soon as the last request is answered.
-        self._ends.close()
+        self.ends.close()
 
 
 def _has_screen() -> bool:

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -20,11 +21,7 @@ from promptkit.fragments.markdown import code_block
 
 __all__ = ["run"]
 
-#: How a change is called.
-_WORDS: Final = {True: "breaking", False: "harmless"}
-
-_STYLES: Final = {True: "bold red", False: "green"}
-_LINE_STYLES: Final = {"-": "red", "+": "green", "@": "cyan"}
+_STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -45,7 +42,18 @@ def run(options: Namespace, output: Output) -> int:
             print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
     changes = changes_between(old, new)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
-    _print(options, changes, places, output)
+    if options.format == "json":
+        output.print_json(
+            {
+                "revision": options.revision,
+                "breaking": any(change.kind.breaking for change in changes),
+                "changes": [change.as_data() for change in changes],
+            }
+        )
+    elif options.format == "github":
+        _print_annotations(changes, places, output)
+    else:
+        _print_text(changes, options.revision, output)
     if options.summary is not None and not _write_summary(options, changes):
         return Exit.USAGE
     return Exit.FAULTY if any(change.kind.breaking for change in changes) else Exit.FINE
@@ -88,17 +96,6 @@ def _at(root: Path, within: Path | None, target: str) -> str:
     return f"{root / within}:{attribute}" if attribute else str(root / within)
 
 
-def _print(
-    options: Namespace, changes: list[Difference], places: Mapping[str, tuple[str, int]], output: Output
-) -> None:
-    if options.format == "json":
-        output.print_json(_as_data(changes, options.revision))
-    elif options.format == "github":
-        _print_annotations(changes, places, output)
-    else:
-        _print_text(changes, options.revision, output)
-
-
 def _write_summary(options: Namespace, changes: list[Difference]) -> bool:
     """Append the summary to its file, and tell whether that could be done."""
     try:
@@ -116,26 +113,14 @@ def _print_text(changes: Sequence[Difference], revision: str, output: Output) ->
 
     console = console_on(output, output.width)
     for change in changes:
-        breaks = change.kind.breaking
-        head = Text.assemble(
-            (_WORDS[breaks], _STYLES[breaks]), f": {escape_invisible(str(change), one_line=True)}"
-        )
-        console.print(head, soft_wrap=True)
+        shown = f": {escape_invisible(str(change), one_line=True)}"
+        console.print(Text.assemble((change.effect, _STYLES[change.effect]), shown), soft_wrap=True)
         for line in change.diff:
             shown = escape_invisible(f"    {line}")
             # Blanks at the end of a line count only where it differs.
-            text = Text(shown if line[0] in "-+" else shown.rstrip(), _LINE_STYLES.get(line[0], ""))
+            text = Text(shown if line[0] in "-+" else shown.rstrip(), _STYLES.get(line[0], ""))
             console.print(text, soft_wrap=True)
     print(escape_invisible(_summary(changes, revision)), file=output)
-
-
-def _as_data(changes: Sequence[Difference], revision: str) -> dict[str, Any]:
-    """The changes as JSON-compatible data."""
-    return {
-        "revision": revision,
-        "breaking": any(change.kind.breaking for change in changes),
-        "changes": [change.as_data() for change in changes],
-    }
 
 
 def _print_annotations(
@@ -144,16 +129,16 @@ def _print_annotations(
     """Print an annotation for each change, beside the prompt that it is about if that still exists."""
     for change in changes:
         file, line = places.get(change.owner, ("", 0))
-        level, text = ("error" if change.kind.breaking else "notice"), "\n".join([str(change), *change.diff])
-        title = f"promptkit diff: {_WORDS[change.kind.breaking]}"
-        print_annotation(level, text, stream, {"file": file, "line": line, "title": title})
+        where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}
+        level = "error" if change.kind.breaking else "notice"
+        print_annotation(level, "\n".join([str(change), *change.diff]), stream, where)
 
 
 def _as_markdown(changes: Sequence[Difference], revision: str) -> str:
     """The changes as a page of Markdown, for the summary of a job."""
     parts = ["## Prompts", _summary(changes, revision)]
     for change in changes:
-        head = f"- **{_WORDS[change.kind.breaking]}**: {_inline(str(change))}"
+        head = f"- **{change.effect}**: {_inline(str(change))}"
         block = str(code_block("\n".join(change.diff), "diff")) if change.diff else ""
         parts.append("\n\n".join(filter(None, (head, _indented(block)))))
     return escape_invisible("\n\n".join(parts)) + "\n"
@@ -162,9 +147,9 @@ def _as_markdown(changes: Sequence[Difference], revision: str) -> str:
 def _summary(changes: Sequence[Difference], revision: str) -> str:
     if not changes:
         return f"nothing that clients see has changed since {revision}"
-    breaking = sum(change.kind.breaking for change in changes)
-    counts = [(breaking, "breaking"), (len(changes) - breaking, "harmless")]
-    shown = [f"{number} {word} {'change' if number == 1 else 'changes'}" for number, word in counts if number]
+    effects = Counter(change.effect for change in changes)
+    counts = [(effects[effect], effect) for effect in ("breaking", "harmless") if effects[effect]]
+    shown = [f"{number} {effect} {'change' if number == 1 else 'changes'}" for number, effect in counts]
     return f"{', '.join(shown)} since {revision}"
 
 

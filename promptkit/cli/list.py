@@ -5,6 +5,8 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
 
+import msgspec
+
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
@@ -15,6 +17,9 @@ from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.arg import NO_DEFAULT
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import LISTS, pages_of
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -48,12 +53,6 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
 
     They are as a client of the newest revision with a handshake receives them, each on one page.
     """
-    import msgspec
-
-    from promptkit.protocol.lowering import lowering_for
-    from promptkit.protocol.pages import LISTS, pages_of
-    from promptkit.protocol.revisions import LATEST_HANDSHAKE
-
     lowering = lowering_for(LATEST_HANDSHAKE)
     page_size = max(len(catalog.prompts), len(catalog.resources), 1)
     methods = [method for method in LISTS if method != "tools/list"]  # they are prompts

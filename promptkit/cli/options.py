@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 from argparse import Action, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -53,16 +53,13 @@ exit codes:
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Namespace:
+def parse(arguments: Sequence[str]) -> Namespace:
     """
     Parse the command line, and fill in the default target.
 
     Args:
         arguments:
             The words after the program's name.
-
-        defaults:
-            The values of options that the line does not have, where they are others than usual.
 
     Raises:
         SystemExit: If the command line asks for help, or is invalid.
@@ -74,7 +71,7 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     name, *words = arguments
     parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
     parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
-    parser.set_defaults(told={word.partition("=")[0] for word in words}, **(defaults or {}))
+    parser.set_defaults(told={word.partition("=")[0] for word in words})
     options = parser.read(words)
     if name == "render":
         _find_target(options)
@@ -107,9 +104,11 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         found = find_configuration(only_own=options.has_target)
     except FileNotFoundError:  # the current folder is gone
         found = Configuration()
-    defaults = _serve_defaults(found)
-    if options.command == "serve" and defaults:
-        options = parse(argv, defaults)
+    words = _words_of(found) if found.serve else []
+    if options.command == "serve" and words:
+        told = options.told
+        options = parse([*argv[:1], *words, *argv[1:]])
+        options.told = told
     if not options.has_target and options.command not in _TARGET_LATER:
         options.target = _target(options, found)
     if found.ignore:
@@ -266,35 +265,29 @@ def _target(options: Namespace, found: Configuration) -> str:
     return str(options.target)
 
 
-def _serve_defaults(found: Configuration) -> dict[str, Any]:
-    """The options of `serve` in a configuration, by the names that the parser gives to them."""
-    if not found.serve:
-        return {}
+def _words_of(found: Configuration) -> list[str]:
+    """The options of `serve` in a configuration, as words of a command line."""
     actions = options_of("serve")
     check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
-    defaults: dict[str, Any] = {}
-    for name, written in found.serve.items():
-        action = actions[name]
-        value = _value(action, name, written, found.file)
-        if action.nargs != 0 or value != action.default:  # of two flags, one that is false takes nothing back
-            defaults[action.dest] = value
-    return defaults
+    words: list[str] = []
+    for name, value in found.serve.items():
+        takes_several = isinstance(value, list) and isinstance(actions[name].default, list)
+        for one in value if takes_several else [value]:
+            words += _words_for(actions[name], name, one, found.file)
+    return words
 
 
-def _value(action: Action, name: str, value: object, file: str) -> Any:
-    """The value of one option, read as if it stood on the command line."""
-    where = f"[tool.promptkit.serve] {name}"
-    if action.nargs == 0:
-        if not isinstance(value, bool):
-            raise ConfigurationError(file, f"{where} takes true or false, not {value!r}")
-        return action.const if value else action.default
-    if isinstance(value, list) and isinstance(action.default, list):
-        return [_value(action, name, item, file) for item in value]
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ConfigurationError(file, f"{where} takes text or a number, not {value!r}")
-    if not callable(action.type):
-        return str(value)
+def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
+    """The word that gives an option a value; none for a flag that is false."""
+    where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
+    if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
+        kind = "true or false" if is_flag else "text or a number"
+        raise ConfigurationError(file, f"{where} takes {kind}, not {value!r}")
+    if is_flag:
+        return [f"--{name}"] if value else []
     try:
-        return action.type(str(value))
+        if callable(action.type):
+            action.type(str(value))
     except ArgumentTypeError as error:
         raise ConfigurationError(file, f"{where}: {error}") from None
+    return [f"--{name}={value}"]

@@ -13,14 +13,12 @@ from typing import Final, TypeAlias
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.redaction import Redactor
-from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
-from promptkit.cli.calls import call_within_limit, render_within_limit, report_failure
+from promptkit.cli.calls import Call, report_failure
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import print_error, report_diagnostics
-from promptkit.cli.formats import as_json, as_markdown, exported_as_json, write_media
+from promptkit.cli.formats import as_json, as_markdown, encoded, exported_as_json, write_media
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
@@ -42,7 +40,6 @@ _LONGEST_WAIT_S: Final = 1.0
 #: Moves to the corner of a terminal, and clears it.
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
-_Item: TypeAlias = CompiledPrompt | CompiledResource
 _Shown: TypeAlias = Workflow | EmbeddedResource
 
 
@@ -78,34 +75,26 @@ class _Request:
 
     def show(self, catalog: Catalog) -> int:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
-        name = self._options.name
-        if name in catalog:
-            return self._show_prompt(catalog, catalog[name])
+        name, kind = self._options.name, "prompt"
         try:
-            resource, variables = catalog.resource(name)
+            if name in catalog:
+                if self._arguments is None:
+                    self._arguments = self._read(catalog, catalog[name])
+                call = Call(catalog[name], self._arguments)
+            else:
+                call, kind = Call(catalog.resource(name)[0], name), "resource"
+        except ArgumentSyntaxError as error:
+            secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
+            print_error(secrets.redacted(str(error)))
+            return Exit.USAGE
         except UnknownResource as error:
             print_error(str(error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))))
             return Exit.USAGE
-        redactor = Redactor.of(resource.arguments, variables)
-        document = call_within_limit(partial(resource.read, name, variables))
-        if not isinstance(document, EmbeddedResource):
-            report_failure(f"resource {name!r}", document, redactor)
+        outcome = call.outcome()
+        if isinstance(outcome, BaseException):
+            report_failure(f"{kind} {name!r}", outcome, call.redactor)
             return Exit.FAULTY
-        return self._print(resource, document, redactor)
-
-    def _show_prompt(self, catalog: Catalog, prompt: CompiledPrompt) -> int:
-        try:
-            if self._arguments is None:
-                self._arguments = self._read(catalog, prompt)
-        except ArgumentSyntaxError as error:
-            print_error(unread_secrets(prompt.arguments, self._options.arguments).redacted(str(error)))
-            return Exit.USAGE
-        redactor = Redactor.of(prompt.arguments, self._arguments)
-        said = render_within_limit(prompt, self._arguments)
-        if not isinstance(said, Workflow):
-            report_failure(f"prompt {prompt.name!r}", said, redactor)
-            return Exit.FAULTY
-        return self._print(prompt, said, redactor)
+        return self._print(call, outcome)
 
     def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
@@ -122,11 +111,11 @@ class _Request:
             return given
         return ask(catalog, prompt, given, self._folder)
 
-    def _print(self, item: _Item, shown: _Shown, redactor: Redactor) -> int:
+    def _print(self, call: Call, shown: _Shown) -> int:
         """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
         try:
-            files = self._write_media(item.name, shown)
-            self._print_form(item, shown, files, redactor)
+            files = self._write_media(call.item.name, shown)
+            self._print_form(call, shown, files)
         except OSError as error:
             print_error(f"cannot write to {error.filename or self._options.out!r}: {error.strerror}")
             return Exit.USAGE
@@ -135,18 +124,20 @@ class _Request:
             return Exit.FAULTY
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             kind = "prompt" if isinstance(shown, Workflow) else "resource"
-            print_error(redactor.redacted(f"{kind} {item.name!r} has text that cannot be sent: {error}"))
+            reason = f"{kind} {call.item.name!r} has text that cannot be sent: {error}"
+            print_error(call.redactor.redacted(reason))
             return Exit.FAULTY
         return Exit.FINE
 
-    def _print_form(self, item: _Item, shown: _Shown, files: Mapping[int, Path], redactor: Redactor) -> None:
-        if self._options.format in VENDORS:
-            lossy = self._options.lossy
-            self._output.print_json(exported_as_json(self._options.format, shown, redactor, lossy=lossy))
-        elif self._options.format == "json":
-            self._output.print_json(as_json(item, shown, redactor))
+    def _print_form(self, call: Call, shown: _Shown, files: Mapping[int, Path]) -> None:
+        form, redactor = self._options.format, call.redactor
+        if form in VENDORS:
+            exported = exported_as_json(form, shown, redactor, lossy=self._options.lossy)
+            self._output.print_json(exported)
+        elif form == "json":
+            self._output.print_json(as_json(encoded(call.item, shown), redactor))
         else:
-            text = as_markdown(shown, files) if self._options.format == "markdown" else str(shown)
+            text = as_markdown(shown, files) if form == "markdown" else str(shown)
             self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, name: str, shown: _Shown) -> Mapping[int, Path]:

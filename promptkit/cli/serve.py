@@ -263,17 +263,14 @@ def _startup_cache(options: "Namespace") -> StartupCache | None:
 
 def _observer(options: "Namespace") -> "Observer | None":
     """What is notified of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
-    if options.audit is None and not options.otel:
-        return None
-    from promptkit.server.observers import joined
-
-    observers: list[Observer] = []
-    if options.audit is not None:
-        from promptkit.server.audit import Audit
-
-        observers.append(Audit(options.audit))
+    telemetry: Observer | None = None
     if options.otel:
         from promptkit.server.telemetry import PIPE, Telemetry
 
-        observers.append(Telemetry(PIPE))
-    return joined(observers)
+        telemetry = Telemetry(PIPE)
+    if options.audit is None:
+        return telemetry
+    from promptkit.server.audit import Audit
+    from promptkit.server.observers import joined
+
+    return joined((Audit(options.audit), telemetry))

@@ -132,19 +132,22 @@ def run(options: Namespace) -> int:
         LoadError: If there is nothing at the target.
     """
     if (fault := _unusable(options)) is not None:
-        say(fault)
-        return Exit.USAGE
+        return _refuse(fault)
     options.grace = GRACE_S if options.grace is None else options.grace
     try:
         listening = _listen(options)
     except CannotListen as error:
-        say(str(error))
-        return Exit.USAGE
+        return _refuse(str(error))
     try:
         return _serve(options, listening)
     finally:
         for listener in listening:
             listener.close()
+
+
+def _refuse(reason: str) -> int:
+    say(reason)
+    return Exit.USAGE
 
 
 def _unusable(options: Namespace) -> str | None:
@@ -212,20 +215,19 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         return Exit.FAULTY
     try:
         make = application_factory(options, reloader, catalog, listening)
-    except (ModuleNotFoundError, ValueError, OSError) as error:
-        say(_why_not_made(options, error))
-        return Exit.USAGE
+    except OSError as error:
+        return _refuse(f"cannot write to {options.audit!r}: {error.strerror}")
+    except ModuleNotFoundError as error:
+        return _refuse(f"--otel needs {error.name}: {install_command('otel')}")
+    except ValueError as error:
+        return _refuse(str(error))
     if not _asks_for_tokens(options):
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Work(options, listening, reloader, make, Balance(options.workers)).run
+    work = _Work(options, listening, reloader, make, Balance(options.workers))
     say(f"serving at {' and '.join(map(_where, listening))}")
-    code: int = Exit.FINE
-    if options.workers == 1:
-        code = work(0, None)
-    else:
-        _supervise(options, listening, work)
+    code = work.run(0) if options.workers == 1 else work.supervise()
     for listener in listening:
         listener.close()
     return exit_now(code)
@@ -245,14 +247,6 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     return reloader, catalog
 
 
-def _why_not_made(options: Namespace, error: ModuleNotFoundError | ValueError | OSError) -> str:
-    if isinstance(error, ModuleNotFoundError):
-        return f"--otel needs {error.name}: {install_command('otel')}"
-    if isinstance(error, OSError):
-        return f"cannot write to {options.audit!r}: {error.strerror}"
-    return str(error)
-
-
 def _telemetry(options: Namespace) -> "Telemetry | None":
     """What tells OpenTelemetry of requests, made before the fork. Raises ModuleNotFoundError."""
     if not options.otel:
@@ -264,22 +258,8 @@ def _telemetry(options: Namespace) -> "Telemetry | None":
     return Telemetry(TCP)
 
 
-def _supervise(
-    options: Namespace, listening: Sequence[Listener], work: Callable[[int, int | None], int]
-) -> None:
-    from promptkit.transports.http.supervisor import Supervisor
-
-    def run(number: int, lifeline: int) -> None:
-        exit_now(work(number, lifeline))
-
-    stop = partial(_stop_connecting, listening)
-    supervisor = Supervisor(options.workers, run, stop_connecting=stop, grace=options.grace)
-    if sys.platform != "win32":
-        supervisor.run()
-
-
 class _Work(Struct):
-    """What a worker does, in whatever process."""
+    """Serving, by this process, or by workers that it forks."""
 
     options: Namespace
     listening: Sequence[Listener]
@@ -287,7 +267,21 @@ class _Work(Struct):
     make: "Callable[[], Application]"
     balance: Balance
 
-    def run(self, number: int, lifeline: int | None) -> int:
+    def supervise(self) -> int:
+        """Have workers serve."""
+        from promptkit.transports.http.supervisor import Supervisor
+
+        count, grace = self.options.workers, self.options.grace
+        supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
+        if sys.platform != "win32":
+            supervisor.run()
+        return Exit.FINE
+
+    def run_forked(self, number: int, lifeline: int) -> None:
+        """Serve as a worker, and end its process."""
+        exit_now(self.run(number, lifeline))
+
+    def run(self, number: int, lifeline: int | None = None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
         from promptkit.transports.http.worker import HttpWorker
 
@@ -299,7 +293,7 @@ class _Work(Struct):
             [listener.of(number) for listener in self.listening],
             limits=_connection_limits(self.options),
             grace=self.options.grace,
-            stop_connecting=partial(_stop_connecting, self.listening) if lifeline is None else bool,
+            stop_connecting=self.stop_connecting if lifeline is None else bool,
             lifeline=lifeline,
             balance=self.balance,
             number=number,
@@ -310,10 +304,10 @@ class _Work(Struct):
         worker.run()
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
-
-def _stop_connecting(listening: Sequence[Listener]) -> None:
-    for listener in listening:
-        listener.stop_connecting()
+    def stop_connecting(self) -> None:
+        """Let nobody connect from now on."""
+        for listener in self.listening:
+            listener.stop_connecting()
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":

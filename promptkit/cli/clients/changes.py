@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable,
 from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, check, replace_file
 from promptkit.cli.clients.servers import InstalledServer, is_ours, url_in
 
-__all__ = ["EntryChange", "install", "uninstall"]
+__all__ = ["EntryChange", "change_of"]
 
 #: How long a command of a client may take.
 _TIMEOUT_S: Final = 60
@@ -106,19 +106,11 @@ class EntryChange(Struct, frozen=True):
         return backup
 
 
-def install(place: ConfigurationFile, server: InstalledServer) -> EntryChange:
+def change_of(
+    place: ConfigurationFile, name: str, server: InstalledServer | None, url: str | None
+) -> EntryChange:
     """
-    Return what puts a server into a configuration.
-
-    Raises:
-        FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
-    """
-    return _change(place, server.name, server.url, lambda found: server.entry(place.settings, found))
-
-
-def uninstall(place: ConfigurationFile, name: str, url: str | None) -> EntryChange:
-    """
-    Return what takes a server out of a configuration. Where there is none of that name, nothing changes.
+    Return what puts a server into a configuration, or takes it out. What is so already does not change.
 
     Args:
         place:
@@ -127,25 +119,21 @@ def uninstall(place: ConfigurationFile, name: str, url: str | None) -> EntryChan
         name:
             What the client calls the server.
 
+        server:
+            What is put in; None if it is taken out.
+
         url:
             Where it is reached, if it is not started.
 
     Raises:
-        FileRefused: If it cannot be read or changed, or if that server is somebody else's.
+        FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
     """
-    return _change(place, name, url, lambda _: None)
-
-
-def _change(
-    place: ConfigurationFile, name: str, url: str | None, wanted: Callable[[_Entry], _Entry]
-) -> EntryChange:
-    """What makes a configuration hold the entry that is wanted in place of the one that it has."""
     contents, text, table = read_servers(place)
     found = table.entries.get(name)
     if found is not None:
         _check_ours(place, name, found, url)
-    entry, after = wanted(found), text
-    commands: list[list[str]] = []
+    entry = server.entry(place.settings, found) if server else None
+    after, commands = text, list[list[str]]()
     if not _holds(found, entry):
         after = table.changed(name, entry)
         commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))

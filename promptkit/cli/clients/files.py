@@ -200,23 +200,18 @@ def _check_writable(contents: FileContents) -> None:
 
 def _replace(contents: FileContents, data: bytes) -> None:
     path, is_new = contents.path, contents.data is None
-    scratch = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(scratch, flags, 0o666 if is_new else 0o600), "wb") as file:  # noqa: PTH123 (a mode)
-            file.write(data)
-            file.flush()
+
+    def finish(scratch: str) -> None:
+        with open(scratch, "r+b") as file:  # noqa: PTH123 (text)
             os.fsync(file.fileno())
         if not is_new:
             _copy_owner_and_mode(path, scratch)
         check(_data(path) == contents.data, _CHANGED)
-        scratch.replace(path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+
+    replace_regular_file(path, data, mode=0o666 if is_new else 0o600, check=finish)
 
 
-def _copy_owner_and_mode(source: Path, scratch: Path) -> None:
+def _copy_owner_and_mode(source: Path, scratch: str) -> None:
     found = source.stat()
     if hasattr(os, "chown"):
         os.chown(scratch, found.st_uid, found.st_gid)

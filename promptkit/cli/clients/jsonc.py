@@ -6,7 +6,6 @@ Comments and last commas may be in it. `json` reads the text with those blanked,
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -64,7 +63,7 @@ def read(text: str) -> dict[str, Any]:
         return {}
     plain = _blanked(_LAST_COMMAS, _blanked(_COMMENTS, text))
     try:
-        data = json.loads(plain, object_pairs_hook=_object, parse_constant=_refuse_constant)
+        data: dict[str, Any] = json.loads(plain, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
         raise FileRefused(msg, error.lineno, error.colno) from None
@@ -114,16 +113,6 @@ def _nested(path: Sequence[str], value: Any) -> Any:
 def _refuse_constant(name: str) -> None:
     msg = f"this is not JSON: {name} is no value"
     raise FileRefused(msg)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Programs do not agree on what one says that has a name twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        msg = f"it has {twice!r} twice in one object: take one of them out"
-        raise FileRefused(msg)
-    return found
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:

@@ -114,8 +114,8 @@ def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
 
 def url_in(settings: ClientConfiguration, entry: Any) -> str | None:
     """Return the URL of an entry in a configuration; None if it has none."""
-    key = next((key for key, part in (settings.url or {}).items() if part == "{url}"), None)
-    found = entry.get(key) if isinstance(entry, Mapping) else None
+    parts = (settings.url or {}).items() if isinstance(entry, Mapping) else ()
+    found = next((entry.get(key) for key, part in parts if part == "{url}"), None)
     return found if isinstance(found, str) else None
 
 

@@ -106,6 +106,11 @@ class Difference(Struct, frozen=True):
     after: str | None = None
 
     @property
+    def effect(self) -> str:
+        """What it does to callers, in a word."""
+        return "breaking" if self.kind.breaking else "harmless"
+
+    @property
     def diff(self) -> list[str]:
         """The lines that differ, and those around them, as a unified diff without a head."""
         if self.before is None or self.after is None:

@@ -62,7 +62,8 @@ class Repository:
         try:
             return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except _GitFailed:
-            remedy = "commit something first" if self._is_empty() else "name a commit, a branch or a tag"
+            commits = self._git("rev-list", "--all", "--max-count=1")
+            remedy = "name a commit, a branch or a tag" if commits else "commit something first"
             msg = f"there is no revision {revision!r} here: {remedy}"
             raise RevisionError(msg) from None
 
@@ -93,10 +94,6 @@ class Repository:
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for one in settings for word in ("-c", f"filter.{name}.{one}")]
-
-    def _is_empty(self) -> bool:
-        """Whether nothing was committed yet."""
-        return not self._git("rev-list", "--all", "--max-count=1")
 
     def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
         where = getattr(self, "root", self._folder)

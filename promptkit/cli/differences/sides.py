@@ -17,8 +17,8 @@ import msgspec
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.cli.calls import Call, Item, failure_reason, label_of, refusal_of, wire_examples
 from promptkit.cli.differences.revisions import RevisionError
-from promptkit.cli.examples import Example, Item, failure_reason, wire_examples
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
@@ -121,7 +121,7 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
         },
         "examples": examples,
         "shown": {
-            _key(item): [_shown(Example.of(catalog, item, sent)) for sent in examples.get(_key(item), ())]
+            _key(item): [_shown(Call(item, sent)) for sent in examples.get(_key(item), ())]
             for item in _items(catalog)
         },
         "faults": [
@@ -164,16 +164,16 @@ def _items(catalog: Catalog) -> tuple[Item, ...]:
     return *catalog.prompts, *catalog.resources
 
 
-def _shown(example: Example) -> dict[str, Any]:
+def _shown(example: Call) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
     outcome, text, failure = example.outcome(), None, None
     if not isinstance(outcome, BaseException):
-        text = example.redacted(str(outcome))
-    elif (reason := example.refusal(outcome)) is not None:
+        text = example.redactor.redacted(str(outcome))
+    elif (reason := refusal_of(example, outcome)) is not None:
         text = f"not rendered: {reason}"
     else:
-        failure = example.redacted(failure_reason(outcome))
-    return {"for": example.label, "text": text, "failure": failure}
+        failure = example.redactor.redacted(failure_reason(outcome))
+    return {"for": label_of(example), "text": text, "failure": failure}
 
 
 if __name__ == "__main__":
