@@ -6,10 +6,11 @@ Each call has a time limit, and a thread that is left alone if it hangs.
 
 import time
 import traceback
+from _thread import start_new_thread
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from reprlib import repr as short_repr
-from threading import Thread
+from threading import Lock, current_thread
 from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -19,7 +20,8 @@ from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.cli.diagnostics import print_error, print_text
+from promptkit.cli import Exit
+from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError
@@ -78,6 +80,11 @@ class Call(Struct, frozen=True):
     sent: Any
 
     @property
+    def kind(self) -> str:
+        """What is called."""
+        return "prompt" if isinstance(self.item, CompiledPrompt) else "resource"
+
+    @property
     def given(self) -> Mapping[str, Any]:
         """The arguments of the prompt, or the variables of the resource."""
         if isinstance(self.item, CompiledPrompt):
@@ -121,39 +128,51 @@ def call_within_limit(
     """
     seconds = time_limit() if seconds is None else seconds
     call = AuthorCall(function)
-    thread = Thread(target=call.run, daemon=True)
+    # A plain lock, since Ctrl-C may interrupt the wait for it at any step. A `Thread` that is joined would count
+    # as ended after that, and one that starts waits for an `Event`, whose lock would break.
+    over = Lock()
+    over.acquire()
     try:
-        thread.start()
-        if _has_ended(thread, seconds):
+        start_new_thread(_run, (call, over))
+        if _wait(over, seconds):
             return call.returned if call.raised is None else call.raised
-        _cancel(call, thread)
+        _cancel(call, over)
     except KeyboardInterrupt:
-        _cancel(call, thread)
+        _cancel(call, over)
         raise
     return HangsError.after(seconds)
 
 
-def _has_ended(thread: Thread, seconds: float) -> bool:
+def _run(call: AuthorCall, over: Lock) -> None:
+    try:
+        current_thread()  # registers this thread with `threading`, which counts it from now on
+        call.run()
+    finally:
+        over.release()
+
+
+def _wait(over: Lock, seconds: float) -> bool:
     """Wait until a call is over, or so many seconds; tell whether it is over."""
     ends = time.monotonic() + seconds
     # Ctrl-C right before a wait begins does not interrupt it: it takes effect when that wait ends.
-    while thread.is_alive() and (left := ends - time.monotonic()) > 0:
-        thread.join(min(left, _LONGEST_WAIT_S))
-    return not thread.is_alive()
+    while (left := ends - time.monotonic()) > 0:
+        if over.acquire(timeout=min(left, _LONGEST_WAIT_S)):
+            return True
+    return False
 
 
-def _cancel(call: AuthorCall, thread: Thread) -> None:
+def _cancel(call: AuthorCall, over: Lock) -> None:
     call.cancel()
     if call.is_async:
-        _has_ended(thread, CANCEL_GRACE_S)
+        _wait(over, CANCEL_GRACE_S)
 
 
-def report_failure(whose: str, error: BaseException, redactor: Redactor) -> None:
-    """Print why the call of *whose* function failed: a sentence, or a traceback if nothing else says it."""
+def report_failure(whose: str, error: BaseException, redactor: Redactor) -> int:
+    """Print why *whose* call failed, by a sentence or else by a traceback, and return the exit code."""
     if (sentence := explanation(whose, error)) is not None:
-        print_error(redactor.redacted(sentence))
-    else:
-        print_text(redactor.redacted(format_exception(error)))
+        return fail(redactor.redacted(sentence), Exit.FAULTY)
+    print_text(redactor.redacted(format_exception(error)))
+    return Exit.FAULTY
 
 
 def wire_examples(item: Item) -> Sequence[Any]:
@@ -226,13 +245,13 @@ def _why_unsent(item: Item, result: Any) -> ValueError | None:
 
 
 def _failure(example: Call, error: BaseException) -> Diagnostic:
-    item, kind, rule = example.item, "prompt", Rule.EXAMPLE_FAILS
-    remedy = "correct it, or give examples that it can be rendered for"
-    if isinstance(item, CompiledResource):
-        kind, rule = "resource", Rule.RESOURCE_FAILS
-        remedy = "correct it, or give examples that it can be read for" if item.is_template else "correct it"
+    item, rule, remedy = example.item, Rule.RESOURCE_FAILS, "correct it"
+    if isinstance(item, CompiledPrompt):
+        rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
+    elif item.is_template:
+        remedy = "correct it, or give examples that it can be read for"
     reason = example.redactor.redacted(failure_reason(error))
-    message = f"{kind} {item.name!r}: it fails for {label_of(example)}: {reason}"
+    message = f"{example.kind} {item.name!r}: it fails for {label_of(example)}: {reason}"
     return Diagnostic(rule, message, remedy, _place(item.location, error))
 
 

@@ -16,7 +16,6 @@ from promptkit.cli.output import Output
 from promptkit.compiler.checks import configured_checks
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.distribution import other_package
-from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
 
@@ -108,8 +107,7 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
 
 def _print_text(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
     print_diagnostics(catalog.diagnostics, output)
-    for line in (_summary(catalog), *(text for _, text in notes)):
-        print(escape_invisible(line), file=output)
+    output.print_lines([_summary(catalog), *(text for _, text in notes)])
 
 
 def _print_annotations(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import print_error
+from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks
@@ -73,13 +73,11 @@ def run(options: Namespace, output: Output) -> int:
         for name in _EXTRA:
             import_module(name)
     except ModuleNotFoundError as error:
-        print_error(f"dev needs {error.name}: {install_command('preview')}")
-        return Exit.USAGE
+        return fail(f"dev needs {error.name}: {install_command('preview')}", Exit.USAGE)
     try:
         listener = _listen(options.port)
     except CannotListen as error:
-        print_error(str(error))
-        return Exit.USAGE
+        return fail(str(error), Exit.USAGE)
     try:
         return _serve(options, listener, output)
     finally:

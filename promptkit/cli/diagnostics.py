@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "console_on",
+    "fail",
     "print_annotation",
     "print_annotations",
     "print_diagnostics",
@@ -40,6 +41,12 @@ _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 def print_error(text: str) -> None:
     """Print one line on standard error, with control characters escaped."""
     say(escape_invisible(text))
+
+
+def fail(text: str, code: int) -> int:
+    """Print why a command fails, and return its exit code."""
+    print_error(text)
+    return code
 
 
 def print_text(text: str) -> None:

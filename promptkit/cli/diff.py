@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on, print_annotation, print_error
+from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
@@ -35,8 +35,7 @@ def run(options: Namespace, output: Output) -> int:
         repository = Repository()
         old, new = _sides(repository, options.revision, options.target)
     except RevisionError as error:
-        print_error(str(error))
-        return Exit.USAGE
+        return fail(str(error), Exit.USAGE)
     for side, when in ((old, f" at {options.revision}"), (new, "")):
         for file, line, message in side["faults"]:
             print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
@@ -120,7 +119,7 @@ def _print_text(changes: Sequence[Difference], revision: str, output: Output) ->
             # Blanks at the end of a line count only where it differs.
             text = Text(shown if line[0] in "-+" else shown.rstrip(), _STYLES.get(line[0], ""))
             console.print(text, soft_wrap=True)
-    print(escape_invisible(_summary(changes, revision)), file=output)
+    output.print_lines([_summary(changes, revision)])
 
 
 def _print_annotations(

@@ -25,7 +25,6 @@ from promptkit.cli.options import configured_target
 from promptkit.cli.output import Output
 from promptkit.compiler.lints.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["run"]
@@ -105,8 +104,7 @@ def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
     if options.json:
         output.print_json(_change_data(change, backup, is_done=is_done))
         return
-    for line in _change_lines(change, backup, is_done=is_done):
-        print(escape_invisible(line), file=output)
+    output.print_lines(_change_lines(change, backup, is_done=is_done))
 
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
@@ -150,9 +148,7 @@ def _print_clients(places: Iterable[ConfigurationFile], options: Namespace, outp
         output.print_json({"clients": data})
         return
     for client in data:
-        print(f"{client['client']}: {'found' if client['found'] else 'not found'}", file=output)
-        for line in _configuration_lines(client):
-            print(escape_invisible(line), file=output)
+        output.print_lines(_client_lines(client))
 
 
 def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
@@ -176,8 +172,9 @@ def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, 
     return {**data, "servers": ours}
 
 
-def _configuration_lines(client: dict[str, Any]) -> Iterator[str]:
+def _client_lines(client: dict[str, Any]) -> Iterator[str]:
     settings = INSTALLABLE[client["client"]]
+    yield f"{client['client']}: {'found' if client['found'] else 'not found'}"
     for scope, found in client["configurations"].items():
         if scope == "project" and not found["exists"]:
             continue

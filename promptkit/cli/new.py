@@ -12,10 +12,9 @@ from typing import Final
 
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
-from promptkit.cli.diagnostics import print_error
+from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
-from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]
@@ -77,17 +76,15 @@ def run(options: Namespace, output: Output) -> int:
         _write(files)
     except FileExistsError as error:  # a file is there, or a folder's name is a file's
         way_out = "move it, or name another folder"
-        print_error(f"nothing was written: {Path(error.filename)} is in the way: {way_out}")
-        return Exit.FAULTY
+        return fail(f"nothing was written: {Path(error.filename)} is in the way: {way_out}", Exit.FAULTY)
     except OSError as error:
-        print_error(f"nothing was written: {error.filename or folder}: {error.strerror}")
-        return Exit.FAULTY
+        return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
     commands = _next_commands(folder)
     if options.json:
         output.print_json({"files": [str(file) for file in files], "next": commands})
         return Exit.FINE
-    for line in (*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)):
-        print(escape_invisible(line, one_line=True), file=output)
+    lines = [*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)]
+    output.print_lines(lines, one_line=True)
     return Exit.FINE
 
 
@@ -122,7 +119,7 @@ def _next_commands(folder: Path) -> list[str]:
 
 
 def _program(name: str, ours: str | None) -> str:
-    """How the shell is told to start a program of this environment."""
+    """What starts a program of this environment in a shell."""
     if ours is None:
         return f"{_program('python', sys.executable)} -m {name}"
     found = shutil.which(name)

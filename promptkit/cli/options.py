@@ -71,7 +71,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     name, *words = arguments
     parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
     parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
-    parser.set_defaults(told={word.partition("=")[0] for word in words})
+    parser.set_defaults(typed_options={word.partition("=")[0] for word in words})
     options = parser.read(words)
     if name == "render":
         _find_target(options)
@@ -106,9 +106,9 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         found = Configuration()
     words = _words_of(found) if found.serve else []
     if options.command == "serve" and words:
-        told = options.told
+        typed_options = options.typed_options
         options = parse([*argv[:1], *words, *argv[1:]])
-        options.told = told
+        options.typed_options = typed_options
     if not options.has_target and options.command not in _TARGET_LATER:
         options.target = _target(options, found)
     if found.ignore:
@@ -204,7 +204,7 @@ def _parser_of(name: str, *, helps: bool = False) -> _Parser:
 
 
 def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
-    """What argparse is told about the parser of a command; only help is as wide as the terminal."""
+    """What argparse takes to make the parser of a command; only help is as wide as the terminal."""
     summary, _ = COMMANDS[name]
     # For each option argparse asks for the width, which would take as long as everything else.
     formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)

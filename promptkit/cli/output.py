@@ -8,7 +8,7 @@ authors' code prints after that, from Python, C, a child process or a thread, go
 import atexit
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
 from typing import Any, Final, TextIO
@@ -74,6 +74,11 @@ class Output(StringIO):
     def print_content(self, text: str) -> None:
         """Print the text of a prompt: control characters are escaped on a terminal, and kept elsewhere."""
         print(escape_invisible(text) if self.isatty() else text, file=self)
+
+    def print_lines(self, lines: Iterable[str], *, one_line: bool = False) -> None:
+        """Print lines with control characters escaped; with *one_line*, line feeds in them, too."""
+        for line in lines:
+            print(escape_invisible(line, one_line=one_line), file=self)
 
     def print_json(self, data: Any) -> None:
         """Print *data* as JSON, with escapes for invisible characters."""

@@ -17,7 +17,7 @@ from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import Call, report_failure
 from promptkit.cli.command_options import VENDORS
-from promptkit.cli.diagnostics import print_error, report_diagnostics
+from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
 from promptkit.cli.formats import as_json, as_markdown, encoded, exported_as_json, write_media
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
@@ -75,25 +75,23 @@ class _Request:
 
     def show(self, catalog: Catalog) -> int:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
-        name, kind = self._options.name, "prompt"
+        name = self._options.name
         try:
             if name in catalog:
                 if self._arguments is None:
                     self._arguments = self._read(catalog, catalog[name])
                 call = Call(catalog[name], self._arguments)
             else:
-                call, kind = Call(catalog.resource(name)[0], name), "resource"
+                call = Call(catalog.resource(name)[0], name)
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
-            print_error(secrets.redacted(str(error)))
-            return Exit.USAGE
+            return fail(secrets.redacted(str(error)), Exit.USAGE)
         except UnknownResource as error:
-            print_error(str(error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))))
-            return Exit.USAGE
+            unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
+            return fail(str(unknown), Exit.USAGE)
         outcome = call.outcome()
         if isinstance(outcome, BaseException):
-            report_failure(f"{kind} {name!r}", outcome, call.redactor)
-            return Exit.FAULTY
+            return report_failure(f"{call.kind} {name!r}", outcome, call.redactor)
         return self._print(call, outcome)
 
     def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
@@ -117,16 +115,13 @@ class _Request:
             files = self._write_media(call.item.name, shown)
             self._print_form(call, shown, files)
         except OSError as error:
-            print_error(f"cannot write to {error.filename or self._options.out!r}: {error.strerror}")
-            return Exit.USAGE
+            file = error.filename or self._options.out
+            return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
-            print_error(f"{error.reason} (--lossy shows text in place of what cannot be taken)")
-            return Exit.FAULTY
+            return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-            kind = "prompt" if isinstance(shown, Workflow) else "resource"
-            reason = f"{kind} {call.item.name!r} has text that cannot be sent: {error}"
-            print_error(call.redactor.redacted(reason))
-            return Exit.FAULTY
+            reason = f"{call.kind} {call.item.name!r} has text that cannot be sent: {error}"
+            return fail(call.redactor.redacted(reason), Exit.FAULTY)
         return Exit.FINE
 
     def _print_form(self, call: Call, shown: _Shown, files: Mapping[int, Path]) -> None:
@@ -191,13 +186,11 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
         report_diagnostics(faults)
-        print_error(f"prompt {options.name!r} cannot be rendered")
-        return Exit.FAULTY
+        return fail(f"prompt {options.name!r} cannot be rendered", Exit.FAULTY)
     place, _ = split_target(options.name)
     if not options.has_target and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
         options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
-    print_error(_unknown_prompt(options, recipes, diagnostics))
-    return Exit.USAGE
+    return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
 
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:

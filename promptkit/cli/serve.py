@@ -55,7 +55,7 @@ def run(options: "Namespace") -> int:
         from promptkit.cli import serve_http
 
         return serve_http.run(options)
-    if stray := sorted(options.http_options & options.told):
+    if stray := sorted(options.http_options & options.typed_options):
         options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
     options.grace = GRACE_S if options.grace is None else options.grace
     try:

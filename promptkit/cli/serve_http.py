@@ -67,7 +67,7 @@ def application_factory(
 
         OSError: If the audit cannot be written.
 
-        ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
+        ModuleNotFoundError: If OpenTelemetry is to be notified, and its API is not installed.
     """
     from promptkit.cli.options import limits_of
     from promptkit.transports.http.application import Application
@@ -126,7 +126,7 @@ def _only_url(listening: Sequence[Listener]) -> str | None:
 
 def run(options: Namespace) -> int:
     """
-    Serve until the process is told to end, and then end it. Returns only if nothing was served.
+    Serve until a signal ends the process. Returns only if nothing was served.
 
     Raises:
         LoadError: If there is nothing at the target.

@@ -1,6 +1,7 @@
 """The options of ``promptkit serve``, and what their values stand for."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ def add_serve(serve: ArgumentParser) -> None:
     add("--compiled", metavar="FILE", help=compiled)
     add_lists(serve)
     grace = f"how long to wait for running prompts at shutdown (default: {GRACE_S:g}, over HTTP 10)"
-    add("--grace", type=_number_or_zero, metavar="SECONDS", help=grace)
+    add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
     audit = "write one line of JSON per request to FILE, without the values of arguments"
     add("--audit", metavar="FILE", help=audit)
     add("--otel", action="store_true", help="tell OpenTelemetry of each request (the extra otel)")
@@ -72,7 +73,7 @@ def _add_http(serve: ArgumentParser) -> None:
     add("--max-body", type=_whole_number, metavar="BYTES", help=size)
     add("--max-connections", type=_whole_number, metavar="NUMBER", help="of a worker (default: 10,000)")
     idle = "how long a connection may be idle (default: 30)"
-    add("--keep-alive", type=_positive_number, metavar="SECONDS", help=idle)
+    add("--keep-alive", type=_number, metavar="SECONDS", help=idle)
     actions = http._group_actions  # noqa: SLF001 (argparse has no other way)
     serve.set_defaults(http_options=frozenset(name for action in actions for name in action.option_strings))
 
@@ -84,7 +85,7 @@ def _add_limits(serve: ArgumentParser) -> None:
         default = getattr(Limits(), field)
         group.add_argument(
             f"--{option.name}",
-            type=_whole_number if isinstance(default, int) else _positive_number,
+            type=_whole_number if isinstance(default, int) else _number,
             default=default,
             metavar=option.unit,
             help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
@@ -120,17 +121,15 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
-def _positive_number(text: str) -> float:
-    """A number above zero, mostly of seconds."""
-    number = _number(text)
-    refuse_unless(0 < number <= _MAX_SECONDS, f"{text!r} is not a number above 0 and up to {_MAX_SECONDS:,}")
-    return number
-
-
-def _number_or_zero(text: str) -> float:
-    """A number, or zero."""
-    number = _number(text)
-    refuse_unless(0 <= number <= _MAX_SECONDS, f"{text!r} is not a number from 0 to {_MAX_SECONDS:,}")
+def _number(text: str, *, or_zero: bool = False) -> float:
+    """A number above zero, mostly of seconds, or zero."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    is_fine = 0 < number <= _MAX_SECONDS or (or_zero and number == 0)
+    bounds = "from 0 to" if or_zero else "above 0 and up to"
+    refuse_unless(is_fine, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
     return number
 
 
@@ -160,14 +159,6 @@ def _has_digits(text: str, at_most: int) -> bool:
 def is_port(text: str) -> bool:
     """Return whether a text is the number of a port."""
     return _has_digits(text, at_most=5) and int(text) <= 65535
-
-
-def _number(text: str) -> float:
-    """The number; if *text* is none, -1, which no option accepts."""
-    try:
-        return float(text)
-    except ValueError:
-        return -1.0
 
 
 def refuse_unless(is_fine: object, reason: str) -> None:
