@@ -128,8 +128,8 @@ def call_within_limit(
     """
     seconds = time_limit() if seconds is None else seconds
     call = AuthorCall(function)
-    # A plain lock, since Ctrl-C may interrupt the wait for it at any step. A `Thread` that is joined would count
-    # as ended after that, and one that starts waits for an `Event`, whose lock would break.
+    # A plain lock, since Ctrl-C may interrupt the wait for it at any step. A `Thread` that is joined would
+    # count as ended after that, and one that starts waits for an `Event`, whose lock would break.
     over = Lock()
     over.acquire()
     try:

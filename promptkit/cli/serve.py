@@ -6,7 +6,6 @@ Lists are answered from the start-up cache if possible; compiler and recipes are
 
 import gc
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from promptkit.catalog.catalog import Catalog
+    from promptkit.cli.lazy_serving import LazyServing
     from promptkit.compiler.reloading import Load
     from promptkit.server import Server
     from promptkit.server.observers import Observer
@@ -98,8 +98,9 @@ class _Serving:
         self._scopes: frozenset[str] = options.scopes or frozenset()
         self._cache = _startup_cache(options)
         self._early = self._answer_early()
-        self._at_first_read: Callable[[], object] | None = bool
-        self._at_end: Callable[[], object] = bool
+        self._has_taken_over = False
+        self._saving: Thread | None = None
+        self._lazy: LazyServing | None = None
 
     def run(self) -> int:
         """Import the recipes, and serve them until the client hangs up. Raises LoadError."""
@@ -147,7 +148,7 @@ class _Serving:
             return Exit.FAULTY
         server = self._make_server(catalog)
         saving = Thread(target=self._after_import, args=(server, catalog), name="promptkit-set", daemon=True)
-        self._at_first_read = saving.start
+        self._saving = saving
         code = self._serve(server)
         if saving.is_alive():
             saving.join(self._options.grace)
@@ -159,9 +160,9 @@ class _Serving:
 
         options = self._options
         lazy = LazyServing(options.target, names, self._early, options.page_size, self._scopes)
+        self._lazy = lazy
         server = self._make_server(lazy.snapshot)
         lazy.start(self._load, server, partial(self._after_import, server), self._wire.end)
-        self._at_end = partial(lazy.hold, options.grace)
         code = self._serve(server)
         lazy.finish(options.grace)
         return code
@@ -216,15 +217,16 @@ class _Serving:
 
     def _read(self) -> bytes:
         """Return what has arrived; the first time, what was being read when the server took over."""
-        begin, self._at_first_read = self._at_first_read, None
-        if begin is None:
+        if self._has_taken_over:
             data = self._wire.read()
         else:
-            with suppress(RuntimeError):  # there can be no more threads
-                begin()
+            self._has_taken_over = True
+            if self._saving is not None:
+                with suppress(RuntimeError):  # there can be no more threads
+                    self._saving.start()
             data = self._early.read_rest()
-        if not data:
-            self._at_end()
+        if not data and self._lazy is not None:
+            self._lazy.hold(self._options.grace)  # requests may still need recipes
         return data
 
     def _refuse_requests(self) -> None:
