@@ -184,12 +184,11 @@ def _open_standard_descriptors() -> None:
 def _drop_buffers() -> None:
     # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
     # daemon thread that was printing keeps it forever. What is printed from now on is written at once.
-    with suppress(OSError):  # authors may have closed the descriptor
-        file = FileIO(2, "wb", closefd=False)
-        stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
-        _flush(getattr(sys, "stdout", None))
-        _flush(getattr(sys, "stderr", None))
-        sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
+    file = FileIO(2, "wb", closefd=False)
+    stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
+    _flush(getattr(sys, "stdout", None))
+    _flush(getattr(sys, "stderr", None))
+    sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
 
 
 def _text_of(descriptor: int) -> TextIO:
