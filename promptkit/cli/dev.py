@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -78,10 +78,8 @@ def run(options: Namespace, output: Output) -> int:
         listener = _listen(options.port)
     except CannotListen as error:
         return fail(str(error), Exit.USAGE)
-    try:
+    with closing(listener):
         return _serve(options, listener, output)
-    finally:
-        listener.close()
 
 
 def _listen(port: int | None) -> Listener:

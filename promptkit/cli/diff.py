@@ -64,35 +64,28 @@ def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
         then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         now, here = repository.root, Path(os.path.realpath(os.curdir))
-        within = _within(target, now)
+        moved = _moved(target, now, then)
         repository.write(commit, then)
         folder = then / here.relative_to(now)
         try:
-            there = folder if folder.is_dir() else then
-            old = ask_side(there, _at(then, within, target), moved=(then, now))  # where it lay says nothing
+            # Where it lay says nothing.
+            old = ask_side(folder if folder.is_dir() else then, moved, moved=(then, now))
         except LoadError as error:
             reason = error.reason.replace(f"{now}{os.sep}", "")
             raise LoadError(target, f"at {revision}, {reason}") from None
-        return old, ask_side(here, _at(now, within, target), old["examples"])
+        return old, ask_side(here, target, old["examples"])
 
 
-def _within(target: str, root: Path) -> Path | None:
-    """Where a target is, as seen from the root of the repository; None for a module."""
-    name, _ = split_target(target)
+def _moved(target: str, now: Path, then: Path) -> str:
+    """What names a target in a copy of the repository."""
+    name, attribute = split_target(target)
     place = Path(os.path.realpath(name))
-    if not place.exists():
-        return None
-    if not place.is_relative_to(root):
-        raise LoadError(target, f"it is not in the git repository at {str(root)!r}")
-    return place.relative_to(root)
-
-
-def _at(root: Path, within: Path | None, target: str) -> str:
-    """The target of one side."""
-    if within is None:
+    if not place.exists():  # it is a module
         return target
-    _, attribute = split_target(target)
-    return f"{root / within}:{attribute}" if attribute else str(root / within)
+    if not place.is_relative_to(now):
+        raise LoadError(target, f"it is not in the git repository at {str(now)!r}")
+    copy = str(then / place.relative_to(now))
+    return f"{copy}:{attribute}" if attribute else copy
 
 
 def _write_summary(options: Namespace, changes: list[Difference]) -> bool:
