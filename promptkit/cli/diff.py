@@ -118,7 +118,7 @@ def _print_text(changes: Sequence[Difference], revision: str, output: Output) ->
 def _print_annotations(
     changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], stream: TextIO
 ) -> None:
-    """Print an annotation for each change, beside the prompt that it is about if that still exists."""
+    """Print an annotation for each change, beside what it is about if that still exists."""
     for change in changes:
         file, line = places.get(change.owner, ("", 0))
         where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}

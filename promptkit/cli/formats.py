@@ -135,21 +135,15 @@ def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping
     """
     written: dict[int, Path] = {}
     for position, content in enumerate(contents):
-        data, mime_type = _bytes_of(content)
+        if not isinstance(content, Media | EmbeddedResource):
+            continue
+        data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            file = folder / f"{name}-{len(written) + 1}{_suffix(mime_type)}"
+            file = folder / f"{name}-{len(written) + 1}{_suffix(str(content.mime_type))}"
             replace_regular_file(file, data)
             written[position] = file
     return written
-
-
-def _bytes_of(content: Content) -> tuple[bytes | None, str]:
-    if isinstance(content, Media):
-        return content.data, str(content.mime_type)
-    if isinstance(content, EmbeddedResource):
-        return content.blob, str(content.mime_type)
-    return None, ""
 
 
 def _suffix(mime_type: str) -> str:

@@ -151,7 +151,7 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Diff
         for one in sorted(before.keys() | after.keys()):
             owner = f"{kind} {one!r}"
             listed = list(_listed(kind, owner, before.get(one), after.get(one)))
-            texts = (side["shown"].get(f"{kind} {one}", []) for side in (old, new))
+            texts = (side["shown"].get(owner, []) for side in (old, new))
             # Of an argument that is gone, say, every example says again what was said already.
             is_broken = any(change.kind.breaking for change in listed)
             shown = _shown(kind, owner, *texts)

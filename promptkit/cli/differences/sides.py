@@ -115,10 +115,7 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
     """
     return {
         "lists": _lists(catalog),
-        "places": {
-            f"prompt {prompt.name!r}": [prompt.location.file, prompt.location.line]
-            for prompt in catalog.prompts
-        },
+        "places": {_key(item): [item.location.file, item.location.line] for item in _items(catalog)},
         "examples": examples,
         "shown": {
             _key(item): [_shown(Call(item, sent)) for sent in examples.get(_key(item), ())]
@@ -134,8 +131,8 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
 
 def _key(item: Item) -> str:
     if isinstance(item, CompiledPrompt):
-        return f"prompt {item.name}"
-    return f"{'template' if item.is_template else 'resource'} {item.uri_template}"
+        return f"prompt {item.name!r}"
+    return f"{'template' if item.is_template else 'resource'} {item.uri_template!r}"
 
 
 def _lists(catalog: Catalog) -> dict[str, Any]:
