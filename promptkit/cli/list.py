@@ -2,8 +2,9 @@
 
 from argparse import Namespace
 from enum import Enum
+from itertools import chain
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = ["lists_of", "run", "shown_type"]
-
-#: What names the items of each list.
-_KEYS: Final = {"prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -60,11 +58,10 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
     found = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
     needed = {item.name: sorted(item.scopes) for item in catalog.prompts if item.scopes}
     needed |= {item.uri_template: sorted(item.scopes) for item in catalog.resources if item.scopes}
-    for name, items in found.items():
-        key = _KEYS[name]
-        for item in items:
-            if item[key] in needed:
-                item["scopes"] = needed[item[key]]
+    for item in chain.from_iterable(found.values()):
+        key = item.get("uri") or item.get("uriTemplate") or item["name"]
+        if key in needed:
+            item["scopes"] = needed[key]
     return found
 
 
