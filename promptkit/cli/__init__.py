@@ -83,20 +83,13 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except ImportError as error:
-        if (error.name or "").partition(".")[0] != "promptkit" or not _report_other_package():
-            raise
-        return Exit.USAGE
+        if (error.name or "").partition(".")[0] == "promptkit":
+            from promptkit.errors.distribution import other_package
 
-
-def _report_other_package() -> bool:
-    """Whether another project's files lie between ours, which is said then."""
-    from promptkit.errors.distribution import other_package
-    from promptkit.standard_error import say
-
-    reason = other_package()
-    if reason is not None:
-        say(reason)
-    return reason is not None
+            if (reason := other_package()) is not None:  # its files lie between ours
+                _say(reason)
+                return Exit.USAGE
+        raise
 
 
 def _complete_and_exit() -> NoReturn:
@@ -109,17 +102,13 @@ def _complete_and_exit() -> NoReturn:
 
 def _import(name: str) -> ModuleType:
     """Import a module; Ctrl-C takes effect afterwards, since half-imported extensions may crash."""
-    interrupts: list[int] = []
-    before = None
-    with suppress(ValueError):  # this is not the main thread
-        before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    if sys.platform == "win32":
+        return import_module(name)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         return import_module(name)
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
-        if interrupts:
-            raise KeyboardInterrupt
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
@@ -128,9 +117,7 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
     try:
         # A server whose command line names a target needs no more, and a new folder is in no project yet.
         if options.command != "new" and (options.command != "serve" or not options.has_target):
-            from promptkit.cli.configured import configure
-
-            options = configure(options, argv)
+            options = _import("promptkit.cli.options").configure(options, argv)
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
@@ -164,7 +151,7 @@ def _run_with_output(
             return run(options, output)
     except OutputError as error:
         if not error.reader_gone:  # as in `promptkit list | head`
-            _report_unwritable(error.reason)
+            _say(f"cannot write to standard output: {error.reason}")
         return Exit.FAULTY
 
 
@@ -178,15 +165,15 @@ def _flush_streams(code: int) -> int:
         except Exception as error:  # noqa: BLE001 (an author may have replaced it)
             setattr(sys, name, None)
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-                _report_unwritable(error.strerror)
+                _say(f"cannot write to standard output: {error.strerror}")
                 code = code or Exit.FAULTY
     return code
 
 
-def _report_unwritable(reason: str | None) -> None:
+def _say(text: str) -> None:
     from promptkit.standard_error import say
 
-    say(f"cannot write to standard output: {reason}")
+    say(text)
 
 
 def _end_within(seconds: float, code: int) -> None:

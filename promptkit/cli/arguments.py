@@ -1,5 +1,6 @@
 """Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, read as a client sends them."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,9 @@ from promptkit.protocol.limits import Limits
 __all__ = ["ArgumentSyntaxError", "current_folder", "read_arguments", "read_value", "unread_secrets"]
 
 _STANDARD_INPUT: Final = "-"
+
+#: Half of a surrogate pair, which UTF-8 cannot encode.
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 class ArgumentSyntaxError(ValueError):
@@ -84,7 +88,9 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         ArgumentSyntaxError: If it is not text, or the file cannot be read.
     """
     if not value.startswith("@") or value.startswith("@@"):
-        return _checked(key, value.removeprefix("@"))
+        remedy = f"put it into a file and write {key}=@FILE"
+        _check(not _HALF.search(value), f"{key!r} takes text, and its value is not UTF-8: {remedy}")
+        return value.removeprefix("@")
     name = value[1:]
     _check(name, f"{key!r} names no file: write {key}=@FILE, or {key}=@@ for the text '@'")
     source = "standard input" if name == _STANDARD_INPUT else repr(name)
@@ -117,15 +123,6 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     too_much = f"{key!r} cannot be read from {source}: it holds more than {max_size:,} bytes"
     _check(len(data) <= max_size, too_much)
     return data
-
-
-def _checked(key: str, value: str) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        msg = f"{key!r} takes text, and its value is not UTF-8: put it into a file and write {key}=@FILE"
-        raise ArgumentSyntaxError(msg) from None
-    return value
 
 
 def _check(is_fine: object, reason: str) -> None:

@@ -1,15 +1,31 @@
-"""Calling authors' functions within a time limit, on a thread that is left alone if it hangs."""
+"""
+Calling authors' functions, for what somebody types, or for all examples.
+
+Each call has a time limit, and a thread that is left alone if it hangs.
+"""
 
 import time
+import traceback
 from _thread import start_new_thread
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from reprlib import repr as short_repr
 from threading import Lock, current_thread
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
+from msgspec import Struct
+
+from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.cli.diagnostics import print_error, print_text
+from promptkit.catalog.resources import CompiledResource
+from promptkit.cli import Exit
+from promptkit.cli.diagnostics import fail, print_text
+from promptkit.cli.formats import encoded
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors.exceptions import ArgumentErrors, PromptError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.server.author_calls import (
     CANCEL_GRACE_S,
@@ -20,7 +36,26 @@ from promptkit.server.author_calls import (
     time_limit,
 )
 
-__all__ = ["call_within_limit", "render_within_limit", "report_failure"]
+__all__ = [
+    "NEEDS_EXAMPLES",
+    "Call",
+    "Item",
+    "call_within_limit",
+    "failure_reason",
+    "label_of",
+    "refusal_of",
+    "render_examples",
+    "report_failure",
+    "wire_examples",
+]
+
+Item: TypeAlias = CompiledPrompt | CompiledResource
+
+#: What returns all that is wrong with a rendering.
+Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
+
+#: Why a prompt or a resource is not tried.
+NEEDS_EXAMPLES: Final = "it needs examples"
 
 T = TypeVar("T")
 
@@ -28,13 +63,47 @@ T = TypeVar("T")
 _LONGEST_WAIT_S: Final = 0.5
 
 
-def render_within_limit(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow | BaseException:
+class Call(Struct, frozen=True):
     """
-    Render *prompt* for the arguments of a client.
+    A prompt that is rendered, or a resource that is read.
 
-    `call_within_limit` explains what is returned, and raised.
+    Args:
+        item:
+            The prompt or the resource.
+
+        sent:
+            What a client sends for it: the arguments of the prompt, or the URI of the resource.
     """
-    return call_within_limit(rendering_of(prompt, arguments), time_limit(prompt))
+
+    item: Item
+    sent: Any
+
+    @property
+    def kind(self) -> str:
+        """What is called."""
+        return "prompt" if isinstance(self.item, CompiledPrompt) else "resource"
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The arguments of the prompt, or the variables of the resource."""
+        if isinstance(self.item, CompiledPrompt):
+            return dict(self.sent)
+        return self.item.match(self.sent) or {}
+
+    @property
+    def redactor(self) -> Redactor:
+        """Hides the secrets that are given."""
+        return Redactor.of(self.item.arguments, self.given)
+
+    def outcome(self) -> Workflow | EmbeddedResource | BaseException:
+        """
+        Render or read it.
+
+        `call_within_limit` explains what is returned, and raised.
+        """
+        if isinstance(self.item, CompiledPrompt):
+            return call_within_limit(rendering_of(self.item, self.sent), time_limit(self.item))
+        return call_within_limit(partial(self.item.read, self.sent, self.given))
 
 
 def call_within_limit(
@@ -58,8 +127,8 @@ def call_within_limit(
     """
     seconds = time_limit() if seconds is None else seconds
     call = AuthorCall(function)
-    # A plain lock, since Ctrl-C may interrupt the wait for it at any step. That would break the lock
-    # within an `Event`, and within a `Thread`, which waits for such an event when it starts.
+    # A plain lock, since Ctrl-C may interrupt the wait for it at any step. A `Thread` that is joined would
+    # count as ended after that, and one that starts waits for an `Event`, whose lock would break.
     over = Lock()
     over.acquire()
     try:
@@ -97,9 +166,114 @@ def _cancel(call: AuthorCall, over: Lock) -> None:
         _wait(over, CANCEL_GRACE_S)
 
 
-def report_failure(whose: str, error: BaseException, redactor: Redactor) -> None:
-    """Print why the call of *whose* function failed: a sentence, or a traceback if nothing else says it."""
+def report_failure(whose: str, error: BaseException, redactor: Redactor) -> int:
+    """Print why *whose* call failed, by a sentence or else by a traceback, and return the exit code."""
     if (sentence := explanation(whose, error)) is not None:
-        print_error(redactor.redacted(sentence))
-    else:
-        print_text(redactor.redacted(format_exception(error)))
+        return fail(redactor.redacted(sentence), Exit.FAULTY)
+    print_text(redactor.redacted(format_exception(error)))
+    return Exit.FAULTY
+
+
+def wire_examples(item: Item) -> Sequence[Any]:
+    """Return what the author's examples come to: arguments of a prompt, or URIs of a resource."""
+    return item.example_uris if isinstance(item, CompiledResource) else item.arguments.example_texts
+
+
+def render_examples(
+    catalog: Catalog, findings_in: Findings
+) -> tuple[Sequence[Diagnostic], Mapping[str, str]]:
+    """
+    Render every prompt and read every resource, for its examples, or for its defaults if it requires nothing.
+
+    Args:
+        catalog:
+            The prompts and the resources.
+
+        findings_in:
+            Returns what is wrong with a rendering.
+
+    Returns:
+        A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and why
+        others are not rendered, by the names of prompts and the templates of resources: they have no examples
+        for what they require, or refuse their defaults with a `PromptError`.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C.
+    """
+    found: list[Diagnostic] = []
+    skipped: dict[str, str] = {}
+    items: tuple[Item, ...] = (*catalog.prompts, *catalog.resources)
+    for item in items:
+        name = item.name if isinstance(item, CompiledPrompt) else item.uri_template
+        examples = [Call(item, sent) for sent in wire_examples(item)]
+        if not examples:
+            skipped[name] = NEEDS_EXAMPLES
+        found += _faults(name, examples, findings_in, skipped)
+    return found, skipped
+
+
+def refusal_of(example: Call, outcome: object) -> str | None:
+    """Return why the defaults, which nobody asked for, are refused; None if they are not."""
+    return str(outcome) if isinstance(outcome, PromptError) and not example.given else None
+
+
+def _faults(
+    name: str, examples: Iterable[Call], findings_in: Findings, skipped: dict[str, str]
+) -> Sequence[Diagnostic]:
+    found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
+    for example in examples:
+        outcome = example.outcome()
+        if (reason := refusal_of(example, outcome)) is not None:
+            skipped[name] = reason
+            continue
+        error = outcome if isinstance(outcome, BaseException) else _why_unsent(example.item, outcome)
+        if error is not None:
+            return [*found, _failure(example, error)]
+        if isinstance(example.item, CompiledPrompt) and isinstance(outcome, Workflow):
+            found |= dict.fromkeys(findings_in(example.item, outcome))
+    return list(found)
+
+
+def _why_unsent(item: Item, result: Any) -> ValueError | None:
+    """Why a result cannot be sent: half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        encoded(item, result)
+    except ValueError as error:
+        return error
+    return None
+
+
+def _failure(example: Call, error: BaseException) -> Diagnostic:
+    item, rule, remedy = example.item, Rule.RESOURCE_FAILS, "correct it"
+    if isinstance(item, CompiledPrompt):
+        rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
+    elif item.is_template:
+        remedy = "correct it, or give examples that it can be read for"
+    reason = example.redactor.redacted(failure_reason(error))
+    message = f"{example.kind} {item.name!r}: it fails for {label_of(example)}: {reason}"
+    return Diagnostic(rule, message, remedy, _place(item.location, error))
+
+
+def label_of(example: Call) -> str:
+    """Return how errors call what is sent, shortened, without secrets."""
+    if isinstance(example.item, CompiledResource):
+        return example.redactor.redacted(example.sent)
+    secret, sent = example.item.arguments.secret, example.sent.items()
+    words = (f"{name}={'<secret>' if name in secret else short_repr(value)}" for name, value in sent)
+    return ", ".join(words) or "its defaults"
+
+
+def failure_reason(error: BaseException) -> str:
+    """Return why a call failed, on one line."""
+    if isinstance(error, ArgumentErrors):
+        return "; ".join(map(str, error.faults))
+    if (reason := explanation("it", error)) is not None:
+        return reason
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _place(location: Location, error: BaseException) -> Location:
+    """The line of the author's file that raised, or else the function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]
+    return Location(location.file, lines[-1]) if lines else location.part("def")

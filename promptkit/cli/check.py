@@ -8,14 +8,12 @@ from typing import Any
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import print_diagnostics
+from promptkit.cli.diagnostics import print_annotation, print_annotations, print_diagnostics
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks
-from promptkit.compiler.lints.client_profiles import UnknownClient, client_of
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.distribution import other_package
-from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
 
@@ -30,34 +28,34 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target.
     """
     stale = None if options.compiled is None else _why_stale(options)
-    checks = _checks(options)
+    configured = options.configuration
+    checks = Checks(tuple(options.client) or configured.clients, configured.ignore)
     catalog = _linted(options.target)
     found = [*checks.of_catalog(catalog)]
     skipped: Mapping[str, str] = {}
     if options.render:
-        from promptkit.cli.examples import render_examples
+        from promptkit.cli.calls import render_examples
 
         rendered, skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
         found += rendered
     catalog = catalog.with_diagnostics(checks.kept(found))
-    if options.json or options.format == "json":
+    if options.format == "json":
         output.print_json(_data(options, catalog, skipped, stale))
     else:
         notes = _notes(options, skipped, stale)
         (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
-    is_fine = catalog.healthy if _fails_on(options) is Severity.ERROR else not catalog.diagnostics
+    fails_on = Severity(options.fail_on or options.configuration.fail_on)
+    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.FINE if is_fine and stale is None else Exit.FAULTY
 
 
 def _linted(target: str) -> Catalog:
-    collects = gc.isenabled()
     gc.disable()  # imports and syntax trees leave no garbage, and looking for it takes time
     try:
         return load_catalog(target, lint=True)
     finally:
         gc.freeze()  # the catalog stays until the end, so the collector need not look at it either
-        if collects:
-            gc.enable()
+        gc.enable()
 
 
 def _why_stale(options: Namespace) -> str | None:
@@ -71,22 +69,6 @@ def _why_stale(options: Namespace) -> str | None:
     except StaleSet as stale:
         return str(stale)
     return None
-
-
-def _fails_on(options: Namespace) -> Severity:
-    """The least that ends with 1: what the command line says, or else the configuration."""
-    return Severity(options.fail_on or options.configuration.fail_on)
-
-
-def _checks(options: Namespace) -> Checks:
-    """What the configuration wants checked, for the clients that the command line names."""
-    try:
-        for name in options.client:
-            client_of(name)
-    except UnknownClient as error:
-        options.refuse(f"argument --client: {error}")
-    configured = options.configuration
-    return Checks(tuple(options.client) or configured.clients, configured.ignore)
 
 
 def _data(
@@ -109,7 +91,7 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
     if (other := other_package()) is not None:
         yield "warning", other
     if skipped:
-        from promptkit.cli.examples import NEEDS_EXAMPLES
+        from promptkit.cli.calls import NEEDS_EXAMPLES
 
         if needing := [name for name, reason in skipped.items() if reason == NEEDS_EXAMPLES]:
             yield "notice", f"not rendered, as they need examples: {', '.join(needing)}"
@@ -122,13 +104,10 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
 
 def _print_text(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
     print_diagnostics(catalog.diagnostics, output)
-    for line in (_summary(catalog), *(text for _, text in notes)):
-        print(escape_invisible(line), file=output)
+    output.print_lines([_summary(catalog), *(text for _, text in notes)])
 
 
 def _print_annotations(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
-    from promptkit.cli.github import print_annotation, print_annotations
-
     print_annotations(catalog.diagnostics, output)
     for level, text in notes:
         print_annotation(level, text, output)

@@ -1,20 +1,66 @@
 """The commands, what each does, and its options as argparse takes them."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
-from math import inf
+from functools import partial
 from typing import Any, Final
 
-from promptkit.cli import option_types as types
-from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
+from promptkit.cli.serve_options import add_lists, add_serve, is_port, refuse_unless
 
 __all__ = ["COMMANDS", "VENDORS"]
 
 #: The forms of `render` that are a vendor's: `promptkit.exports` makes them, and imports slowly.
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
+
+def _target(text: str) -> str:
+    """A target to load. Whether it exists is found out when it is loaded."""
+    refuse_unless(text, "must not be empty: name a folder, a file or a module")
+    return text
+
+
+def _port(text: str) -> int:
+    """A port of this machine; 0 for one that is free."""
+    refuse_unless(is_port(text), f"{text!r} is not a port: write a number from 0 to 65535")
+    return int(text)
+
+
+def _client(text: str, *, is_installable: bool = False) -> str:
+    """A client that promptkit knows, or can be put into."""
+    from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE, client_of
+
+    try:
+        client_of(text, INSTALLABLE if is_installable else CLIENTS)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _entry_name(text: str) -> str:
+    """The name of a server in a client's configuration."""
+    from promptkit.cli.clients.servers import as_name
+
+    name = as_name(text)
+    refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
+    return text
+
+
+def _http_url(text: str) -> str:
+    """The URL of a server over HTTP."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number
+        is_http = False
+    is_url = is_http and text.isprintable() and " " not in text
+    refuse_unless(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
+    return text
+
+
 _TARGET: Final[dict[str, Any]] = {
-    "type": types.target,
+    "type": _target,
     "metavar": "TARGET",
     "help": "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in "
     "pyproject.toml names it (default: the folder recipes, else prompts)",
@@ -23,7 +69,7 @@ _FORMAT_HELP: Final = (
     "text for people, JSON for other programs, or annotations for GitHub Actions (default: text)"
 )
 _CLIENT: Final[dict[str, Any]] = {
-    "type": types.installable,
+    "type": partial(_client, is_installable=True),
     "metavar": "CLIENT",
     "help": "the client: as install --list names it",
 }
@@ -35,78 +81,7 @@ def _add_target(command: ArgumentParser) -> None:
 
 def _add_serve(serve: ArgumentParser) -> None:
     _add_target(serve)
-    add = serve.add_argument
-    add("--strict", action="store_true", help="refuse to serve while any recipe has a fault")
-    add(
-        "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"
-    )
-    no_cache = "import all recipes before the first reply, and keep nothing on disk"
-    add("--no-cache", dest="cache", action="store_false", help=no_cache)
-    compiled = "start from what build wrote, which is only read; say so if it is stale"
-    add("--compiled", metavar="FILE", help=compiled)
-    _add_lists(serve)
-    grace = f"how long to wait for running prompts at shutdown (default: {GRACE_S:g}, over HTTP 10)"
-    add("--grace", type=types.number_or_zero, metavar="SECONDS", help=grace)
-    audit = "write one line of JSON per request to FILE, without the values of arguments"
-    add("--audit", metavar="FILE", help=audit)
-    add("--otel", action="store_true", help="tell OpenTelemetry of each request (the extra otel)")
-    _add_http(serve)
-    _add_limits(serve)
-
-
-def _add_lists(command: ArgumentParser) -> None:
-    """Add what the lists of a server depend on, also those that are built before."""
-    add = command.add_argument
-    name = "the server's name, which clients show (default: promptkit)"
-    add("--name", type=types.server_name, default="promptkit", help=name)
-    size = f"how many prompts or resources one page of a list holds (default: {PAGE_SIZE})"
-    add("--page-size", type=types.whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
-    tools = "offer each prompt as a tool, too, for clients without prompts and for models themselves"
-    add("--tools", action="store_const", const=True, default=False, help=tools)
-    search = "offer two tools in place of one for each prompt: they find prompts, and get one"
-    add("--tools-search", dest="tools", action="store_const", const="search", default=False, help=search)
-    scopes = "what the client may do, where no token says it: SCOPE, or several in quotes"
-    add("--scopes", type=types.scopes, metavar="SCOPES", help=scopes)
-
-
-def _add_http(serve: ArgumentParser) -> None:
-    http = serve.add_argument_group("HTTP", "In place of standard input and output. It needs the extra http.")
-    add = http.add_argument
-    where = "serve clients at this address (default host: 127.0.0.1); port 0 takes one that is free"
-    add("--http", type=types.address, metavar="[HOST:]PORT", help=where)
-    add("--uds", metavar="PATH", help="serve clients at this Unix socket")
-    socket = "serve clients at this inherited socket; the word systemd means those that it passes"
-    add("--fd", type=types.descriptor, metavar="NUMBER", help=socket)
-    add("--workers", type=types.whole_number, metavar="NUMBER", help="how many processes serve (default: 1)")
-    add("--no-auth", action="store_true", help="let everybody who reaches the server use it, from anywhere")
-    add("--issuer", metavar="URL", help="who issues the tokens that each request needs, with --public-url")
-    add("--token-file", metavar="FILE", help="the tokens that requests need: NAME TOKEN [SCOPE ...] a line")
-    add("--require-scope", action="append", metavar="SCOPE", help="of each token; may be repeated")
-    add("--allow-host", action="append", metavar="HOST", help="a name of the server; may be repeated")
-    add("--allow-origin", action="append", metavar="ORIGIN", help="of web pages; may be repeated")
-    add("--public-url", metavar="URL", help="the URL that clients use, which allows its host and origin")
-    add("--state-keys", metavar="FILE", help="the keys that all replicas of this server share")
-    size = "how large a body may be (default: 4 MiB)"
-    add("--max-body", type=types.whole_number, metavar="BYTES", help=size)
-    add("--max-connections", type=types.whole_number, metavar="NUMBER", help="of a worker (default: 10,000)")
-    idle = "how long a connection may be idle (default: 30)"
-    add("--keep-alive", type=types.positive_number, metavar="SECONDS", help=idle)
-    actions = http._group_actions  # noqa: SLF001 (argparse has no other way)
-    serve.set_defaults(http_options=frozenset(name for action in actions for name in action.option_strings))
-
-
-def _add_limits(serve: ArgumentParser) -> None:
-    about = "A request that exceeds a limit gets an error; later requests are served."
-    group = serve.add_argument_group("limits", about)
-    for field, option in OPTIONS.items():
-        default = getattr(Limits(), field)
-        group.add_argument(
-            f"--{option.name}",
-            type=types.whole_number if isinstance(default, int) else types.positive_number,
-            default=default,
-            metavar=option.unit,
-            help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
-        )
+    add_serve(serve)
 
 
 def _add_list(listing: ArgumentParser) -> None:
@@ -139,7 +114,7 @@ def _add_check(check: ArgumentParser) -> None:
     _add_target(check)
     add = check.add_argument
     clients = "also find what this client cannot show; may be repeated (default: those of the configuration)"
-    add("--client", action="append", default=[], metavar="NAME", help=clients)
+    add("--client", action="append", type=_client, default=[], metavar="NAME", help=clients)
     _add_format(check)
     examples = "also render every prompt, and read every resource, for its examples"
     add("--render", action="store_true", help=examples)
@@ -162,7 +137,7 @@ def _add_complete(complete: ArgumentParser) -> None:
 def _add_dev(dev: ArgumentParser) -> None:
     _add_target(dev)
     number = "the port of the page; 0 takes one that is free (default: 8137, or one that is free)"
-    dev.add_argument("--port", type=types.port, metavar="NUMBER", help=number)
+    dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
     no_open = "print the address, and open no browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
 
@@ -183,7 +158,7 @@ def _add_build(build: ArgumentParser) -> None:
     _add_target(build)
     out = "where to write it (default: beside the target, with .compiled)"
     build.add_argument("--out", metavar="FILE", help=out)
-    _add_lists(build)
+    add_lists(build)
 
 
 def _add_new(new: ArgumentParser) -> None:
@@ -210,11 +185,11 @@ def _add_entry(command: ArgumentParser) -> None:
     _add_target(command)
     add = command.add_argument
     name = "what the client calls the server (default: as the project's folder; with --url, as the host)"
-    add("--name", type=types.entry_name, help=name)
+    add("--name", type=_entry_name, help=name)
     scope = "whether it is there for you everywhere, or for everybody in this project (default: user)"
     add("--scope", choices=("user", "project"), default="user", help=scope)
     url = "where it is served over HTTP, if the client does not start it"
-    add("--url", type=types.http_url, metavar="URL", help=url)
+    add("--url", type=_http_url, metavar="URL", help=url)
     add("--dry-run", action="store_true", help="print what would change, and change nothing")
     _add_json(command, "print it as JSON")
 
@@ -225,11 +200,13 @@ def _add_format(
     """Add the option for the form of what is printed; the first form is the default."""
     group = command.add_mutually_exclusive_group()
     group.add_argument("--format", choices=forms, default=forms[0], help=summary)
-    _add_json(group, "short for --format json")
+    group.add_argument(
+        "--json", action="store_const", dest="format", const="json", help="short for --format json"
+    )
 
 
-def _add_json(group: Any, summary: str) -> None:
-    group.add_argument("--json", action="store_true", help=summary)
+def _add_json(command: ArgumentParser, summary: str) -> None:
+    command.add_argument("--json", action="store_true", help=summary)
 
 
 #: What each command does, and what adds its options to a parser.

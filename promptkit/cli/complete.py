@@ -10,7 +10,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import call_within_limit, report_failure
-from promptkit.cli.diagnostics import print_error, report_diagnostics
+from promptkit.cli.diagnostics import fail, report_diagnostics
 from promptkit.cli.formats import completion_as_json
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import is_uri
@@ -38,22 +38,19 @@ def run(options: Namespace, output: Output) -> int:
     except (UnknownPrompt, UnknownResource, ArgumentErrors) as error:
         errors = (one for one in catalog.diagnostics if one.severity is Severity.ERROR)
         report_diagnostics(errors)  # it may be what is not served
-        print_error(str(error))
-        return Exit.USAGE
+        return fail(str(error), Exit.USAGE)
     try:
         chosen = read_arguments(arguments, options.arguments, folder)
         typed = _typed(options, chosen)
         for name in chosen:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentErrors) as error:
-        print_error(unread_secrets(arguments, options.arguments).redacted(str(error)))
-        return Exit.USAGE
+        return fail(unread_secrets(arguments, options.arguments).redacted(str(error)), Exit.USAGE)
     complete = catalog.complete_resource if is_uri(options.name) else catalog.complete
     outcome = call_within_limit(partial(complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
-        report_failure(f"completing {options.argument!r}", outcome, redactor)
-        return Exit.FAULTY
+        return report_failure(f"completing {options.argument!r}", outcome, redactor)
     return _print(outcome, redactor, output, as_json=options.json)
 
 
@@ -86,6 +83,5 @@ def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: 
     try:
         output.print_json(completion_as_json(offered, redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-        print_error(f"a value cannot be sent: {error}")
-        return Exit.FAULTY
+        return fail(f"a value cannot be sent: {error}", Exit.FAULTY)
     return Exit.FINE

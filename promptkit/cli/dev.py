@@ -2,23 +2,24 @@
 
 import os
 import secrets
-import shutil
 import signal
 import sys
 import webbrowser
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import mkstemp
 from threading import Thread
 from typing import Final
 
+from msgspec import Struct
+
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import print_error
+from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks
@@ -49,14 +50,11 @@ _LIMITS: Final = ConnectionLimits(connections=256)
 #: Leads a browser to the first address, which tells no other page where it comes from.
 _REDIRECT: Final = """<!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0;url={address}">
 <title>promptkit</title>
-</head>
-<body><a href="{address}">Open the preview</a></body>
-</html>
+<a href="{address}">Open the preview</a>
 """
 
 
@@ -75,17 +73,13 @@ def run(options: Namespace, output: Output) -> int:
         for name in _EXTRA:
             import_module(name)
     except ModuleNotFoundError as error:
-        print_error(f"dev needs {error.name}: {install_command('preview')}")
-        return Exit.USAGE
+        return fail(f"dev needs {error.name}: {install_command('preview')}", Exit.USAGE)
     try:
         listener = _listen(options.port)
     except CannotListen as error:
-        print_error(str(error))
-        return Exit.USAGE
-    try:
+        return fail(str(error), Exit.USAGE)
+    with closing(listener):
         return _serve(options, listener, output)
-    finally:
-        listener.close()
 
 
 def _listen(port: int | None) -> Listener:
@@ -135,21 +129,19 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
 
-class _Pages:
+class _Pages(Struct):
     """The pages, as a worker serves them."""
 
-    draining = False
-
-    def __init__(self, application: ASGIApplication, ends: ExitStack) -> None:
-        self._application = application
-        self._ends = ends
+    application: ASGIApplication
+    ends: ExitStack
+    draining: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._application(scope, receive, send)
+        await self.application(scope, receive, send)
 
     def close(self, grace: float) -> None:  # noqa: ARG002 (what is rendered does not hold up the end)
         # A signal may end the process as soon as the last request is answered.
-        self._ends.close()
+        self.ends.close()
 
 
 def _has_screen() -> bool:
@@ -185,14 +177,14 @@ def redirect_file(address: str) -> Iterator[str]:
     Raises:
         OSError: If there is no place for temporary files.
     """
-    folder = mkdtemp(prefix="promptkit-")
+    descriptor, name = mkstemp(prefix="promptkit-", suffix=".html")
+    file = Path(name)
     try:
-        path = Path(folder, "open.html")
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(_REDIRECT.format(address=escape(address)), encoding="utf-8")
-        yield path.as_uri()
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(_REDIRECT.format(address=escape(address)))
+        yield file.as_uri()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        file.unlink(missing_ok=True)
 
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:

@@ -1,14 +1,16 @@
 """
-Printing diagnostics: two lines each, and on a terminal also the source, in colour.
+Printing diagnostics: two lines each, on a terminal also the source, in colour; or annotations for GitHub.
 
 Elsewhere source is left out: a fault is one line that ``grep`` finds and editors jump to, and one
 line of advice.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TextIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from promptkit.cli.output import width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
@@ -19,7 +21,19 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["console_on", "print_diagnostics", "print_error", "print_text", "report_diagnostics"]
+__all__ = [
+    "console_on",
+    "fail",
+    "print_annotation",
+    "print_annotations",
+    "print_diagnostics",
+    "print_error",
+    "print_text",
+    "report_diagnostics",
+]
+
+#: What an annotation is called that belongs to no line.
+_TITLE: Final = MappingProxyType({"title": "promptkit"})
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
@@ -27,6 +41,12 @@ _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 def print_error(text: str) -> None:
     """Print one line on standard error, with control characters escaped."""
     say(escape_invisible(text))
+
+
+def fail(text: str, code: int) -> int:
+    """Print why a command fails, and return its exit code."""
+    print_error(text)
+    return code
 
 
 def print_text(text: str) -> None:
@@ -125,3 +145,54 @@ def _window(place: Location, width: int) -> tuple[str, int, int]:
         return source, begin, end
     cut = max(begin - width // 3, 0)
     return f"…{source[cut + 1 :]}", begin - cut, end - cut
+
+
+def print_annotations(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
+    """
+    Print a workflow command for each of *diagnostics*.
+
+    See Also:
+        https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
+    """
+    for one in diagnostics:
+        place, title = one.location, f"promptkit {one.rule.value}"
+        columns = {"col": place.column, "endColumn": place.end - 1} if place.column else {}
+        where = {"file": _path(place), "line": place.line, **columns, "title": title}
+        print_annotation(one.severity.value, f"{one.message}\n{one.remedy}", stream, where)
+
+
+def print_annotation(level: str, text: str, stream: TextIO, properties: Mapping[str, Any] = _TITLE) -> None:
+    """
+    Print one workflow command.
+
+    Args:
+        level:
+            How serious it is: ``error``, ``warning`` or ``notice``.
+
+        text:
+            What is said.
+
+        stream:
+            Where to print.
+
+        properties:
+            Where it belongs, without what is unknown, and its title.
+    """
+    known = {name: str(value) for name, value in properties.items() if value}
+    place = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())
+    print(f"::{level} {place}::{_escaped(escape_invisible(text))}", file=stream)
+
+
+def _path(place: Location) -> str:
+    """The path from the root of the repository, which GitHub wants, else from the current folder."""
+    for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
+        with suppress(OSError, ValueError):  # it is not below
+            return Path(place.file).relative_to(Path(root).absolute()).as_posix()
+    return place.file
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """*text* without the characters that mean something in a command; *more* is what does in a property."""
+    for character in f"%\r\n{more}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

@@ -3,16 +3,16 @@
 import os
 import tempfile
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on, print_error
+from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.revisions import Repository, RevisionError
-from promptkit.cli.differences.sides import ask_side, moved
-from promptkit.cli.github import print_annotation
+from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError
@@ -21,11 +21,7 @@ from promptkit.fragments.markdown import code_block
 
 __all__ = ["run"]
 
-#: How a change is called.
-_WORDS: Final = {True: "breaking", False: "harmless"}
-
-_STYLES: Final = {True: "bold red", False: "green"}
-_LINE_STYLES: Final = {"-": "red", "+": "green", "@": "cyan"}
+_STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -39,14 +35,24 @@ def run(options: Namespace, output: Output) -> int:
         repository = Repository()
         old, new = _sides(repository, options.revision, options.target)
     except RevisionError as error:
-        print_error(str(error))
-        return Exit.USAGE
+        return fail(str(error), Exit.USAGE)
     for side, when in ((old, f" at {options.revision}"), (new, "")):
         for file, line, message in side["faults"]:
             print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
     changes = changes_between(old, new)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
-    _print(options, changes, places, output)
+    if options.format == "json":
+        output.print_json(
+            {
+                "revision": options.revision,
+                "breaking": any(change.kind.breaking for change in changes),
+                "changes": [change.as_data() for change in changes],
+            }
+        )
+    elif options.format == "github":
+        _print_annotations(changes, places, output)
+    else:
+        _print_text(changes, options.revision, output)
     if options.summary is not None and not _write_summary(options, changes):
         return Exit.USAGE
     return Exit.FAULTY if any(change.kind.breaking for change in changes) else Exit.FINE
@@ -58,47 +64,28 @@ def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
         then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         now, here = repository.root, Path(os.path.realpath(os.curdir))
-        within = _within(target, now)
+        moved = _moved(target, now, then)
         repository.write(commit, then)
         folder = then / here.relative_to(now)
         try:
-            old = ask_side(folder if folder.is_dir() else then, _at(then, within, target))
+            # Where it lay says nothing.
+            old = ask_side(folder if folder.is_dir() else then, moved, moved=(then, now))
         except LoadError as error:
-            reason = error.reason.replace(f"{then}{os.sep}", "")
+            reason = error.reason.replace(f"{now}{os.sep}", "")
             raise LoadError(target, f"at {revision}, {reason}") from None
-        old = moved(old, str(then), str(now))  # where it lay says nothing
-        return old, ask_side(here, _at(now, within, target), old["examples"])
+        return old, ask_side(here, target, old["examples"])
 
 
-def _within(target: str, root: Path) -> Path | None:
-    """Where a target is, as seen from the root of the repository; None for a module."""
-    name, _ = split_target(target)
+def _moved(target: str, now: Path, then: Path) -> str:
+    """What names a target in a copy of the repository."""
+    name, attribute = split_target(target)
     place = Path(os.path.realpath(name))
-    if not place.exists():
-        return None
-    if not place.is_relative_to(root):
-        raise LoadError(target, f"it is not in the git repository at {str(root)!r}")
-    return place.relative_to(root)
-
-
-def _at(root: Path, within: Path | None, target: str) -> str:
-    """The target of one side."""
-    if within is None:
+    if not place.exists():  # it is a module
         return target
-    _, attribute = split_target(target)
-    return f"{root / within}:{attribute}" if attribute else str(root / within)
-
-
-def _print(
-    options: Namespace, changes: list[Difference], places: Mapping[str, tuple[str, int]], output: Output
-) -> None:
-    form = "json" if options.json else options.format
-    if form == "json":
-        output.print_json(_as_data(changes, options.revision))
-    elif form == "github":
-        _print_annotations(changes, places, output)
-    else:
-        _print_text(changes, options.revision, output)
+    if not place.is_relative_to(now):
+        raise LoadError(target, f"it is not in the git repository at {str(now)!r}")
+    copy = str(then / place.relative_to(now))
+    return f"{copy}:{attribute}" if attribute else copy
 
 
 def _write_summary(options: Namespace, changes: list[Difference]) -> bool:
@@ -118,46 +105,32 @@ def _print_text(changes: Sequence[Difference], revision: str, output: Output) ->
 
     console = console_on(output, output.width)
     for change in changes:
-        breaks = change.kind.breaking
-        head = Text.assemble(
-            (_WORDS[breaks], _STYLES[breaks]), f": {escape_invisible(str(change), one_line=True)}"
-        )
-        console.print(head, soft_wrap=True)
+        shown = f": {escape_invisible(str(change), one_line=True)}"
+        console.print(Text.assemble((change.effect, _STYLES[change.effect]), shown), soft_wrap=True)
         for line in change.diff:
             shown = escape_invisible(f"    {line}")
             # Blanks at the end of a line count only where it differs.
-            text = Text(shown if line[0] in "-+" else shown.rstrip(), _LINE_STYLES.get(line[0], ""))
+            text = Text(shown if line[0] in "-+" else shown.rstrip(), _STYLES.get(line[0], ""))
             console.print(text, soft_wrap=True)
-    print(escape_invisible(_summary(changes, revision)), file=output)
-
-
-def _as_data(changes: Sequence[Difference], revision: str) -> dict[str, Any]:
-    """The changes as JSON-compatible data."""
-    return {
-        "revision": revision,
-        "breaking": any(change.kind.breaking for change in changes),
-        "changes": [change.as_data() for change in changes],
-    }
+    output.print_lines([_summary(changes, revision)])
 
 
 def _print_annotations(
     changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], stream: TextIO
 ) -> None:
-    """Print an annotation for each change, beside the prompt that it is about if that still exists."""
+    """Print an annotation for each change, beside what it is about if that still exists."""
     for change in changes:
         file, line = places.get(change.owner, ("", 0))
-        place = {"file": file, "line": str(line)} if line else {}
-        level, text = ("error" if change.kind.breaking else "notice"), "\n".join([str(change), *change.diff])
-        print_annotation(
-            level, text, stream, {**place, "title": f"promptkit diff: {_WORDS[change.kind.breaking]}"}
-        )
+        where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}
+        level = "error" if change.kind.breaking else "notice"
+        print_annotation(level, "\n".join([str(change), *change.diff]), stream, where)
 
 
 def _as_markdown(changes: Sequence[Difference], revision: str) -> str:
     """The changes as a page of Markdown, for the summary of a job."""
     parts = ["## Prompts", _summary(changes, revision)]
     for change in changes:
-        head = f"- **{_WORDS[change.kind.breaking]}**: {_inline(str(change))}"
+        head = f"- **{change.effect}**: {_inline(str(change))}"
         block = str(code_block("\n".join(change.diff), "diff")) if change.diff else ""
         parts.append("\n\n".join(filter(None, (head, _indented(block)))))
     return escape_invisible("\n\n".join(parts)) + "\n"
@@ -166,9 +139,9 @@ def _as_markdown(changes: Sequence[Difference], revision: str) -> str:
 def _summary(changes: Sequence[Difference], revision: str) -> str:
     if not changes:
         return f"nothing that clients see has changed since {revision}"
-    breaking = sum(change.kind.breaking for change in changes)
-    counts = [(breaking, "breaking"), (len(changes) - breaking, "harmless")]
-    shown = [f"{number} {word} {'change' if number == 1 else 'changes'}" for number, word in counts if number]
+    effects = Counter(change.effect for change in changes)
+    counts = [(effects[effect], effect) for effect in ("breaking", "harmless") if effects[effect]]
+    shown = [f"{number} {effect} {'change' if number == 1 else 'changes'}" for number, effect in counts]
     return f"{', '.join(shown)} since {revision}"
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
@@ -15,22 +17,12 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = ["as_json", "as_markdown", "completion_as_json", "exported_as_json", "write_media"]
+__all__ = ["as_json", "as_markdown", "completion_as_json", "encoded", "exported_as_json", "write_media"]
 
-#: What the files of each type are called. Python's own table lacks some of them.
-_SUFFIXES: Final = {
-    "image/png": ".png",
-    "image/jpeg": ".jpg",
-    "image/gif": ".gif",
-    "image/webp": ".webp",
-    "audio/wav": ".wav",
-    "audio/mpeg": ".mp3",
-    "audio/ogg": ".ogg",
-    "audio/flac": ".flac",
-    "audio/mp4": ".m4a",
-    "audio/aac": ".aac",
-}
+_LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
 
 
 def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
@@ -61,11 +53,9 @@ def _content(content: Content, file: Path | None) -> str:
     return str(content)
 
 
-def as_json(
-    item: CompiledPrompt | CompiledResource, shown: Workflow | EmbeddedResource, redactor: Redactor
-) -> Any:
+def encoded(item: CompiledPrompt | CompiledResource, shown: Any) -> bytes:
     """
-    Return the result for a client of the newest revision with a handshake, without secrets.
+    Return the result for a client of the newest revision with a handshake.
 
     Args:
         item:
@@ -74,15 +64,15 @@ def as_json(
         shown:
             What was rendered or read.
 
-        redactor:
-            Hides secrets.
-
     Raises:
         ValueError: If a text holds half of a surrogate pair, which UTF-8 cannot encode.
     """
-    if isinstance(item, CompiledPrompt) and isinstance(shown, Workflow):
-        return _decoded(_lowering().result(item, shown), redactor)
-    return _decoded(_lowering().contents(shown), redactor)
+    return _LOWERING.result(item, shown) if isinstance(item, CompiledPrompt) else _LOWERING.contents(shown)
+
+
+def as_json(result: bytes, redactor: Redactor) -> Any:
+    """Return a result without secrets."""
+    return redactor.redacted_json(msgspec.json.decode(result))
 
 
 def exported_as_json(
@@ -107,9 +97,7 @@ def exported_as_json(
     Raises:
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
     """
-    import msgspec
-
-    from promptkit.exports import FORMS
+    from promptkit.exports import FORMS  # slow to import
 
     workflow = shown if isinstance(shown, Workflow) else user(shown)
     return redactor.redacted_json(msgspec.to_builtins(FORMS[form](workflow, lossy=lossy)))
@@ -120,22 +108,9 @@ def completion_as_json(completion: Completion, redactor: Redactor) -> Any:
     Return what is offered for an argument, as `as_json` does.
 
     Raises:
-        ValueError: As there.
+        ValueError: If a value holds half of a surrogate pair.
     """
-    return _decoded(_lowering().completion(completion), redactor)
-
-
-def _lowering() -> Any:
-    from promptkit.protocol.lowering import lowering_for
-    from promptkit.protocol.revisions import LATEST_HANDSHAKE
-
-    return lowering_for(LATEST_HANDSHAKE)
-
-
-def _decoded(result: bytes, redactor: Redactor) -> Any:
-    import msgspec
-
-    return redactor.redacted_json(msgspec.json.decode(result))
+    return as_json(_LOWERING.completion(completion), redactor)
 
 
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
@@ -160,26 +135,23 @@ def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping
     """
     written: dict[int, Path] = {}
     for position, content in enumerate(contents):
-        data, mime_type = _bytes_of(content)
+        if not isinstance(content, Media | EmbeddedResource):
+            continue
+        data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            file = folder / f"{name}-{len(written) + 1}{_suffix(mime_type)}"
+            file = folder / f"{name}-{len(written) + 1}{_suffix(str(content.mime_type))}"
             replace_regular_file(file, data)
             written[position] = file
     return written
 
 
-def _bytes_of(content: Content) -> tuple[bytes | None, str]:
-    if isinstance(content, Media):
-        return content.data, str(content.mime_type)
-    if isinstance(content, EmbeddedResource):
-        return content.blob, str(content.mime_type)
-    return None, ""
-
-
 def _suffix(mime_type: str) -> str:
-    if mime_type in _SUFFIXES:
-        return _SUFFIXES[mime_type]
     from mimetypes import guess_extension
 
-    return guess_extension(mime_type, strict=False) or ".bin"
+    import filetype  # type: ignore[import-untyped]
+
+    kind = None
+    if mime_type.startswith(("image/", "audio/")):  # some are known by an older name, as audio/x-wav
+        kind = filetype.get_type(mime_type) or filetype.get_type(mime_type.replace("/", "/x-"))
+    return f".{kind.extension}" if kind else guess_extension(mime_type, strict=False) or ".bin"

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
-from promptkit.cli.clients.changes import EntryChange, install, uninstall
+from promptkit.cli.clients.changes import EntryChange, change_of
 from promptkit.cli.clients.configurations import ConfigurationFile, Scope, read_servers, text_of
 from promptkit.cli.clients.files import FileRefused, NotOurs
 from promptkit.cli.clients.servers import (
@@ -20,12 +20,11 @@ from promptkit.cli.clients.servers import (
     local_server,
     url_in,
 )
-from promptkit.cli.configured import configured_target
 from promptkit.cli.diagnostics import print_error, print_text
+from promptkit.cli.options import configured_target
 from promptkit.cli.output import Output
 from promptkit.compiler.lints.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["run"]
@@ -59,34 +58,17 @@ def _place_in(options: Namespace, client: str, scope: Scope = "user") -> Configu
 
 def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int:
     """Put a server in, or take it out; if a file is left as it is, show what may be written by hand."""
-    server = _server(options, place) if options.command == "install" else None
+    name = _server_name(options)
+    server = _server(options, place, name) if options.command == "install" else None
     try:
-        change = install(place, server) if server else uninstall(place, _known_name(options), options.url)
-        _carry_out(change, options, output)
+        _carry_out(change_of(place, name, server, options.url), options, output)
     except FileRefused as error:
-        print_error(str(error))
+        print_error(f"{place.path}{error.place}: {error}")
         if server is not None and not isinstance(error, NotOurs):
-            text = text_of(place.settings, server.name, server.entry(place.settings))
+            text = text_of(place.settings, name, server.entry(place.settings))
             print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
         return Exit.FAULTY
     return Exit.FINE
-
-
-def _known_name(options: Namespace) -> str:
-    try:
-        return _server_name(options)
-    except LoadError as error:  # the prompts may be gone
-        raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None
-
-
-def _server(options: Namespace, place: ConfigurationFile) -> InstalledServer:
-    if options.url is None:
-        tools = not client_of(place.client).has_prompts  # else such a client would have nothing of it
-        return local_server(_server_name(options), configured_target(options), tools=tools)
-    if place.settings.url is None:
-        remedy = place.settings.instead_of_url
-        options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {remedy}")
-    return InstalledServer(_server_name(options), url=options.url)
 
 
 def _server_name(options: Namespace) -> str:
@@ -97,7 +79,22 @@ def _server_name(options: Namespace) -> str:
         return str(options.name)
     if options.url is not None:
         return as_name(urlsplit(options.url).hostname or "")
-    return default_name(configured_target(options))
+    try:
+        return default_name(configured_target(options))
+    except LoadError as error:
+        if options.command == "install":
+            raise
+        raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None
+
+
+def _server(options: Namespace, place: ConfigurationFile, name: str) -> InstalledServer:
+    if options.url is None:
+        tools = not client_of(place.client).has_prompts  # else such a client would have nothing of it
+        return local_server(name, configured_target(options), tools=tools)
+    if place.settings.url is None:
+        remedy = place.settings.instead_of_url
+        options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {remedy}")
+    return InstalledServer(name, url=options.url)
 
 
 def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
@@ -107,15 +104,14 @@ def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
     if options.json:
         output.print_json(_change_data(change, backup, is_done=is_done))
         return
-    for line in _change_lines(change, backup, is_done=is_done):
-        print(escape_invisible(line), file=output)
+    output.print_lines(_change_lines(change, backup, is_done=is_done))
 
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
     return {
         "client": change.place.client,
         "scope": change.place.scope,
-        "file": str(change.contents.file),
+        "file": str(change.place.path),
         "name": change.name,
         "entry": change.entry,
         "changed": change.is_needed and is_done,
@@ -136,7 +132,7 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:
-        yield f"    file: {change.contents.file}"
+        yield f"    file: {change.place.path}"
     if backup is not None:
         yield f"    backup: {backup}"
     if not change.client_found:
@@ -152,9 +148,7 @@ def _print_clients(places: Iterable[ConfigurationFile], options: Namespace, outp
         output.print_json({"clients": data})
         return
     for client in data:
-        print(f"{client['client']}: {'found' if client['found'] else 'not found'}", file=output)
-        for line in _configuration_lines(client):
-            print(escape_invisible(line), file=output)
+        output.print_lines(_client_lines(client))
 
 
 def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
@@ -171,15 +165,16 @@ def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
 def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
     data: dict[str, Any] = {"file": str(place.path), "exists": place.path.exists(), "servers": {}}
     try:
-        _, _, table = read_servers(place)
+        entries = read_servers(place)[2].entries
     except FileRefused as error:
-        return {**data, "error": str(error)}
-    ours = {name: entry for name, entry in table.entries.items() if is_ours(place.settings, entry, url)}
+        return {**data, "error": f"{place.path}{error.place}: {error}"}
+    ours = {name: entry for name, entry in entries.items() if is_ours(place.settings, entry, url)}
     return {**data, "servers": ours}
 
 
-def _configuration_lines(client: dict[str, Any]) -> Iterator[str]:
+def _client_lines(client: dict[str, Any]) -> Iterator[str]:
     settings = INSTALLABLE[client["client"]]
+    yield f"{client['client']}: {'found' if client['found'] else 'not found'}"
     for scope, found in client["configurations"].items():
         if scope == "project" and not found["exists"]:
             continue

@@ -2,8 +2,11 @@
 
 from argparse import Namespace
 from enum import Enum
+from itertools import chain
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
@@ -15,14 +18,14 @@ from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.declarations import NO_DEFAULT
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import LISTS, pages_of
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = ["lists_of", "run", "shown_type"]
-
-#: What names the items of each list.
-_KEYS: Final = {"prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -48,12 +51,6 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
 
     They are as a client of the newest revision with a handshake receives them, each on one page.
     """
-    import msgspec
-
-    from promptkit.protocol.lowering import lowering_for
-    from promptkit.protocol.pages import LISTS, pages_of
-    from promptkit.protocol.revisions import LATEST_HANDSHAKE
-
     lowering = lowering_for(LATEST_HANDSHAKE)
     page_size = max(len(catalog.prompts), len(catalog.resources), 1)
     methods = [method for method in LISTS if method != "tools/list"]  # they are prompts
@@ -61,11 +58,10 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
     found = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
     needed = {item.name: sorted(item.scopes) for item in catalog.prompts if item.scopes}
     needed |= {item.uri_template: sorted(item.scopes) for item in catalog.resources if item.scopes}
-    for name, items in found.items():
-        key = _KEYS[name]
-        for item in items:
-            if item[key] in needed:
-                item["scopes"] = needed[item[key]]
+    for item in chain.from_iterable(found.values()):
+        key = item.get("uri") or item.get("uriTemplate") or item["name"]
+        if key in needed:
+            item["scopes"] = needed[key]
     return found
 
 

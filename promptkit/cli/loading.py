@@ -5,6 +5,7 @@ from typing import Final
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
+from promptkit.cli.diagnostics import report_diagnostics
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.diagnostics import Rule, printable
 from promptkit.errors.exceptions import LoadError
@@ -60,11 +61,7 @@ def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
 
 def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
     """Print what is wrong with the recipes on standard error, but for the rules that are ignored."""
-    catalog = without_ignored(catalog, ignore)
-    if catalog.diagnostics:
-        from promptkit.cli.diagnostics import report_diagnostics  # slow to import, and mostly not needed
-
-        report_diagnostics(catalog.diagnostics)
+    report_diagnostics(without_ignored(catalog, ignore).diagnostics)
 
 
 def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:

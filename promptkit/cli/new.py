@@ -1,7 +1,5 @@
 """``promptkit new``: a folder with one prompt, its test and the configuration."""
 
-import errno
-import os
 import shutil
 import sys
 import sysconfig
@@ -14,10 +12,9 @@ from typing import Final
 
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
-from promptkit.cli.diagnostics import print_error
+from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
-from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]
@@ -79,24 +76,20 @@ def run(options: Namespace, output: Output) -> int:
         _write(files)
     except FileExistsError as error:  # a file is there, or a folder's name is a file's
         way_out = "move it, or name another folder"
-        print_error(f"nothing was written: {Path(error.filename)} is in the way: {way_out}")
-        return Exit.FAULTY
+        return fail(f"nothing was written: {Path(error.filename)} is in the way: {way_out}", Exit.FAULTY)
     except OSError as error:
-        print_error(f"nothing was written: {error.filename or folder}: {error.strerror}")
-        return Exit.FAULTY
+        return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
     commands = _next_commands(folder)
     if options.json:
         output.print_json({"files": [str(file) for file in files], "next": commands})
         return Exit.FINE
-    for line in (*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)):
-        print(escape_invisible(line, one_line=True), file=output)
+    lines = [*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)]
+    output.print_lines(lines, one_line=True)
     return Exit.FINE
 
 
 def _write(files: Mapping[Path, str]) -> None:
     """Write new files; if one is there or cannot be written, none is left."""
-    if (in_the_way := next(filter(os.path.lexists, files), None)) is not None:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(in_the_way))
     written: list[Path] = []
     try:
         for file, text in files.items():
@@ -126,7 +119,7 @@ def _next_commands(folder: Path) -> list[str]:
 
 
 def _program(name: str, ours: str | None) -> str:
-    """How the shell is told to start a program of this environment."""
+    """What starts a program of this environment in a shell."""
     if ours is None:
         return f"{_program('python', sys.executable)} -m {name}"
     found = shutil.which(name)

@@ -1,5 +1,5 @@
 """
-The command line as argparse reads it, with errors that say what to do.
+The options of a command: the command line as argparse reads it, and what the configuration says besides.
 
 `render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``; ``KEY=VALUE`` may stand between the other words.
@@ -8,17 +8,38 @@ The command line as argparse reads it, with errors that say what to do.
 import argparse
 import os
 import re
-from argparse import Action, Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import Action, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
 from promptkit.cli.command_options import COMMANDS
+from promptkit.compiler.configuration import (
+    NO_FOLDER,
+    NOT_MINE,
+    Configuration,
+    check_keys,
+    find_configuration,
+)
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
+from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
+from promptkit.errors.regular_files import is_foreign
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
-__all__ = ["is_argument", "is_uri", "limits_of", "options_of", "parse", "program_parser"]
+__all__ = [
+    "configure",
+    "configured_target",
+    "is_argument",
+    "is_uri",
+    "limits_of",
+    "options_of",
+    "parse",
+    "program_parser",
+]
+
+#: Commands that may need no target: they look for it themselves.
+_TARGET_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
 exit codes:
@@ -32,16 +53,13 @@ exit codes:
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Namespace:
+def parse(arguments: Sequence[str]) -> Namespace:
     """
     Parse the command line, and fill in the default target.
 
     Args:
         arguments:
             The words after the program's name.
-
-        defaults:
-            The values of options that the line does not have, where they are others than usual.
 
     Raises:
         SystemExit: If the command line asks for help, or is invalid.
@@ -53,7 +71,7 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     name, *words = arguments
     parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
     parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
-    parser.set_defaults(told={word.partition("=")[0] for word in words}, **(defaults or {}))
+    parser.set_defaults(typed_options={word.partition("=")[0] for word in words})
     options = parser.read(words)
     if name == "render":
         _find_target(options)
@@ -64,6 +82,55 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
         if not options.has_target:
             options.target = next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
     return options
+
+
+def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
+    """
+    Return the options of a command with what ``[tool.promptkit]`` says where the command line says nothing.
+
+    Args:
+        options:
+            What `parse` made of the command line.
+
+        argv:
+            The command line, which is parsed again where the configuration has options of `serve`.
+
+    Raises:
+        ConfigurationError: If the configuration has a setting, a value or a code that does not exist.
+
+        LoadError: If neither it nor the command line names a target, and the usual folders do not exist.
+    """
+    try:
+        found = find_configuration(only_own=options.has_target)
+    except FileNotFoundError:  # the current folder is gone
+        found = Configuration()
+    words = _words_of(found) if found.serve else []
+    if options.command == "serve" and words:
+        typed_options = options.typed_options
+        options = parse([*argv[:1], *words, *argv[1:]])
+        options.typed_options = typed_options
+    if not options.has_target and options.command not in _TARGET_LATER:
+        options.target = _target(options, found)
+    if found.ignore:
+        from promptkit.compiler.checks import rule_of  # few projects ignore anything
+
+        options.ignore = frozenset(map(rule_of, found.ignore))
+    options.configuration = found
+    return options
+
+
+def configured_target(options: Namespace) -> str:
+    """
+    Return the target of a command that may do without: the one that is named, or that of the configuration.
+
+    Args:
+        options:
+            What `configure` returned.
+
+    Raises:
+        LoadError: If neither names one, and the usual folders do not exist.
+    """
+    return str(options.target) if options.has_target else _target(options, options.configuration)
 
 
 def options_of(name: str) -> dict[str, Action]:
@@ -137,7 +204,7 @@ def _parser_of(name: str, *, helps: bool = False) -> _Parser:
 
 
 def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
-    """What argparse is told about the parser of a command; only help is as wide as the terminal."""
+    """What argparse takes to make the parser of a command; only help is as wide as the terminal."""
     summary, _ = COMMANDS[name]
     # For each option argparse asks for the width, which would take as long as everything else.
     formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
@@ -147,8 +214,6 @@ def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
 
 def _suggestion(word: str, known: Iterable[str]) -> str:
     """The end of an error: the word that was probably meant, if any is similar."""
-    from promptkit.errors.exceptions import nearest
-
     meant = nearest(word, known)
     return f"; did you mean {meant!r}?" if meant else ""
 
@@ -183,3 +248,46 @@ def _find_typed(options: Namespace) -> None:
         options.refuse(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
     options.typed = typed[0] if typed else None
     options.arguments = [word for word in words if is_argument(word)]
+
+
+def _target(options: Namespace, found: Configuration) -> str:
+    """The recipes where the command line names none: those of the configuration, else the usual folder."""
+    if found.target is not None:
+        options.target_note = f"it is named by {found.file}"
+        return found.target
+    if is_foreign(options.target):
+        raise LoadError(options.target, NOT_MINE)
+    # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
+    if options.command == "serve":
+        options.target_note = "nothing names another: name one, or set target in [tool.promptkit]"
+    elif not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
+        raise LoadError(options.target, NO_FOLDER)
+    return str(options.target)
+
+
+def _words_of(found: Configuration) -> list[str]:
+    """The options of `serve` in a configuration, as words of a command line."""
+    actions = options_of("serve")
+    check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
+    words: list[str] = []
+    for name, value in found.serve.items():
+        takes_several = isinstance(value, list) and isinstance(actions[name].default, list)
+        for one in value if takes_several else [value]:
+            words += _words_for(actions[name], name, one, found.file)
+    return words
+
+
+def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
+    """The word that gives an option a value; none for a flag that is false."""
+    where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
+    if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
+        kind = "true or false" if is_flag else "text or a number"
+        raise ConfigurationError(file, f"{where} takes {kind}, not {value!r}")
+    if is_flag:
+        return [f"--{name}"] if value else []
+    try:
+        if callable(action.type):
+            action.type(str(value))
+    except ArgumentTypeError as error:
+        raise ConfigurationError(file, f"{where}: {error}") from None
+    return [f"--{name}={value}"]

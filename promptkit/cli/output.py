@@ -8,7 +8,7 @@ authors' code prints after that, from Python, C, a child process or a thread, go
 import atexit
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
 from typing import Any, Final, TextIO
@@ -74,6 +74,11 @@ class Output(StringIO):
     def print_content(self, text: str) -> None:
         """Print the text of a prompt: control characters are escaped on a terminal, and kept elsewhere."""
         print(escape_invisible(text) if self.isatty() else text, file=self)
+
+    def print_lines(self, lines: Iterable[str], *, one_line: bool = False) -> None:
+        """Print lines with control characters escaped; with *one_line*, line feeds in them, too."""
+        for line in lines:
+            print(escape_invisible(line, one_line=one_line), file=self)
 
     def print_json(self, data: Any) -> None:
         """Print *data* as JSON, with escapes for invisible characters."""
@@ -179,12 +184,11 @@ def _open_standard_descriptors() -> None:
 def _drop_buffers() -> None:
     # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
     # daemon thread that was printing keeps it forever. What is printed from now on is written at once.
-    with suppress(OSError):  # authors may have closed the descriptor
-        file = FileIO(2, "wb", closefd=False)
-        stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
-        _flush(getattr(sys, "stdout", None))
-        _flush(getattr(sys, "stderr", None))
-        sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
+    file = FileIO(2, "wb", closefd=False)
+    stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
+    _flush(getattr(sys, "stdout", None))
+    _flush(getattr(sys, "stderr", None))
+    sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
 
 
 def _text_of(descriptor: int) -> TextIO:

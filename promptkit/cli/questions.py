@@ -104,21 +104,16 @@ class _Reader(Validator):
         self._folder = folder
 
     def read(self, answer: str) -> str:
+        if answer == "@-":
+            msg = "standard input is this terminal: type the value, or write @FILE"
+            raise ArgumentSyntaxError(msg)
         return read_value(self._prompt.arguments, self._argument.name, answer, self._folder)
 
     def validate(self, document: Document) -> None:
-        if reason := self._refusal(document.text):
-            message = escape_invisible(reason, one_line=True)
-            raise ValidationError(len(document.text), message)
-
-    def _refusal(self, answer: str) -> str | None:
-        if answer == "@-":
-            return "standard input is this terminal: type the value, or write @FILE"
         try:
-            sent = self.read(answer)
+            sent = self.read(document.text)
             Arguments(self._prompt.name, (self._argument,)).read({self._argument.name: sent})
-        except ArgumentSyntaxError as error:
-            return str(error)
-        except ArgumentErrors as error:
-            return "; ".join(map(str, error.faults))
-        return None
+        except (ArgumentSyntaxError, ArgumentErrors) as error:
+            reasons = error.faults if isinstance(error, ArgumentErrors) else (error,)
+            message = escape_invisible("; ".join(map(str, reasons)), one_line=True)
+            raise ValidationError(len(document.text), message) from None

@@ -3,27 +3,28 @@
 import os
 import re
 from argparse import Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.redaction import Redactor
-from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
-from promptkit.cli.calls import call_within_limit, render_within_limit, report_failure
+from promptkit.cli.calls import Call, report_failure
 from promptkit.cli.command_options import VENDORS
-from promptkit.cli.diagnostics import print_error, report_diagnostics
-from promptkit.cli.formats import as_json, as_markdown, exported_as_json, write_media
-from promptkit.cli.loading import load_recipes
+from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
+from promptkit.cli.formats import as_json, as_markdown, encoded, exported_as_json, write_media
+from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
+from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
@@ -33,7 +34,12 @@ from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
 
-_Item: TypeAlias = CompiledPrompt | CompiledResource
+#: Where Ctrl-C cannot interrupt a wait, it takes effect after so long, in seconds.
+_LONGEST_WAIT_S: Final = 1.0
+
+#: Moves to the corner of a terminal, and clears it.
+_CLEAR: Final = "\x1b[H\x1b[2J"
+
 _Shown: TypeAlias = Workflow | EmbeddedResource
 
 
@@ -50,9 +56,7 @@ def run(options: Namespace, output: Output) -> int:
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
-        from promptkit.cli.watching import watch
-
-        return watch(options.target, request.show, output, options.ignore)
+        return _watch(options, request.show, output)
     recipes = _load(options)
     catalog = compiler.compile(recipes)
     if options.name not in catalog and not is_uri(options.name):
@@ -67,39 +71,28 @@ class _Request:
         self._options = options
         self._folder = folder
         self._output = output
-        self._form = "json" if options.json else options.format
         self._arguments: Mapping[str, str] | None = None
 
     def show(self, catalog: Catalog) -> int:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
         name = self._options.name
-        if name in catalog:
-            return self._show_prompt(catalog, catalog[name])
         try:
-            resource, variables = catalog.resource(name)
-        except UnknownResource as error:
-            print_error(str(error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))))
-            return Exit.USAGE
-        redactor = Redactor.of(resource.arguments, variables)
-        document = call_within_limit(partial(resource.read, name, variables))
-        if not isinstance(document, EmbeddedResource):
-            report_failure(f"resource {name!r}", document, redactor)
-            return Exit.FAULTY
-        return self._print(resource, document, redactor)
-
-    def _show_prompt(self, catalog: Catalog, prompt: CompiledPrompt) -> int:
-        try:
-            if self._arguments is None:
-                self._arguments = self._read(catalog, prompt)
+            if name in catalog:
+                if self._arguments is None:
+                    self._arguments = self._read(catalog, catalog[name])
+                call = Call(catalog[name], self._arguments)
+            else:
+                call = Call(catalog.resource(name)[0], name)
         except ArgumentSyntaxError as error:
-            print_error(unread_secrets(prompt.arguments, self._options.arguments).redacted(str(error)))
-            return Exit.USAGE
-        redactor = Redactor.of(prompt.arguments, self._arguments)
-        said = render_within_limit(prompt, self._arguments)
-        if not isinstance(said, Workflow):
-            report_failure(f"prompt {prompt.name!r}", said, redactor)
-            return Exit.FAULTY
-        return self._print(prompt, said, redactor)
+            secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
+            return fail(secrets.redacted(str(error)), Exit.USAGE)
+        except UnknownResource as error:
+            unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
+            return fail(str(unknown), Exit.USAGE)
+        outcome = call.outcome()
+        if isinstance(outcome, BaseException):
+            return report_failure(f"{call.kind} {name!r}", outcome, call.redactor)
+        return self._print(call, outcome)
 
     def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
@@ -116,31 +109,30 @@ class _Request:
             return given
         return ask(catalog, prompt, given, self._folder)
 
-    def _print(self, item: _Item, shown: _Shown, redactor: Redactor) -> int:
+    def _print(self, call: Call, shown: _Shown) -> int:
         """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
         try:
-            files = self._write_media(item.name, shown)
-            self._print_form(item, shown, files, redactor)
+            files = self._write_media(call.item.name, shown)
+            self._print_form(call, shown, files)
         except OSError as error:
-            print_error(f"cannot write to {error.filename or self._options.out!r}: {error.strerror}")
-            return Exit.USAGE
+            file = error.filename or self._options.out
+            return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
-            print_error(f"{error.reason} (--lossy shows text in place of what cannot be taken)")
-            return Exit.FAULTY
+            return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-            kind = "prompt" if isinstance(shown, Workflow) else "resource"
-            print_error(redactor.redacted(f"{kind} {item.name!r} has text that cannot be sent: {error}"))
-            return Exit.FAULTY
+            reason = f"{call.kind} {call.item.name!r} has text that cannot be sent: {error}"
+            return fail(call.redactor.redacted(reason), Exit.FAULTY)
         return Exit.FINE
 
-    def _print_form(self, item: _Item, shown: _Shown, files: Mapping[int, Path], redactor: Redactor) -> None:
-        if self._form in VENDORS:
-            lossy = self._options.lossy
-            self._output.print_json(exported_as_json(self._form, shown, redactor, lossy=lossy))
-        elif self._form == "json":
-            self._output.print_json(as_json(item, shown, redactor))
+    def _print_form(self, call: Call, shown: _Shown, files: Mapping[int, Path]) -> None:
+        form, redactor = self._options.format, call.redactor
+        if form in VENDORS:
+            exported = exported_as_json(form, shown, redactor, lossy=self._options.lossy)
+            self._output.print_json(exported)
+        elif form == "json":
+            self._output.print_json(as_json(encoded(call.item, shown), redactor))
         else:
-            text = as_markdown(shown, files) if self._form == "markdown" else str(shown)
+            text = as_markdown(shown, files) if form == "markdown" else str(shown)
             self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, name: str, shown: _Shown) -> Mapping[int, Path]:
@@ -153,6 +145,29 @@ class _Request:
         for file in files.values():
             print_error(f"wrote {file}")
         return files
+
+
+def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
+    """Show it again after each change, until Ctrl-C; return only if it is wrong usage at once."""
+    # Faults are printed here and not where they are found, so that clearing does not hide them.
+    work: SimpleQueue[Callable[[], object]] = SimpleQueue()
+    report = partial(report_faults, ignore=options.ignore)
+
+    def show_again(catalog: Catalog) -> None:
+        print(_CLEAR if output.isatty() else "", end="" if output.isatty() else "\n", file=output)
+        show(catalog)
+
+    reloader = Reloader(options.target, lambda catalog: work.put(partial(report, catalog)))
+    catalog = reloader.load()
+    report(catalog)
+    if show(catalog) is Exit.USAGE and catalog.healthy:
+        return Exit.USAGE
+    output.send()
+    reloader.start(lambda catalog: work.put(partial(show_again, catalog)))
+    while True:
+        with suppress(Empty):
+            work.get(timeout=_LONGEST_WAIT_S)()
+            output.send()
 
 
 def _load(options: Namespace) -> Recipes:
@@ -171,13 +186,11 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
         report_diagnostics(faults)
-        print_error(f"prompt {options.name!r} cannot be rendered")
-        return Exit.FAULTY
+        return fail(f"prompt {options.name!r} cannot be rendered", Exit.FAULTY)
     place, _ = split_target(options.name)
     if not options.has_target and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
         options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
-    print_error(_unknown_prompt(options, recipes, diagnostics))
-    return Exit.USAGE
+    return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
 
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:

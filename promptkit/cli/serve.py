@@ -6,12 +6,9 @@ Lists are answered from the start-up cache if possible; compiler and recipes are
 
 import gc
 import os
-import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from itertools import chain, repeat
 from math import inf
 from threading import Thread
 from typing import TYPE_CHECKING, Final
@@ -27,7 +24,6 @@ from promptkit.standard_error import say
 from promptkit.transports import stdio
 from promptkit.transports.early import EarlyServer, import_progress
 from promptkit.transports.import_inputs import Purpose, StaleSet
-from promptkit.transports.kept_lists import KeptLists
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 
@@ -37,8 +33,7 @@ if TYPE_CHECKING:
 
     from promptkit.catalog.catalog import Catalog
     from promptkit.cli.lazy_serving import LazyServing
-    from promptkit.compiler.reloading import Load, Reloader
-    from promptkit.protocol.connection import Connection
+    from promptkit.compiler.reloading import Load
     from promptkit.server import Server
     from promptkit.server.observers import Observer
     from promptkit.server.snapshot import Snapshot
@@ -60,38 +55,32 @@ def run(options: "Namespace") -> int:
         from promptkit.cli import serve_http
 
         return serve_http.run(options)
-    if stray := sorted(options.http_options & options.told):
+    if stray := sorted(options.http_options & options.typed_options):
         options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
     options.grace = GRACE_S if options.grace is None else options.grace
     try:
         wire = stdio.redirect_stdio(options.grace)
     except OSError as error:
-        _print(f"standard input and output must be open: {error}")
+        say(f"standard input and output must be open: {error}")
         return Exit.USAGE
     if os.isatty(wire.reading):
         from promptkit.fragments.shell_words import quoted_path
 
         example = f"promptkit render {quoted_path(options.target)} NAME"
-        _print(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
+        say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
         observer = _observer(options)
     except OSError as error:
-        _print(f"cannot write to {options.audit!r}: {error.strerror}")
+        say(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
     except ModuleNotFoundError as error:
         from promptkit.errors.distribution import install_command
 
-        _print(f"--otel needs {error.name}: {install_command('otel')}")
+        say(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
-    cache = _startup_cache(options)
-    early = _answer_early(options, wire, cache.found if cache else None)
-    try:
-        code = _serve(options, wire, observer, cache, early)
-    except LoadError:
-        _refuse_requests(cache, early)
-        raise
+    serving = _Serving(options, wire, observer)
+    code = serving.run()
     if code != Exit.FINE:
-        _refuse_requests(cache, early)
         return code
     if observer is not None:
         observer.close()
@@ -99,74 +88,152 @@ def run(options: "Namespace") -> int:
     return stdio.exit_now()
 
 
-def _print(text: str) -> None:
-    print(f"promptkit: {text}", file=sys.stderr)
+class _Serving:
+    """Serves one client on standard input and output, at first from the start-up cache."""
 
+    def __init__(self, options: "Namespace", wire: stdio.Wire, observer: "Observer | None") -> None:
+        self._options = options
+        self._wire = wire
+        self._observer = observer
+        self._scopes: frozenset[str] = options.scopes or frozenset()
+        self._cache = _startup_cache(options)
+        self._early = self._answer_early()
+        self._has_taken_over = False
+        self._saving: Thread | None = None
+        self._lazy: LazyServing | None = None
 
-def _answer_early(options: "Namespace", wire: stdio.Wire, kept: KeptLists | None) -> EarlyServer:
-    """Begin to answer from the start-up cache."""
-    early = EarlyServer(
-        kept,
-        _server_info(options),
-        limits_of(options),
-        wire.write,
-        importing=partial(import_progress, options.target),
-        changes=options.watch and place_of(options.target) is not None,
-        tools=options.tools,
-        greets=options.audit is None and not options.otel,  # of early replies nobody is told
-    )
-    done = partial(stdio.exit_after, *_longest_import(options))
-    early.read_from(wire.read, done)
-    if kept is not None:
-        early.ready.wait(_FIRST_LIST_WAIT_S)
-    early.watch(done, options.grace, lambda: wire.is_orphaned)
-    return early
+    def run(self) -> int:
+        """Import the recipes, and serve them until the client hangs up. Raises LoadError."""
+        _import_the_rest()
+        from promptkit.compiler.reloading import Reloader
 
+        self._reloader = Reloader(self._options.target, self._report_faults)
+        try:
+            names = self._cache.names() if self._cache and not self._options.strict else None
+            code = self._import_and_serve() if names is None else self._serve_while_importing(names)
+        except LoadError:
+            self._refuse_requests()
+            raise
+        if code != Exit.FINE:
+            self._refuse_requests()
+        return code
 
-def _longest_import(options: "Namespace") -> tuple[float, int]:
-    """How long importing may go on, in seconds, once the client has hung up, and the exit code after that."""
-    if not options.strict:
-        return options.grace, Exit.FINE
-    # Whoever starts it may want to know nothing but whether there are faults.
-    return max(options.grace, options.timeout), Exit.FAULTY
+    def _answer_early(self) -> EarlyServer:
+        """Begin to answer from the start-up cache."""
+        options, wire = self._options, self._wire
+        early = EarlyServer(
+            self._cache.found if self._cache else None,
+            ServerInfo(options.name, VERSION),
+            limits_of(options),
+            wire.write,
+            importing=partial(import_progress, options.target),
+            changes=options.watch and place_of(options.target) is not None,
+            tools=options.tools,
+            greets=options.audit is None and not options.otel,  # no observer is notified of early replies
+        )
+        # A client that hangs up at once may want to know nothing but whether --strict finds a fault.
+        longest = max(options.grace, options.timeout) if options.strict else options.grace
+        done = partial(stdio.exit_after, longest, Exit.FAULTY if options.strict else Exit.FINE)
+        early.read_from(wire.read, done)
+        if self._cache and self._cache.found:
+            early.ready.wait(_FIRST_LIST_WAIT_S)
+        early.watch(done, options.grace, lambda: wire.is_orphaned)
+        return early
 
+    def _import_and_serve(self) -> int:
+        """Import all recipes before anything is served of them."""
+        catalog = self._load()
+        if self._options.strict and not catalog.healthy:
+            say("nothing is served because of --strict: fix the faults above, or leave out the option")
+            return Exit.FAULTY
+        server = self._make_server(catalog)
+        saving = Thread(target=self._after_import, args=(server, catalog), name="promptkit-set", daemon=True)
+        self._saving = saving
+        code = self._serve(server)
+        if saving.is_alive():
+            saving.join(self._options.grace)
+        return code
 
-def _serve(
-    options: "Namespace",
-    wire: stdio.Wire,
-    observer: "Observer | None",
-    cache: StartupCache | None,
-    early: EarlyServer,
-) -> int:
-    """Import the recipes, and serve them until the client hangs up."""
-    _import_the_rest()
-    from promptkit.compiler.reloading import Reloader
+    def _serve_while_importing(self, names: "Mapping[str, Sequence[str]]") -> int:
+        """Import each recipe when it is needed, as the start-up cache says where each prompt is."""
+        from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
 
-    reloader = Reloader(options.target, partial(_report_faults, options))
-    load = partial(_load, options, reloader, cache)
-    names = cache.names() if cache and not options.strict else None
-    lazy = None if names is None else _lazy_serving(options, early, names)
-    loaded = None if lazy else load()
-    if loaded is not None and options.strict and not loaded.healthy:
-        say("nothing is served because of --strict: fix the faults above, or leave out the option")
-        return Exit.FAULTY
-    changes = options.watch and reloader.watches
-    found = lazy.snapshot if lazy else loaded
-    assert found is not None  # noqa: S101 (what is not imported lazily is loaded)
-    server = _server(options, found, wire, early.connection, observer, changes=changes)
-    imported = partial(_imported, options, server, reloader, cache)
-    saving = Thread(target=imported, args=(loaded,), name="promptkit-set", daemon=True)
-    if lazy:
-        lazy.start(load, server, imported, wire.end)
-        read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
-    else:
-        read = _reading(early, wire, answered=saving.start)
-    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
-    if lazy:
+        options = self._options
+        lazy = LazyServing(options.target, names, self._early, options.page_size, self._scopes)
+        self._lazy = lazy
+        server = self._make_server(lazy.snapshot)
+        lazy.start(self._load, server, partial(self._after_import, server), self._wire.end)
+        code = self._serve(server)
         lazy.finish(options.grace)
-    elif saving.is_alive():
-        saving.join(options.grace)
-    return Exit.FINE if served else Exit.FAULTY
+        return code
+
+    def _load(self, work: "Load | None" = None) -> "Catalog":
+        """Import all recipes, and report their faults."""
+        load = self._reloader.load
+        catalog = self._cache.load(load, work) if self._cache else load(work)
+        self._report_faults(catalog)
+        return catalog
+
+    def _report_faults(self, catalog: "Catalog") -> None:
+        if catalog.diagnostics:
+            from promptkit.cli.loading import report_faults  # most recipes have none
+
+            report_faults(catalog, self._options.ignore)
+
+    def _make_server(self, found: "Catalog | Snapshot") -> "Server":
+        from promptkit.server import Server
+
+        connection = self._early.connection
+        return Server(
+            found,
+            self._wire.write,
+            identity=connection.server_info,
+            page_size=self._options.page_size,
+            changes=self._options.watch and self._reloader.watches,
+            tools=self._options.tools,
+            limits=limits_of(self._options),
+            observer=self._observer,
+            connection=connection,
+            scopes=self._scopes,
+        )
+
+    def _after_import(self, server: "Server", catalog: "Catalog") -> None:
+        """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
+        if catalog.requirements:
+            from promptkit.cli.loading import report_hidden  # few recipes need scopes
+
+            report_hidden(catalog, self._options.scopes)
+        if self._cache:
+            names = self._reloader.names_by_file if catalog.healthy else None
+            self._cache.verify_and_save(server.snapshot, server.correct, catalog, names)
+        if server.capabilities.changes:
+            self._reloader.start(server.replace)
+
+    def _serve(self, server: "Server") -> int:
+        """Serve until the client hangs up."""
+        events, grace = self._early.hand_over, self._options.grace
+        served = stdio.serve(server, self._wire, read=self._read, events=events, grace=grace)
+        return Exit.FINE if served else Exit.FAULTY
+
+    def _read(self) -> bytes:
+        """Return what has arrived; the first time, what was being read when the server took over."""
+        if self._has_taken_over:
+            data = self._wire.read()
+        else:
+            self._has_taken_over = True
+            if self._saving is not None:
+                with suppress(RuntimeError):  # there can be no more threads
+                    self._saving.start()
+            data = self._early.read_rest()
+        if not data and self._lazy is not None:
+            self._lazy.hold(self._options.grace)  # requests may still need recipes
+        return data
+
+    def _refuse_requests(self) -> None:
+        """Discard the new start-up cache, and refuse all open requests."""
+        if self._cache:
+            self._cache.discard()
+        self._early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
 def _import_the_rest() -> None:
@@ -178,145 +245,34 @@ def _import_the_rest() -> None:
     gc.enable()
 
 
-def _lazy_serving(
-    options: "Namespace", early: EarlyServer, names: "Mapping[str, Sequence[str]]"
-) -> "LazyServing":
-    from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
-
-    return LazyServing(options.target, names, early, options.page_size, _scopes(options))
-
-
-def _load(
-    options: "Namespace", reloader: "Reloader", cache: StartupCache | None, work: "Load | None" = None
-) -> "Catalog":
-    """Import all recipes, and report their faults."""
-    catalog = cache.load(reloader.load, work) if cache else reloader.load(work)
-    _report_faults(options, catalog)
-    return catalog
-
-
-def _report_faults(options: "Namespace", catalog: "Catalog") -> None:
-    if catalog.diagnostics:
-        from promptkit.cli.loading import report_faults  # most recipes have none
-
-        report_faults(catalog, options.ignore)
-
-
-def _server(  # noqa: PLR0913 (a server has that many properties)
-    options: "Namespace",
-    found: "Catalog | Snapshot",
-    wire: stdio.Wire,
-    connection: "Connection",
-    observer: "Observer | None",
-    *,
-    changes: bool,
-) -> "Server":
-    from promptkit.server import Server
-
-    return Server(
-        found,
-        wire.write,
-        identity=_server_info(options),
-        page_size=options.page_size,
-        changes=changes,
-        tools=options.tools,
-        limits=limits_of(options),
-        observer=observer,
-        connection=connection,
-        scopes=_scopes(options),
-    )
-
-
-def _imported(
-    options: "Namespace",
-    server: "Server",
-    reloader: "Reloader",
-    cache: StartupCache | None,
-    catalog: "Catalog",
-) -> None:
-    """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
-    if catalog.requirements:
-        from promptkit.cli.loading import report_hidden  # few recipes need scopes
-
-        report_hidden(catalog, options.scopes)
-    if cache:
-        names = reloader.names_by_file if catalog.healthy else None
-        cache.verify_and_save(server.snapshot, server.correct, catalog, names)
-    if server.capabilities.changes:
-        reloader.start(server.replace)
-
-
-def _reading(
-    early: EarlyServer,
-    wire: stdio.Wire,
-    answered: Callable[[], object] = bool,
-    ended: Callable[[], object] = bool,
-) -> Callable[[], bytes]:
-    """What reads the client's bytes, calling *answered* before the first read, and *ended* at the end."""
-    sources = chain((early.read_rest,), repeat(wire.read))
-    is_answered = False
-
-    def read() -> bytes:
-        nonlocal is_answered
-        if not is_answered:
-            is_answered = True
-            with suppress(RuntimeError):  # there can be no more threads
-                answered()
-        data = next(sources)()
-        if not data:
-            ended()
-        return data
-
-    return read
-
-
-def _refuse_requests(cache: StartupCache | None, early: EarlyServer) -> None:
-    """Discard the new start-up cache, and refuse all open requests."""
-    if cache:
-        cache.discard()
-    early.refuse(InternalError("the recipes cannot be served: standard error says why"))
-
-
 def _startup_cache(options: "Namespace") -> StartupCache | None:
-    # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
+    # Without a watch, clients could not be notified of lists that the cache had wrong. And answers from
     # the cache are neither counted for the rate limit nor noted by anybody.
     is_noted = options.audit is not None or options.otel
     if not (options.cache and options.watch) or is_noted or options.rate != inf:
         if options.compiled is not None:
-            _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
+            say(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
         return None
-    how = options.name, options.page_size, options.tools, _scopes(options)
+    how = options.name, options.page_size, options.tools, options.scopes
     purpose = Purpose.of(options.target, *how)
     if options.compiled is not None:
         try:
             return StartupCache(options.compiled, purpose, is_built=True)
         except StaleSet as stale:
-            _print(f"{options.compiled!r} is not used: {stale}")
+            say(f"{options.compiled!r} is not used: {stale}")
     return StartupCache.of(purpose)
 
 
-def _scopes(options: "Namespace") -> frozenset[str]:
-    """What the client may do."""
-    return options.scopes or frozenset()
-
-
-def _server_info(options: "Namespace") -> ServerInfo:
-    return ServerInfo(options.name, VERSION)
-
-
 def _observer(options: "Namespace") -> "Observer | None":
-    """What is told of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
-    if options.audit is None and not options.otel:
-        return None
-    from promptkit.server.observers import joined
-
-    observers: list[Observer] = []
-    if options.audit is not None:
-        from promptkit.server.audit import Audit
-
-        observers.append(Audit(options.audit))
+    """What is notified of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
+    telemetry: Observer | None = None
     if options.otel:
         from promptkit.server.telemetry import PIPE, Telemetry
 
-        observers.append(Telemetry(PIPE))
-    return joined(observers)
+        telemetry = Telemetry(PIPE)
+    if options.audit is None:
+        return telemetry
+    from promptkit.server.audit import Audit
+    from promptkit.server.observers import joined
+
+    return joined((Audit(options.audit), telemetry))

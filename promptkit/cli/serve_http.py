@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
@@ -65,7 +67,7 @@ def application_factory(
 
         OSError: If the audit cannot be written.
 
-        ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
+        ModuleNotFoundError: If OpenTelemetry is to be notified, and its API is not installed.
     """
     from promptkit.cli.options import limits_of
     from promptkit.transports.http.application import Application
@@ -77,8 +79,8 @@ def application_factory(
     keys = state_keys(options.state_keys)
     settings = Settings(
         name=options.name,
-        hosts=(*(options.allow_host or ()), *public_hosts, *own_hosts),
-        origins=(*(options.allow_origin or ()), *public_origins),
+        hosts=(*options.allow_host, *public_hosts, *own_hosts),
+        origins=(*options.allow_origin, *public_origins),
         keys=keys,
         own_key=None if keys else own_key(options.target),  # what all workers share
         changes=options.watch and reloader.watches,
@@ -108,8 +110,12 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
-    scopes = options.require_scope or ()
-    return protect(resource=resource, issuer=options.issuer, token_file=options.token_file, scopes=scopes)
+    return protect(
+        resource=resource,
+        issuer=options.issuer,
+        token_file=options.token_file,
+        scopes=options.require_scope,
+    )
 
 
 def _only_url(listening: Sequence[Listener]) -> str | None:
@@ -120,24 +126,28 @@ def _only_url(listening: Sequence[Listener]) -> str | None:
 
 def run(options: Namespace) -> int:
     """
-    Serve until the process is told to end, and then end it. Returns only if nothing was served.
+    Serve until a signal ends the process. Returns only if nothing was served.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
     if (fault := _unusable(options)) is not None:
-        say(fault)
-        return Exit.USAGE
+        return _refuse(fault)
+    options.grace = GRACE_S if options.grace is None else options.grace
     try:
         listening = _listen(options)
     except CannotListen as error:
-        say(str(error))
-        return Exit.USAGE
+        return _refuse(str(error))
     try:
         return _serve(options, listening)
     finally:
         for listener in listening:
             listener.close()
+
+
+def _refuse(reason: str) -> int:
+    say(reason)
+    return Exit.USAGE
 
 
 def _unusable(options: Namespace) -> str | None:
@@ -146,9 +156,9 @@ def _unusable(options: Namespace) -> str | None:
         import_module(_EXTRA)
     except ModuleNotFoundError as error:
         return f"--http needs {error.name}: {install_command('http')}"
-    if (options.workers or 1) > 1 and sys.platform == "win32":
+    if options.workers > 1 and sys.platform == "win32":
         return "--workers needs another system than Windows, which cannot fork"
-    if (options.workers or 1) > _MAX_WORKERS:
+    if options.workers > _MAX_WORKERS:
         return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
     return _contradiction(options)
 
@@ -178,7 +188,7 @@ def _listen(options: Namespace) -> list[Listener]:
     listening: list[Listener] = []
     if options.http is not None:
         host, port = options.http
-        listening += listeners.listen_tcp(host, port, options.workers or 1)
+        listening += listeners.listen_tcp(host, port, options.workers)
     if options.fd is not None:
         numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
         listening += map(listeners.listen_inherited, numbers)
@@ -205,20 +215,19 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         return Exit.FAULTY
     try:
         make = application_factory(options, reloader, catalog, listening)
-    except (ModuleNotFoundError, ValueError, OSError) as error:
-        say(_why_not_made(options, error))
-        return Exit.USAGE
+    except OSError as error:
+        return _refuse(f"cannot write to {options.audit!r}: {error.strerror}")
+    except ModuleNotFoundError as error:
+        return _refuse(f"--otel needs {error.name}: {install_command('otel')}")
+    except ValueError as error:
+        return _refuse(str(error))
     if not _asks_for_tokens(options):
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Serving(options, listening, reloader, make).run
-    say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
-    code: int = Exit.FINE
-    if (options.workers or 1) == 1:
-        code = work(0, None)
-    else:
-        _supervise(options, listening, work)
+    work = _Work(options, listening, reloader, make, Balance(options.workers))
+    say(f"serving at {' and '.join(map(_where, listening))}")
+    code = work.run(0) if options.workers == 1 else work.supervise()
     for listener in listening:
         listener.close()
     return exit_now(code)
@@ -238,14 +247,6 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     return reloader, catalog
 
 
-def _why_not_made(options: Namespace, error: ModuleNotFoundError | ValueError | OSError) -> str:
-    if isinstance(error, ModuleNotFoundError):
-        return f"--otel needs {error.name}: {install_command('otel')}"
-    if isinstance(error, OSError):
-        return f"cannot write to {options.audit!r}: {error.strerror}"
-    return str(error)
-
-
 def _telemetry(options: Namespace) -> "Telemetry | None":
     """What tells OpenTelemetry of requests, made before the fork. Raises ModuleNotFoundError."""
     if not options.otel:
@@ -257,67 +258,56 @@ def _telemetry(options: Namespace) -> "Telemetry | None":
     return Telemetry(TCP)
 
 
-def _supervise(
-    options: Namespace, listening: Sequence[Listener], work: Callable[[int, int | None], int]
-) -> None:
-    from promptkit.transports.http.supervisor import Supervisor
+class _Work(Struct):
+    """Serving, by this process, or by workers that it forks."""
 
-    def run(number: int, lifeline: int) -> None:
-        exit_now(work(number, lifeline))
+    options: Namespace
+    listening: Sequence[Listener]
+    reloader: Reloader
+    make: "Callable[[], Application]"
+    balance: Balance
 
-    stop = partial(_stop_connecting, listening)
-    supervisor = Supervisor(options.workers, run, stop_connecting=stop, grace=_grace(options))
-    if sys.platform != "win32":
-        supervisor.run()
+    def supervise(self) -> int:
+        """Have workers serve."""
+        from promptkit.transports.http.supervisor import Supervisor
 
+        count, grace = self.options.workers, self.options.grace
+        supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
+        if sys.platform != "win32":
+            supervisor.run()
+        return Exit.FINE
 
-class _Serving:
-    """What a worker does, in whatever process."""
+    def run_forked(self, number: int, lifeline: int) -> None:
+        """Serve as a worker, and end its process."""
+        exit_now(self.run(number, lifeline))
 
-    def __init__(
-        self,
-        options: Namespace,
-        listening: Sequence[Listener],
-        reloader: Reloader,
-        make: "Callable[[], Application]",
-    ) -> None:
-        self._options = options
-        self._listening = listening
-        self._reloader = reloader
-        self._make = make
-        self._balance = Balance(options.workers or 1)
-
-    def run(self, number: int, lifeline: int | None) -> int:
+    def run(self, number: int, lifeline: int | None = None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
         from promptkit.transports.http.worker import HttpWorker
 
         if number > 0:  # the first worker reports for all
-            self._reloader.is_news = lambda _stamps, _said: False
-        application = self._make()
+            self.reloader.is_news = lambda _stamps, _said: False
+        application = self.make()
         worker = HttpWorker(
             application,
-            [listener.of(number) for listener in self._listening],
-            limits=_connection_limits(self._options),
-            grace=_grace(self._options),
-            stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
+            [listener.of(number) for listener in self.listening],
+            limits=_connection_limits(self.options),
+            grace=self.options.grace,
+            stop_connecting=self.stop_connecting if lifeline is None else bool,
             lifeline=lifeline,
-            balance=self._balance,
+            balance=self.balance,
             number=number,
         )
         application.start()
-        if self._options.watch:
-            self._reloader.start(application.replace)  # what has changed since the load is loaded first
+        if self.options.watch:
+            self.reloader.start(application.replace)  # what has changed since the load is loaded first
         worker.run()
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
-
-def _stop_connecting(listening: Sequence[Listener]) -> None:
-    for listener in listening:
-        listener.stop_connecting()
-
-
-def _grace(options: Namespace) -> float:
-    return GRACE_S if options.grace is None else float(options.grace)
+    def stop_connecting(self) -> None:
+        """Let nobody connect from now on."""
+        for listener in self.listening:
+            listener.stop_connecting()
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":

@@ -5,18 +5,17 @@ Prompts and resources are known from the start-up cache. No recipe is imported w
 """
 
 import os
-from argparse import Action, ArgumentParser, Namespace
+from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Final, TypeAlias
 
-from argcomplete.completers import BaseCompleter, FilesCompleter
+from argcomplete.completers import FilesCompleter
 from argcomplete.finders import CompletionFinder
 from argcomplete.lexers import split_line
 from msgspec import MsgspecError
 
-from promptkit.cli.configured import configure
-from promptkit.cli.options import is_argument, options_of, parse, program_parser
+from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.transports.import_inputs import Purpose
@@ -38,34 +37,22 @@ def complete_and_exit() -> None:
 
     The shell says in the environment what was typed, and where it reads the answer.
     """
-    CompletionFinder()(program_parser(), always_complete_options=False, default_completer=_Words())
+    finder = CompletionFinder()
+    finder(program_parser(), always_complete_options=False, default_completer=_offered)  # type: ignore[arg-type]  # it calls any function
 
 
-class _Words(BaseCompleter):
+def _offered(*, prefix: str, action: Action, parsed_args: Namespace, **_: object) -> Iterable[str]:
     """What an option or a word may become. argcomplete drops what does not begin as it was typed."""
-
-    def __call__(
-        self,
-        *,
-        prefix: str,
-        action: Action,
-        parser: ArgumentParser,  # noqa: ARG002 (argcomplete passes it)
-        parsed_args: Namespace,
-    ) -> Iterable[str]:
-        if action.dest == "client":
-            return _clients(parsed_args.command)
-        if parsed_args.command == "render" and not action.option_strings:
-            return _render_word(prefix)
-        if parsed_args.command == "complete" and not action.option_strings:
-            return _complete_word(parsed_args.target, prefix)
-        if action.dest in ("target", "folder"):
-            return _TARGETS(prefix)
-        return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary") else ()
-
-
-def _clients(command: str) -> Iterable[str]:
-    """The clients that `check` knows, or those that have a configuration to write."""
-    return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
+    command, is_word = parsed_args.command, not action.option_strings
+    if action.dest == "client":  # those that have a configuration to write, or all that `check` knows
+        return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
+    if command == "render" and is_word:
+        return _render_word(prefix)
+    if command == "complete" and is_word:
+        return _complete_word(parsed_args.target, prefix)
+    if action.dest in ("target", "folder"):
+        return _TARGETS(prefix)
+    return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary") else ()
 
 
 def _render_word(prefix: str) -> Iterator[str]:

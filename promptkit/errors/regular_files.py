@@ -68,9 +68,24 @@ def read_regular_file(
     return data
 
 
-def replace_regular_file(path: str | os.PathLike[str], *data: bytes, mode: int = 0o666) -> None:
+def replace_regular_file(
+    path: str | os.PathLike[str], *data: bytes, mode: int = 0o666, check: Callable[[str], object] = bool
+) -> None:
     """
     Write a file, all at once, in place of the regular file that lies there, if one does.
+
+    Args:
+        path:
+            The file.
+
+        *data:
+            What it is to hold.
+
+        mode:
+            Who may read and write it, as far as the process lets them.
+
+        check:
+            Called with the path of what is written, before it takes its place. What it raises is raised.
 
     Raises:
         OSError: If it cannot be written, or if a link, a pipe, a device or a folder lies there, which stays.
@@ -81,6 +96,7 @@ def replace_regular_file(path: str | os.PathLike[str], *data: bytes, mode: int =
     try:
         with open(os.open(scratch, _NEW, mode), "wb") as file:
             file.write(b"".join(data))
+        check(scratch)
         os.replace(scratch, path)
     except BaseException:
         with suppress(FileNotFoundError):

@@ -581,7 +581,7 @@ def test_locations_without_a_file(capsys):
     """
     What has no place is annotated without one.
     """
-    from promptkit.cli.github import print_annotations
+    from promptkit.cli.diagnostics import print_annotations
 
     print_annotations([Diagnostic(Rule.NO_PROMPTS, "nothing", "add", Location(""))], sys.stdout)
 

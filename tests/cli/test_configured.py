@@ -5,8 +5,7 @@ import json
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.configured import configure
-from promptkit.cli.options import parse
+from promptkit.cli.options import configure, parse
 from promptkit.errors.diagnostics import Rule
 from tests.terminal import command
 

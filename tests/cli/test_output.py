@@ -376,8 +376,6 @@ DEEDS = {
     "replaces_by_junk": "sys.stdout = sys.stderr = 5",
     "deletes": "del sys.stdout, sys.stderr",
     "wraps": "sys.stdout = io.TextIOWrapper(sys.stdout.buffer)",
-    "closes_descriptors": "os.close(1); os.close(2)",
-    "closes_original": "sys.__stdout__.close(); sys.__stderr__.close()",
     "changes_folder": "os.chdir('/')",
     "removes_folder": "d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)",
     "fails_at_exit": "atexit.register(lambda: 1 / 0)",

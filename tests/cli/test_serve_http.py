@@ -10,8 +10,7 @@ import pytest
 
 from promptkit import asgi
 from promptkit.cli import main
-from promptkit.cli.configured import configure
-from promptkit.cli.options import parse
+from promptkit.cli.options import configure, parse
 from promptkit.errors.distribution import install_command
 from tests.wire import line, modern
 

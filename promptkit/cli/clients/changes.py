@@ -10,17 +10,17 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers, refusing
-from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, replace_file
+from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers
+from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, check, replace_file
 from promptkit.cli.clients.servers import InstalledServer, is_ours, url_in
 
-__all__ = ["EntryChange", "install", "uninstall"]
+__all__ = ["EntryChange", "change_of"]
 
 #: How long a command of a client may take.
 _TIMEOUT_S: Final = 60
@@ -75,7 +75,7 @@ class EntryChange(Struct, frozen=True):
     @property
     def diff(self) -> str:
         """The lines that would change, and none beside them: those may hold the keys of others."""
-        file = str(self.contents.file)
+        file = str(self.place.path)
         before = os.devnull if self.contents.data is None else file
         old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
         shown = difflib.unified_diff(old, new, before, file, n=0)
@@ -93,32 +93,24 @@ class EntryChange(Struct, frozen=True):
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())
-        file = self.contents.file
         try:
             backup = back_up(self.contents)
         except OSError as error:
-            raise FileRefused(file, f"no backup can be written: {error.strerror}") from None
+            msg = f"no backup can be written: {error.strerror}"
+            raise FileRefused(msg) from None
         for command in self.commands:
-            _run(command, file)
+            _run(command)
         found = read_servers(self.place)[2].entries.get(self.name)
-        if not _holds(found, self.entry):  # another program may bear the client's name
-            raise FileRefused(file, f"{self.commands[0][0]} has not changed it, and says nothing")
+        # Another program may bear the client's name.
+        check(_holds(found, self.entry), f"{self.commands[0][0]} has not changed it, and says nothing")
         return backup
 
 
-def install(place: ConfigurationFile, server: InstalledServer) -> EntryChange:
+def change_of(
+    place: ConfigurationFile, name: str, server: InstalledServer | None, url: str | None
+) -> EntryChange:
     """
-    Return what puts a server into a configuration.
-
-    Raises:
-        FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
-    """
-    return _change(place, server.name, server.url, lambda found: server.entry(place.settings, found))
-
-
-def uninstall(place: ConfigurationFile, name: str, url: str | None) -> EntryChange:
-    """
-    Return what takes a server out of a configuration. Where there is none of that name, nothing changes.
+    Return what puts a server into a configuration, or takes it out. What is so already does not change.
 
     Args:
         place:
@@ -127,43 +119,35 @@ def uninstall(place: ConfigurationFile, name: str, url: str | None) -> EntryChan
         name:
             What the client calls the server.
 
+        server:
+            What is put in; None if it is taken out.
+
         url:
             Where it is reached, if it is not started.
 
     Raises:
-        FileRefused: If it cannot be read or changed, or if that server is somebody else's.
+        FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
     """
-    return _change(place, name, url, lambda _: None)
-
-
-def _change(
-    place: ConfigurationFile, name: str, url: str | None, wanted: Callable[[_Entry], _Entry]
-) -> EntryChange:
-    """What makes a configuration hold the entry that is wanted in place of the one that it has."""
-    is_found = place.client_is_found
     contents, text, table = read_servers(place)
     found = table.entries.get(name)
     if found is not None:
-        _check_ours(place, contents, name, found, url)
-    entry = wanted(found)
-    if _holds(found, entry):
-        return EntryChange(place, contents, text, text, name, entry, is_found)
-    with refusing(contents):
-        after = table.without(name) if entry is None else table.with_entry(name, entry)
-    whole = ServerTable(place.settings, after).entries.get(name)
-    commands = _own_commands(place, name, found, whole)
-    return EntryChange(place, contents, text, after, name, entry, is_found, commands)
+        _check_ours(place, name, found, url)
+    entry = server.entry(place.settings, found) if server else None
+    after, commands = text, list[list[str]]()
+    if not _holds(found, entry):
+        after = table.changed(name, entry)
+        commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))
+    return EntryChange(place, contents, text, after, name, entry, place.client_is_found, commands)
 
 
-def _check_ours(
-    place: ConfigurationFile, contents: FileContents, name: str, entry: Any, url: str | None
-) -> None:
+def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
     if is_ours(place.settings, entry, url):
         return
     reason = "is not promptkit's: choose another --name"
     if leads_to := url_in(place.settings, entry):
         reason = f"leads to {leads_to}: choose another --name, or uninstall that --url first"
-    raise NotOurs(contents.file, f"its server {name!r} {reason}")
+    msg = f"its server {name!r} {reason}"
+    raise NotOurs(msg)
 
 
 def _holds(found: Any, entry: _Entry) -> bool:
@@ -184,7 +168,7 @@ def _own_commands(place: ConfigurationFile, name: str, before: _Entry, after: _E
     return [*([] if before is None else [remove]), *([] if after is None else [add])]
 
 
-def _run(command: Sequence[str], file: Path) -> None:
+def _run(command: Sequence[str]) -> None:
     """Run a command that changes a file. Raises FileRefused with what it says, if it fails."""
     shown = " ".join(command[:3])
     try:
@@ -198,7 +182,7 @@ def _run(command: Sequence[str], file: Path) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise FileRefused(file, f"{shown} failed: {error}") from None
-    if ran.returncode != 0:
-        said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
-        raise FileRefused(file, f"{shown} failed: {said}")
+        msg = f"{shown} failed: {error}"
+        raise FileRefused(msg) from None
+    said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
+    check(ran.returncode == 0, f"{shown} failed: {said}")

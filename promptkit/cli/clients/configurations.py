@@ -3,8 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -12,11 +11,10 @@ from msgspec import Struct
 from platformdirs import user_config_path
 
 from promptkit.cli.clients import jsonc, toml, yaml
-from promptkit.cli.clients.files import FileContents, FileRefused, read_file
-from promptkit.cli.clients.texts import DocumentError, cannot_be_changed
+from promptkit.cli.clients.files import FileContents, FileRefused, check, read_file
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
 
-__all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers", "refusing", "text_of"]
+__all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers", "text_of"]
 
 Scope: TypeAlias = Literal["user", "project"]
 
@@ -101,7 +99,7 @@ class ServerTable:
             What the file holds; nothing if there is no file.
 
     Raises:
-        DocumentError: If the text cannot be read.
+        FileRefused: If the text cannot be read.
     """
 
     def __init__(self, settings: ClientConfiguration, text: str) -> None:
@@ -109,8 +107,11 @@ class ServerTable:
         self._mark = _MARK if text.startswith(_MARK) else ""
         self._text = text.removeprefix(_MARK)
         self._editor = _EDITORS[settings.format]
-        with _reading():
+        try:
             self._data: dict[str, Any] = self._editor.read(self._text)
+        except RecursionError:
+            msg = "it is nested too deeply to be read"
+            raise FileRefused(msg) from None
         self._path = self._servers_path()
 
     @property
@@ -119,43 +120,40 @@ class ServerTable:
         found = _at(self._data, self._path)
         return found if isinstance(found, Mapping) else {}
 
-    def with_entry(self, name: str, entry: Mapping[str, Any]) -> str:
+    def changed(self, name: str, entry: Mapping[str, Any] | None) -> str:
         """
-        Return the text with an entry. What people have added to one that exists is kept, but for comments.
+        Return the text with an entry changed, added or taken out.
+
+        What people have added to an entry is kept, but for comments.
 
         Args:
             name:
                 The name of the server.
 
             entry:
-                What is to stand there.
+                What is to stand there; None if it is taken out.
 
         Raises:
-            DocumentError: If that cannot be done without touching something else.
+            FileRefused: If that cannot be done without touching something else.
         """
+        wanted = None if entry is None else self._wanted(name, entry)
+        path = (*self._path, name)
+        try:
+            text: str = self._editor.put(self._text, path, wanted)
+            found = _with(self._editor.read(text), path, wanted)
+            is_kept = found == _with(self._data, path, wanted) and _at(found, path) == wanted
+        except (FileRefused, RecursionError, TypeError):  # what was written does not go with the rest
+            is_kept = False
+        check(is_kept, "it is written in a way that cannot be changed without touching something else")
+        return self._mark + text
+
+    def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An entry with what people have added to the one that exists."""
         self._check_place(name)
         # What belongs to the other kind of entry, which is started or reached in the other way, goes.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
         found = self.entries.get(name) or {}
-        wanted = {**{key: value for key, value in found.items() if key not in stale}, **entry}
-        path = (*self._path, name)
-        with _reading():
-            return self._checked(self._editor.put(self._text, path, wanted), path, wanted)
-
-    def without(self, name: str) -> str:
-        """
-        Return the text without an entry.
-
-        Args:
-            name:
-                The name of the server, which has one.
-
-        Raises:
-            DocumentError: If that cannot be done without touching something else.
-        """
-        path = (*self._path, name)
-        with _reading():
-            return self._checked(self._editor.take(self._text, path), path, None)
+        return {**{key: value for key, value in found.items() if key not in stale}, **entry}
 
     def _servers_path(self) -> tuple[str, ...]:
         also = self._settings.also_servers
@@ -170,25 +168,12 @@ class ServerTable:
             at = at.get(key, {})
             if at is None and self._settings.format == "yaml":  # nothing is written there
                 return
-            if not isinstance(at, Mapping):
-                msg = f"{name!r} has no place in it, as {key!r} holds something else"
-                raise DocumentError(msg)
-
-    def _checked(self, text: str, path: tuple[str, ...], value: Any) -> str:
-        """The text, if it says what it said before, and the entry."""
-        try:
-            found = _with(self._editor.read(text), path, value)
-            is_kept = found == _with(self._data, path, value) and _at(found, path) == value
-        except (DocumentError, RecursionError):  # what was written does not go with the rest
-            is_kept = False
-        if not is_kept:
-            raise cannot_be_changed()
-        return self._mark + text
+            check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
 
 
 def text_of(settings: ClientConfiguration, name: str, entry: Mapping[str, Any]) -> str:
     """Return what a configuration holds that has one server and nothing else."""
-    return ServerTable(settings, "").with_entry(name, entry)
+    return ServerTable(settings, "").changed(name, entry)
 
 
 def read_servers(file: ConfigurationFile) -> tuple[FileContents, str, ServerTable]:
@@ -205,34 +190,9 @@ def read_servers(file: ConfigurationFile) -> tuple[FileContents, str, ServerTabl
     try:
         text = (contents.data or b"").decode()
     except UnicodeDecodeError:
-        raise FileRefused(contents.file, "it is not UTF-8") from None
-    with refusing(contents):
-        return contents, text, ServerTable(file.settings, text)
-
-
-@contextmanager
-def refusing(contents: FileContents) -> Iterator[None]:
-    """
-    Refuse a file whose text cannot be read or changed.
-
-    Raises:
-        FileRefused: In place of a `DocumentError`.
-    """
-    try:
-        yield
-    except DocumentError as error:
-        place = f":{error.line}:{error.column}" if error.line else ""
-        raise FileRefused(contents.file, error.reason, place) from None
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Refuse what is nested more deeply than what reads, compares and copies it can go down."""
-    try:
-        yield
-    except RecursionError:
-        msg = "it is nested too deeply to be read"
-        raise DocumentError(msg) from None
+        msg = "it is not UTF-8"
+        raise FileRefused(msg) from None
+    return contents, text, ServerTable(file.settings, text)
 
 
 def _at(data: Any, path: tuple[str, ...]) -> Any:

@@ -15,7 +15,17 @@ from platformdirs import user_state_path
 
 from promptkit.errors.regular_files import read_regular_file, replace_regular_file
 
-__all__ = ["FileContents", "FileRefused", "NotOurs", "back_up", "read_file", "replace_file"]
+__all__ = [
+    "FileContents",
+    "FileRefused",
+    "NotOurs",
+    "back_up",
+    "check",
+    "joined",
+    "newline_of",
+    "read_file",
+    "replace_file",
+]
 
 #: A larger file is no configuration; that of Claude Code is its memory, too.
 _MAX_BYTES: Final = 16 << 20
@@ -28,22 +38,35 @@ class FileRefused(Exception):
     A file cannot be read or written, and is as it was before.
 
     Args:
-        file:
-            The file.
-
         reason:
             What is wrong, and what to do.
 
-        place:
-            Where in the file, as in ``:3:5``.
+        line:
+            Where in the file, from 1; 0 if that is not known.
+
+        column:
+            Where in the line, from 1; 0 if that is not known.
     """
 
-    def __init__(self, file: Path, reason: str, place: str = "") -> None:
-        super().__init__(f"{file}{place}: {reason}")
+    def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.column = column
+
+    @property
+    def place(self) -> str:
+        """What follows the path of the file, as in ``:3:5``."""
+        return f":{self.line}:{self.column}" if self.line else ""
 
 
 class NotOurs(FileRefused):
     """What a file has by a name is somebody else's."""
+
+
+def check(is_fine: object, reason: str) -> None:
+    """Raise `FileRefused` unless all is fine."""
+    if not is_fine:
+        raise FileRefused(reason)
 
 
 class FileContents(Struct, frozen=True):
@@ -51,18 +74,14 @@ class FileContents(Struct, frozen=True):
     What a file held when it was read.
 
     Args:
-        file:
-            Its path.
-
-        target:
-            The same without links: what links lead to is written, and they stay.
+        path:
+            Where it lies, without links: what links lead to is written, and they stay.
 
         data:
             What it held; None if there was no file.
     """
 
-    file: Path
-    target: Path
+    path: Path
     data: bytes | None
 
 
@@ -81,15 +100,15 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
     Raises:
         FileRefused: If it is no file, cannot be read, or leads out of the project.
     """
-    target = Path(os.path.realpath(file))
-    if project is not None and not target.is_relative_to(os.path.realpath(project)):
-        raise FileRefused(file, "it leads out of the project: replace the link by a file")
-    return FileContents(file, target, _data(file, target))
+    path = Path(os.path.realpath(file))
+    is_within = project is None or path.is_relative_to(os.path.realpath(project))
+    check(is_within, "it leads out of the project: replace the link by a file")
+    return FileContents(path, _data(path))
 
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
     """
-    Replace what a file holds, all at once: who is killed half-way leaves the file as it was.
+    Replace what a file holds, all at once: a command that is killed half-way leaves the file as it was.
 
     Args:
         contents:
@@ -104,16 +123,17 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
     Raises:
         FileRefused: If it may not be written, or was changed since it was read.
     """
-    target = contents.target
     _check_writable(contents)
+    folder = contents.path.parent
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
             backup = back_up(contents)
             _replace(contents, data)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        raise FileRefused(contents.file, f"it cannot be written: {error.strerror}{where}") from None
+        msg = f"it cannot be written: {error.strerror}{where}"
+        raise FileRefused(msg) from None
     return backup
 
 
@@ -135,63 +155,63 @@ def back_up(contents: FileContents) -> Path | None:
         return None
     folder = user_state_path("promptkit") / "backups"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    digest = blake2b(os.fsencode(contents.target), digest_size=4).hexdigest()
-    backup = folder / f"{digest}-{contents.target.name}"
+    digest = blake2b(os.fsencode(contents.path), digest_size=4).hexdigest()
+    backup = folder / f"{digest}-{contents.path.name}"
     replace_regular_file(backup, contents.data, mode=0o600)
     return backup
 
 
-def _data(file: Path, target: Path) -> bytes | None:
+def newline_of(text: str) -> str:
+    """Return what the lines of *text* end with."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def joined(before: str, lines: str, behind: str) -> str:
+    """Return a text with lines between others; the line before them is ended if it is not."""
+    gap = newline_of(before) if before and not before.endswith("\n") else ""
+    return f"{before}{gap}{lines}{behind}"
+
+
+def _data(path: Path) -> bytes | None:
     try:
-        if not stat.S_ISREG(target.stat().st_mode):
-            raise FileRefused(file, "it is no file")
-        return read_regular_file(target, _MAX_BYTES)
+        check(stat.S_ISREG(path.stat().st_mode), "it is no file")
+        return read_regular_file(path, _MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise FileRefused(file, f"it cannot be read: {error.strerror}") from None
+        msg = f"it cannot be read: {error.strerror}"
+        raise FileRefused(msg) from None
 
 
 def _check_writable(contents: FileContents) -> None:
     if contents.data is None:
         return
     try:
-        found = contents.target.stat()
+        found = contents.path.stat()
     except OSError:
-        raise FileRefused(contents.file, _CHANGED) from None
+        raise FileRefused(_CHANGED) from None
     # The mode counts for root, too: somebody took the right away for a reason.
-    if not found.st_mode & 0o222 or not os.access(contents.target, os.W_OK):
-        raise FileRefused(contents.file, "it is read-only: make it writable, or write into it by hand")
-    if found.st_nlink > 1:
-        raise FileRefused(contents.file, "it has other names (hard links), which would no longer be the same")
-    if hasattr(os, "geteuid") and os.geteuid() not in (0, found.st_uid):
-        raise FileRefused(contents.file, "it belongs to somebody else")
+    is_writable = found.st_mode & 0o222 and os.access(contents.path, os.W_OK)
+    check(is_writable, "it is read-only: make it writable, or write into it by hand")
+    check(found.st_nlink == 1, "it has other names (hard links), which would no longer be the same")
+    is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, found.st_uid)
+    check(is_own, "it belongs to somebody else")
 
 
 def _replace(contents: FileContents, data: bytes) -> None:
-    target, is_new = contents.target, contents.data is None
-    scratch = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(scratch, flags, 0o666 if is_new else 0o600), "wb") as file:  # noqa: PTH123 (a mode)
-            file.write(data)
-            file.flush()
+    path, is_new = contents.path, contents.data is None
+
+    def finish(scratch: str) -> None:
+        with open(scratch, "r+b") as file:  # noqa: PTH123 (text)
             os.fsync(file.fileno())
         if not is_new:
-            _copy_owner_and_mode(target, scratch)
-        _check_unchanged(contents)
-        scratch.replace(target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+            _copy_owner_and_mode(path, scratch)
+        check(_data(path) == contents.data, _CHANGED)
+
+    replace_regular_file(path, data, mode=0o666 if is_new else 0o600, check=finish)
 
 
-def _check_unchanged(contents: FileContents) -> None:
-    if _data(contents.file, contents.target) != contents.data:
-        raise FileRefused(contents.file, _CHANGED)
-
-
-def _copy_owner_and_mode(source: Path, scratch: Path) -> None:
+def _copy_owner_and_mode(source: Path, scratch: str) -> None:
     found = source.stat()
     if hasattr(os, "chown"):
         os.chown(scratch, found.st_uid, found.st_gid)

@@ -1,39 +1,43 @@
 """
 Changing one member of a JSON text, with everything else left byte for byte.
 
-Comments and last commas may be in it. What is JSON, and what it says, is left to `json`, which reads the
-text with those blanked. The tokens tell where to write.
+Comments and last commas may be in it. `json` reads the text with those blanked, and tells where values end.
 """
 
-import itertools
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from promptkit.cli.clients.texts import DocumentError, newline_of
+from promptkit.cli.clients.files import FileRefused, check, newline_of
 
-__all__ = ["put", "read", "take"]
+__all__ = ["put", "read"]
 
-#: What has no end takes all that follows, so that nothing is looked at twice.
-_TOKEN: Final = re.compile(
-    r"""(?P<comment>//[^\r\n]*|/\*.*?(?:\*/|\Z))
-      | (?P<blank>[ \t\r\n]+)
-      | (?P<token>"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z) | [{}\[\],:] | [^\s{}\[\],:"/]+ | .)""",
-    re.DOTALL | re.VERBOSE,
+_BLANKS: Final = r"[ \t\r\n]*"
+_STRING: Final = r'"(?:[^"\\]|\\.)*"'
+_COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"
+
+#: Comments, and what may look like one. What has no end takes all that follows, so nothing is read twice.
+_COMMENTS: Final = re.compile(rf'{_STRING}|(?P<blanked>{_COMMENT})|["/].*', re.DOTALL)
+
+#: Last commas in a text without comments. A comma that nothing stands before is none.
+_LAST_COMMAS: Final = re.compile(
+    rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
 )
-#: Where a text is replaced, and by what.
-_Edit: TypeAlias = tuple[int, int, str]
 
-_OPENING: Final = ("{", "[")
-_CLOSING: Final = ("}", "]")
+_GAP: Final = re.compile(rf"{_BLANKS}[,:]?{_BLANKS}")
+_COMMA: Final = re.compile(rf"{_BLANKS},")
+
+#: The comments behind a place: those that begin on its line, or all.
+_COMMENTS_OF_LINE: Final = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*", re.DOTALL)
+_COMMENTS_BEHIND: Final = re.compile(rf"(?:{_BLANKS}(?:{_COMMENT}))*", re.DOTALL)
+
+_decode: Final = json.JSONDecoder().raw_decode
 
 
 class _Member(NamedTuple):
     """Where a member begins, where its value is, and where the comma behind it ends; 0 if there is none."""
 
-    name: str
     start: int
     value: int
     end: int
@@ -41,12 +45,11 @@ class _Member(NamedTuple):
 
 
 class _Object(NamedTuple):
+    """Where an object begins and ends, and its members by name."""
+
     start: int
     end: int
-    members: list[_Member]
-
-    def member(self, name: str) -> _Member:
-        return next(member for member in self.members if member.name == name)
+    members: Mapping[str, _Member]
 
 
 def read(text: str) -> dict[str, Any]:
@@ -54,24 +57,23 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says; an empty object for an empty text.
 
     Raises:
-        DocumentError: If it is no JSON object, also with comments and last commas.
+        FileRefused: If it is no JSON object, also with comments and last commas.
     """
     if not text.strip():
         return {}
+    plain = _blanked(_LAST_COMMAS, _blanked(_COMMENTS, text))
     try:
-        data = json.loads(_blanked(text), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        data: dict[str, Any] = json.loads(plain, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
-        raise DocumentError(msg, error.lineno, error.colno) from None
-    if not isinstance(data, dict):
-        msg = "it holds no object, so that a server has no place in it"
-        raise DocumentError(msg)
+        raise FileRefused(msg, error.lineno, error.colno) from None
+    check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
     return data
 
 
-def put(text: str, path: tuple[str, ...], value: Any) -> str:
+def put(text: str, path: Sequence[str], value: Any) -> str:
     """
-    Return a text with a member set, which is added behind the others if it is new.
+    Return a text with a member changed, added behind the others, or taken out.
 
     Args:
         text:
@@ -81,36 +83,24 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
             The names that lead to the member. Objects on the way are made.
 
         value:
-            What it is set to.
+            What the member is set to; None if it is taken out.
     """
     if not text.strip():
         return f"{json.dumps(_nested(path, value), indent=2, ensure_ascii=False)}\n"
-    at = start = next(_tokens(text, 0)).start()
-    end, unit = 0, _unit(text, _object_at(text, at))
-    for depth, name in enumerate(path):
-        holder = _object_at(text, at)
-        if name not in [member.name for member in holder.members]:
-            return _applied(text, _insertion(text, holder, name, _nested(path[depth + 1 :], value), unit))
-        _, start, at, end, _ = holder.member(name)
-    return _applied(text, [(at, end, _dumped(value, text, _indent_at(text, start), unit))])
-
-
-def take(text: str, path: tuple[str, ...]) -> str:
-    """
-    Return a text without a member.
-
-    Args:
-        text:
-            What `read` takes.
-
-        path:
-            The names that lead to the member, which exists.
-    """
-    *above, name = path
-    holder = _object_at(text, next(_tokens(text, 0)).start())
-    for key in above:
-        holder = _object_at(text, holder.member(key).value)
-    return _applied(text, _removal(text, holder, holder.member(name)))
+    bare = _blanked(_COMMENTS, text)
+    plain = _blanked(_LAST_COMMAS, bare)
+    holder = _object_at(plain, bare, plain.index("{"))
+    unit = _unit(text, holder)
+    for depth, name in enumerate(path, 1):
+        if name not in holder.members:
+            return _with_new(text, holder, name, _nested(path[depth:], value), unit)
+        member = holder.members[name]
+        if depth < len(path):
+            holder = _object_at(plain, bare, member.value)
+    if value is None:
+        return _without(text, bare, holder, member)
+    shown = _dumped(value, text, _indent_at(text, member.start), unit)
+    return f"{text[: member.value]}{shown}{text[member.end :]}"
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:
@@ -120,133 +110,70 @@ def _nested(path: Sequence[str], value: Any) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> None:
     msg = f"this is not JSON: {name} is no value"
-    raise DocumentError(msg)
+    raise FileRefused(msg)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. One with the same name twice says nothing that all programs agree on."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        msg = f"it has {twice!r} twice in one object: take one of them out"
-        raise DocumentError(msg)
-    return found
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    """A text with blanks in place of what a pattern finds, so that every place stays the same."""
+    return pattern.sub(lambda it: re.sub(r"[^\r\n]", " ", it[0]) if it["blanked"] else it[0], text)
 
 
-def _blanked(text: str) -> str:
-    """The text with blanks in place of comments and last commas, so that every place stays the same."""
-    comments = (match for match in _TOKEN.finditer(text) if match.lastgroup == "comment")
-    places = [
-        one.span() for one in comments if one[0][1] == "/" or (one[0].endswith("*/") and len(one[0]) > 3)
-    ]
-    tokens = list(_tokens(text, 0))
-    for this, following in itertools.pairwise(tokens):
-        if this[0] == "," and following[0] in _CLOSING:
-            places.append(this.span())
-    characters = list(text)
-    for start, end in places:
-        characters[start:end] = (c if c in "\r\n" else " " for c in text[start:end])
-    # A comma that nothing stands before is none that may be left out.
-    return "".join(characters) if not _has_stray_comma(tokens) else text
+def _object_at(plain: str, bare: str, start: int) -> _Object:
+    """The object that begins at a place, in a text without last commas; *bare* still has these."""
+    members: dict[str, _Member] = {}
+    at = _behind_gap(plain, start + 1)
+    while plain[at] != "}":
+        name, end = _decode(plain, at)
+        value = _behind_gap(plain, end)
+        _, end = _decode(plain, value)
+        comma = _COMMA.match(bare, end)
+        members[name] = _Member(at, value, end, comma.end() if comma else 0)
+        at = _behind_gap(plain, end)
+    return _Object(start, at, members)
 
 
-def _has_stray_comma(tokens: list[re.Match[str]]) -> bool:
-    pairs = itertools.pairwise(tokens)
-    return any(this[0] in (*_OPENING, ",") and following[0] == "," for this, following in pairs)
+def _behind_gap(plain: str, place: int) -> int:
+    """Where the next token is, behind blanks and a comma or a colon."""
+    return _end_of(_GAP, plain, place)
 
 
-def _tokens(text: str, start: int) -> Iterator[re.Match[str]]:
-    return (match for match in _TOKEN.finditer(text, start) if match.lastgroup == "token")
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start
 
 
-def _object_at(text: str, start: int) -> _Object:
-    """The object that begins at a place of a text that is JSON."""
-    members: list[_Member] = []
-    tokens = _tokens(text, start + 1)
-    token = next(tokens)
-    while token[0] != "}":
-        name, _, value = token, next(tokens), next(tokens)
-        end = _end_of(value, tokens)
-        token = next(tokens)
-        comma = token.end() if token[0] == "," else 0
-        members.append(_Member(json.loads(name[0]), name.start(), value.start(), end, comma))
-        token = next(tokens) if comma else token
-    return _Object(start, token.end(), members)
-
-
-def _end_of(value: re.Match[str], tokens: Iterator[re.Match[str]]) -> int:
-    """Where the value ends that a token begins."""
-    token, depth = value, int(value[0] in _OPENING)
-    while depth:
-        token = next(tokens)
-        depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
-    return token.end()
-
-
-def _insertion(text: str, holder: _Object, name: str, value: Any, unit: str) -> list[_Edit]:
-    """What puts a new member behind the others, and behind the comments on the line of the last one."""
-    newline, close, outer = newline_of(text), holder.end - 1, _indent_at(text, holder.start)
-    on_own_lines = [member for member in holder.members if not _line_before(text, member.start).strip()]
-    indent = _line_before(text, on_own_lines[-1].start) if on_own_lines else outer + unit
-    shown = f"{newline}{indent}{json.dumps(name)}: {_dumped(value, text, indent, unit)}"
-    edits: list[_Edit] = []
-    if not holder.members:
-        place = _behind_comments(text, holder.start + 1, close, same_line=False)
+def _with_new(text: str, holder: _Object, name: str, value: Any, unit: str) -> str:
+    """Put a new member behind the others, and behind the comments on the line of the last one."""
+    newline, outer = newline_of(text), _indent_at(text, holder.start)
+    indents = [_line_before(text, member.start) for member in holder.members.values()]
+    indent = next((indent for indent in reversed(indents) if not indent.strip()), outer + unit)
+    comma = last_comma = ""
+    if holder.members:
+        *_, last = holder.members.values()
+        end, place = last.end, _end_of(_COMMENTS_OF_LINE, text, last.comma or last.end)
+        comma, last_comma = ("", ",") if last.comma else (",", "")
     else:
-        last = holder.members[-1]
-        place = _behind_comments(text, last.comma or last.end, close, same_line=True)
-        if last.comma:
-            shown += ","
-        else:
-            edits.append((last.end, last.end, ","))
-    closing = "" if "\n" in text[place:close] else f"{newline}{outer}"
-    return [*edits, (place, place, shown + closing)]
+        end = place = _end_of(_COMMENTS_BEHIND, text, holder.start + 1)
+    shown = f"{newline}{indent}{json.dumps(name)}: {_dumped(value, text, indent, unit)}{last_comma}"
+    closing = "" if "\n" in text[place : holder.end] else f"{newline}{outer}"
+    return f"{text[:end]}{comma}{text[end:place]}{shown}{closing}{text[place:]}"
 
 
-def _removal(text: str, holder: _Object, member: _Member) -> list[_Edit]:
-    """What takes a member out, with the blanks before it and its comma."""
-    start = len(text[: member.start].rstrip(" \t\r\n"))
-    end = member.comma or member.end
-    place = holder.members.index(member)
-    if len(holder.members) == 1 and not text[end : holder.end - 1].strip():
-        end = holder.end - 1
-    if _ends_line_comment(text, start) and "\n" not in text[end : _next_token(text, end)]:
+def _without(text: str, bare: str, holder: _Object, member: _Member) -> str:
+    """Take a member out, with the blanks before it and its comma."""
+    start, end = len(text[: member.start].rstrip()), member.comma or member.end
+    before = [one for one in holder.members.values() if one.start < member.start]
+    if len(holder.members) == 1 and not text[end : holder.end].strip():
+        end = holder.end
+    gap = text[end : len(text) - len(text[end:].lstrip())]
+    if bare[start - 1].isspace() and "\n" in text[start : member.start] and "\n" not in gap:
         start = text.index("\n", start) + 1  # what follows is no part of the comment
-    edits = [(start, end, "")]
-    if not member.comma and place:  # the one before is the last now
-        comma = holder.members[place - 1].comma
-        edits.insert(0, (comma - 1, comma, ""))
-    return edits
-
-
-def _behind_comments(text: str, start: int, end: int, *, same_line: bool) -> int:
-    """Where the comments behind a place end: all of them, or those that begin on its line."""
-    place = start
-    for match in _TOKEN.finditer(text, start, end):
-        if match.lastgroup == "comment":
-            place = match.end()
-        elif match.lastgroup == "token" or (same_line and "\n" in match[0]):
-            break
-    return place
-
-
-def _ends_line_comment(text: str, place: int) -> bool:
-    return any(match.end() == place and match[0].startswith("//") for match in _TOKEN.finditer(text))
-
-
-def _next_token(text: str, place: int) -> int:
-    return next(
-        (match.start() for match in _TOKEN.finditer(text, place) if match.lastgroup != "blank"), place
-    )
-
-
-def _applied(text: str, edits: list[_Edit]) -> str:
-    # They are in the order of the text. The last comes first, so that the places before it stay.
-    for start, end, new in reversed(edits):
-        text = text[:start] + new + text[end:]
-    return text
+    head = text[:start]
+    if before and not member.comma:  # the one before is the last now
+        head = head[: before[-1].comma - 1] + head[before[-1].comma :]
+    return head + text[end:]
 
 
 def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
@@ -256,7 +183,7 @@ def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
 
 def _unit(text: str, root: _Object) -> str:
     """How far one level is indented: as the first member of the outermost object on a line of its own."""
-    before = (_line_before(text, member.start) for member in root.members)
+    before = (_line_before(text, member.start) for member in root.members.values())
     return next((line for line in before if not line.strip()), "") or "  "
 
 

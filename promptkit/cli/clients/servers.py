@@ -6,7 +6,6 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Final
 
 from msgspec import Struct
@@ -115,8 +114,8 @@ def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
 
 def url_in(settings: ClientConfiguration, entry: Any) -> str | None:
     """Return the URL of an entry in a configuration; None if it has none."""
-    key = next((key for key, part in (settings.url or {}).items() if part == "{url}"), None)
-    found = entry.get(key) if isinstance(entry, Mapping) else None
+    parts = (settings.url or {}).items() if isinstance(entry, Mapping) else ()
+    found = next((entry.get(key) for key, part in parts if part == "{url}"), None)
     return found if isinstance(found, str) else None
 
 
@@ -162,11 +161,6 @@ def _absolute(target: str) -> str:
 def _is_installed(module: str) -> bool:
     """Whether a module can be imported in any folder."""
     here = os.getcwd()  # noqa: PTH109 (text)
-    before = sys.path[:]
-    sys.path[:] = [path for path in before if path and os.path.abspath(path) != here]  # noqa: PTH100 (text)
-    try:
-        return find_spec(module.partition(".")[0]) is not None
-    except (ImportError, ValueError):
-        return False
-    finally:
-        sys.path[:] = before
+    everywhere = [path for path in sys.path if path and os.path.abspath(path) != here]  # noqa: PTH100 (text)
+    name = module.partition(".")[0]
+    return any(finder.find_spec(name, everywhere) for finder in sys.meta_path)

@@ -4,14 +4,15 @@ Changing one table of a TOML text by its lines, with every other line left as it
 Lines may deceive, as those of a long string: whatever calls this reads the new text, and compares.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from promptkit.cli.clients.texts import DocumentError, as_json, cannot_be_changed, joined, newline_of
+from promptkit.cli.clients.files import FileRefused, joined, newline_of
 
-__all__ = ["put", "read", "take"]
+__all__ = ["put", "read"]
 
 #: A line that begins a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
@@ -22,18 +23,18 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says.
 
     Raises:
-        DocumentError: If it is not TOML.
+        FileRefused: If it is not TOML.
     """
     try:
         return tomllib.loads(text)
     except ValueError as error:
         msg = f"this is not TOML: {error}"
-        raise DocumentError(msg) from None
+        raise FileRefused(msg) from None
 
 
-def put(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str:
+def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
     """
-    Return a text with a table in place of what its lines say, or behind all others if it is new.
+    Return a text with a table changed where it stands, added behind all others, or taken out.
 
     Args:
         text:
@@ -43,43 +44,22 @@ def put(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str:
             The keys that lead to the table.
 
         table:
-            What it holds.
+            What it holds; None if it is taken out.
 
     Raises:
-        DocumentError: If it holds what only TOML has.
+        TypeError: If it holds what only TOML has, as dates.
     """
     end, lines = newline_of(text), text.splitlines(keepends=True)
-    settings = [f"{_key(key)} = {_shown(value)}" for key, value in table.items()]
-    shown = "".join(f"{line}{end}" for line in (f"[{'.'.join(map(_key, path))}]", *settings))
-    found = _find(lines, path)
-    if found is None:
-        return joined(text, f"{end if text else ''}{shown}", "")
-    first, last = found
-    return joined("".join(lines[:first]), shown, "".join(lines[last:]))
-
-
-def take(text: str, path: tuple[str, ...]) -> str:
-    """
-    Return a text without a table, and without the blank line before it.
-
-    Args:
-        text:
-            What `read` takes.
-
-        path:
-            The keys that lead to the table, which exists.
-
-    Raises:
-        DocumentError: If it has no heading.
-    """
-    lines = text.splitlines(keepends=True)
-    found = _find(lines, path)
-    if found is None:
-        raise cannot_be_changed()
-    first, last = found
-    if first and not lines[first - 1].strip():
+    first, last = _find(lines, path) or (len(lines), len(lines))
+    shown = ""
+    if table is not None:
+        settings = [f"{_key(key)} = {_shown(value)}" for key, value in table.items()]
+        blank = [""] if first == len(lines) > 0 else []
+        heading = f"[{'.'.join(map(_key, path))}]"
+        shown = "".join(f"{line}{end}" for line in (*blank, heading, *settings))
+    elif first and not lines[first - 1].strip():
         first -= 1
-    return "".join(lines[:first] + lines[last:])
+    return joined("".join(lines[:first]), shown, "".join(lines[last:]))
 
 
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
@@ -97,10 +77,11 @@ def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _shown(value: Any) -> str:
+    """A value. Of texts, numbers and lists, TOML says the same as JSON in the same way."""
     if not isinstance(value, Mapping):
-        return as_json(value)
+        return json.dumps(value, ensure_ascii=False)
     return f"{{ {', '.join(f'{_key(key)} = {_shown(one)}' for key, one in value.items())} }}"
 
 
 def _key(text: str) -> str:
-    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else as_json(text)
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _shown(text)

@@ -5,7 +5,7 @@ Both states are plain data, as `promptkit.cli.differences.sides` makes it. Nothi
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -60,6 +60,24 @@ class Kind(Enum):
         self.breaking = breaking
 
 
+#: Each list: its name, the key of its items, and what one is called.
+_LISTS: Final = (
+    ("prompts", "name", "prompt"),
+    ("resources", "uri", "resource"),
+    ("resourceTemplates", "uriTemplate", "template"),
+)
+
+#: Members of items that are words.
+_MEMBERS: Final = {
+    "name": (Kind.RESOURCE_NAME, "the name"),
+    "title": (Kind.TITLE, "the title"),
+    "description": (Kind.DESCRIPTION, "the description"),
+    "mimeType": (Kind.MIME_TYPE, "the MIME type"),
+    "icons": (Kind.ICONS, "the list of icons"),
+    "meta": (Kind.META, "_meta"),
+}
+
+
 class Difference(Struct, frozen=True):
     """
     One thing that has changed.
@@ -72,7 +90,7 @@ class Difference(Struct, frozen=True):
             Whose: ``prompt 'review'``.
 
         message:
-            What a person is told of it, without the owner.
+            What it is, for people, without the owner.
 
         before:
             What it was, as text; None if there is nothing to compare.
@@ -86,6 +104,11 @@ class Difference(Struct, frozen=True):
     message: str
     before: str | None = None
     after: str | None = None
+
+    @property
+    def effect(self) -> str:
+        """What it does to callers, in a word."""
+        return "breaking" if self.kind.breaking else "harmless"
 
     @property
     def diff(self) -> list[str]:
@@ -123,42 +146,36 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Diff
             The later side, rendered and read for the same.
     """
     found: list[Difference] = []
-    for kind in _LISTS:
-        before, after = _by_key(old, kind), _by_key(new, kind)
-        for key in sorted(before.keys() | after.keys()):
-            found += kind.changes(key, before.get(key), after.get(key), (old, new))
+    for name, key, kind in _LISTS:
+        before, after = ({item[key]: item for item in side["lists"].get(name, ())} for side in (old, new))
+        for one in sorted(before.keys() | after.keys()):
+            owner = f"{kind} {one!r}"
+            listed = list(_listed(kind, owner, before.get(one), after.get(one)))
+            texts = (side["shown"].get(owner, []) for side in (old, new))
+            # Of an argument that is gone, say, every example says again what was said already.
+            is_broken = any(change.kind.breaking for change in listed)
+            shown = _shown(kind, owner, *texts)
+            found += [*listed, *(change for change in shown if not (is_broken and change.kind.breaking))]
     return found
 
 
-class _List(Struct, frozen=True):
-    """One of the lists: where it stands, what identifies an item, and how items are compared."""
-
-    name: str
-    key: str
-    called: str
-    removed: Kind
-    added: Kind
-    compare: Callable[[str, Item, Item], Iterator[Difference]]
-
-    def changes(
-        self, key: str, old: Item | None, new: Item | None, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
-    ) -> Iterable[Difference]:
-        """What has changed of one item, which may be missing on one side."""
-        owner = f"{self.called} {key!r}"
-        if old is None:
-            return [Difference(self.added, owner, "is new")]
+def _listed(kind: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
+    """What has changed of one item of a list, which may be missing on one side."""
+    is_prompt = kind == "prompt"
+    if old is None or new is None:
         if new is None:
-            return [Difference(self.removed, owner, "is gone")]
-        listed = [*self.compare(owner, old, new), *_scopes(owner, old, new)]
-        before, after = (side["shown"].get(f"{self.called} {key}", []) for side in sides)
-        # Of an argument that is gone, say, every example says again what was said already.
-        told = any(change.kind.breaking for change in listed)
-        shown = _shown(self.called, owner, before, after)
-        return [*listed, *(one for one in shown if not (told and one.kind.breaking))]
-
-
-def _by_key(side: Mapping[str, Any], kind: _List) -> dict[str, Item]:
-    return {item[kind.key]: item for item in side["lists"].get(kind.name, ())}
+            yield Difference(Kind.PROMPT_REMOVED if is_prompt else Kind.RESOURCE_REMOVED, owner, "is gone")
+        else:
+            yield Difference(Kind.PROMPT_ADDED if is_prompt else Kind.RESOURCE_ADDED, owner, "is new")
+        return
+    yield from _words(owner, _with_meta(old), _with_meta(new), _MEMBERS)
+    before, after = _arguments(old), _arguments(new)
+    for name in dict.fromkeys((*before, *after)):
+        yield from _argument(owner, name, before.get(name), after.get(name))
+    if [name for name in before if name in after] != [name for name in after if name in before]:
+        order = f"the arguments stand in another order: {', '.join(after)}"
+        yield Difference(Kind.ARGUMENT_ORDER, owner, order)
+    yield from _scopes(owner, old, new)
 
 
 def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
@@ -170,10 +187,10 @@ def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
         yield Difference(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
 
 
-def _shown(called: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
+def _shown(kind: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
     """How examples are rendered, or read, differently."""
     verb, differs, fails = "says", Kind.RENDERING, Kind.RENDERING_FAILS
-    if called != "prompt":
+    if kind != "prompt":
         verb, differs, fails = "holds", Kind.READING, Kind.READING_FAILS
     for before, after in zip(old, new, strict=False):
         if before["text"] is None or before["text"] == after["text"]:
@@ -199,59 +216,41 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
 
 
-def _prompt(owner: str, old: Item, new: Item) -> Iterator[Difference]:
-    table = {
-        "title": (Kind.TITLE, "the title"),
-        "description": (Kind.DESCRIPTION, "the description"),
-        "icons": (Kind.ICONS, "the list of icons"),
-        "meta": (Kind.META, "_meta"),
-    }
-    yield from _words(owner, _with_meta(old), _with_meta(new), table)
-    before, after = _arguments(old), _arguments(new)
-    for name in dict.fromkeys((*before, *after)):
-        yield from _argument(owner, name, before.get(name), after.get(name))
-    if [name for name in before if name in after] != [name for name in after if name in before]:
-        yield Difference(
-            Kind.ARGUMENT_ORDER, owner, f"the arguments stand in another order: {', '.join(after)}"
-        )
+def _with_meta(item: Item) -> Item:
+    """An item with what its author put into ``_meta``."""
+    own = {key: value for key, value in item.get("_meta", {}).items() if key != _SCHEMA}
+    return {**item, "meta": own or None}
 
 
-def _with_meta(prompt: Item) -> Item:
-    """A prompt with what its author put into ``_meta``."""
-    own = {key: value for key, value in prompt.get("_meta", {}).items() if key != _SCHEMA}
-    return {**prompt, "meta": own or None}
-
-
-def _arguments(prompt: Item) -> dict[str, Item]:
-    """The arguments by name, each with the definitions that its schema may refer to."""
-    return {one["name"]: {**one, "$defs": prompt["$defs"]} for one in prompt.get("arguments", ())}
+def _arguments(item: Item) -> dict[str, Item]:
+    """The arguments of a prompt by name, each with the definitions that its schema may refer to."""
+    return {one["name"]: {**one, "$defs": item["$defs"]} for one in item.get("arguments", ())}
 
 
 def _argument(owner: str, name: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
-    if old is None or new is None:
-        yield _come_or_gone(owner, name, new)
+    called = f"argument {name!r}"
+    if new is None:
+        yield Difference(Kind.ARGUMENT_REMOVED, owner, f"{called} is gone")
+        return
+    if old is None:
+        if new["required"]:
+            yield Difference(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"{called} is new, and required")
+        else:
+            yield Difference(Kind.ARGUMENT_ADDED, owner, f"{called} is new, and optional")
         return
     if old["required"] and not new["required"]:
-        yield Difference(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"argument {name!r} is optional now")
+        yield Difference(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"{called} is optional now")
     if new["required"] and not old["required"]:
-        yield Difference(Kind.ARGUMENT_NOW_REQUIRED, owner, f"argument {name!r} is required now")
+        yield Difference(Kind.ARGUMENT_NOW_REQUIRED, owner, f"{called} is required now")
     yield from _type(owner, name, old, new)
     table = {
-        "title": (Kind.ARGUMENT_TITLE, f"the title of argument {name!r}"),
-        "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of argument {name!r}"),
-        "default": (Kind.ARGUMENT_DEFAULT, f"the default of argument {name!r}"),
+        "title": (Kind.ARGUMENT_TITLE, f"the title of {called}"),
+        "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of {called}"),
+        "default": (Kind.ARGUMENT_DEFAULT, f"the default of {called}"),
     }
     # A type adds to the description, and is compared for itself.
     before, after = ({**one["schema"], "description": one["words"]} for one in (old, new))
     yield from _words(owner, before, after, table)
-
-
-def _come_or_gone(owner: str, name: str, new: Item | None) -> Difference:
-    if new is None:
-        return Difference(Kind.ARGUMENT_REMOVED, owner, f"argument {name!r} is gone")
-    if new["required"]:
-        return Difference(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"argument {name!r} is new, and required")
-    return Difference(Kind.ARGUMENT_ADDED, owner, f"argument {name!r} is new, and optional")
 
 
 def _type(owner: str, name: str, old: Item, new: Item) -> Iterator[Difference]:
@@ -279,22 +278,3 @@ def _schema_text(argument: Item) -> str:
 def _ordered(schema: str) -> list[str]:
     """The lines of a schema in an order that does not depend on that of its choices."""
     return sorted(line.rstrip(",") for line in schema.splitlines())
-
-
-def _resource(owner: str, old: Item, new: Item) -> Iterator[Difference]:
-    table = {
-        "name": (Kind.RESOURCE_NAME, "the name"),
-        "title": (Kind.TITLE, "the title"),
-        "description": (Kind.DESCRIPTION, "the description"),
-        "mimeType": (Kind.MIME_TYPE, "the MIME type"),
-    }
-    yield from _words(owner, old, new, table)
-
-
-_LISTS: Final = (
-    _List("prompts", "name", "prompt", Kind.PROMPT_REMOVED, Kind.PROMPT_ADDED, _prompt),
-    _List("resources", "uri", "resource", Kind.RESOURCE_REMOVED, Kind.RESOURCE_ADDED, _resource),
-    _List(
-        "resourceTemplates", "uriTemplate", "template", Kind.RESOURCE_REMOVED, Kind.RESOURCE_ADDED, _resource
-    ),
-)

@@ -1,6 +1,7 @@
 """Revisions of a git repository: one is written to a folder, and the repository stays as it is."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -19,10 +20,6 @@ class RevisionError(PromptkitError):
     """A revision cannot be had; the message says why, and what to do."""
 
 
-class _GitFailed(RevisionError):
-    """Git ended with an error; the message is its own."""
-
-
 class Repository:
     """
     The git repository that a folder is in.
@@ -37,9 +34,12 @@ class Repository:
 
     def __init__(self, folder: str = ".") -> None:
         self._folder = folder
+        if shutil.which("git") is None:
+            msg = "diff needs git, which is not installed, or not on the PATH"
+            raise RevisionError(msg)
         try:
             top = self._git("rev-parse", "--show-toplevel")
-        except _GitFailed as error:
+        except RevisionError as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (it may be gone)
             msg = f"diff needs a git repository, and {where!r} is in none that git can read: {error}"
             raise RevisionError(msg) from None
@@ -61,8 +61,9 @@ class Repository:
         """
         try:
             return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        except _GitFailed:
-            remedy = "commit something first" if self._is_empty() else "name a commit, a branch or a tag"
+        except RevisionError:
+            commits = self._git("rev-list", "--all", "--max-count=1")
+            remedy = "name a commit, a branch or a tag" if commits else "commit something first"
             msg = f"there is no revision {revision!r} here: {remedy}"
             raise RevisionError(msg) from None
 
@@ -94,24 +95,16 @@ class Repository:
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for one in settings for word in ("-c", f"filter.{name}.{one}")]
 
-    def _is_empty(self) -> bool:
-        """Whether nothing was committed yet."""
-        return not self._git("rev-list", "--all", "--max-count=1")
-
     def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
         where = getattr(self, "root", self._folder)
-        try:
-            ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
-                ["git", "-C", where, *_NO_PROGRAMS, *arguments],  # noqa: S607 (the user's)
-                capture_output=True,
-                check=False,
-                env={**os.environ, **_NO_FETCH, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-            )
-        except FileNotFoundError:
-            msg = "diff needs git, which is not installed, or not on the PATH"
-            raise RevisionError(msg) from None
+        ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
+            ["git", "-C", where, *_NO_PROGRAMS, *arguments],  # noqa: S607 (the user's)
+            capture_output=True,
+            check=False,
+            env={**os.environ, **_NO_FETCH, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+        )
         if ran.returncode:
             said = ran.stderr.decode(errors="replace").strip() or f"git {' '.join(arguments)} failed"
-            raise _GitFailed(said)
+            raise RevisionError(said)
         return os.fsdecode(ran.stdout).rstrip("\r\n")

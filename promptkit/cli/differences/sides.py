@@ -17,15 +17,15 @@ import msgspec
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.cli.calls import Call, Item, failure_reason, label_of, refusal_of, wire_examples
 from promptkit.cli.differences.revisions import RevisionError
-from promptkit.cli.examples import Example, Item, failure_reason, wire_examples
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
-from promptkit.cli.output import Output, capture_output
+from promptkit.cli.output import capture_output
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["ask_side", "main", "moved", "own_examples", "side_of"]
+__all__ = ["ask_side", "main", "own_examples", "side_of"]
 
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
@@ -35,7 +35,9 @@ Examples: TypeAlias = Mapping[str, Sequence[Any]]
 _MAX_S: Final = 120.0
 
 
-def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dict[str, Any]:
+def ask_side(
+    folder: Path, target: str, examples: Examples | None = None, moved: tuple[Path, Path] | None = None
+) -> dict[str, Any]:
     """
     Return the data of one side.
 
@@ -48,6 +50,9 @@ def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dic
 
         examples:
             What to render and read; None for the examples that this side has.
+
+        moved:
+            Where the side lies, and where it is said to lie in the data; None if it says where it lies.
 
     Raises:
         LoadError: If there is nothing at *target*.
@@ -71,23 +76,14 @@ def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dic
     if not ran.stdout:
         msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
         raise RevisionError(msg)
-    data: dict[str, Any] = json.loads(ran.stdout)
+    answer = ran.stdout.decode()
+    if moved is not None:
+        place, other = (json.dumps(str(one))[1:-1] for one in moved)
+        answer = answer.replace(place, other)
+    data: dict[str, Any] = json.loads(answer)
     if "unloadable" in data:
         raise LoadError(data["target"], data["unloadable"])
     return data
-
-
-def moved(value: Any, place: str, other: str) -> Any:
-    """
-    Return *value* with *other* wherever it says *place*, as if what is there lay elsewhere.
-    """
-    if isinstance(value, str):
-        return value.replace(place, other)
-    if isinstance(value, list):
-        return [moved(item, place, other) for item in value]
-    if isinstance(value, dict):
-        return {key: moved(item, place, other) for key, item in value.items()}
-    return value
 
 
 def main() -> None:
@@ -96,18 +92,14 @@ def main() -> None:
     """
     asked = json.loads(sys.stdin.buffer.read())
     with capture_output(restore=False) as output:
-        _answer(asked, output)
-
-
-def _answer(asked: Mapping[str, Any], output: Output) -> None:
-    try:
-        catalog = load_catalog(asked["target"])
-    except LoadError as error:
-        data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
-    else:
-        examples = asked["examples"]
-        data = side_of(catalog, own_examples(catalog) if examples is None else examples)
-    print(json.dumps(data), file=output)
+        try:
+            catalog = load_catalog(asked["target"])
+        except LoadError as error:
+            data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
+        else:
+            examples = asked["examples"]
+            data = side_of(catalog, own_examples(catalog) if examples is None else examples)
+        print(json.dumps(data), file=output)
 
 
 def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
@@ -121,17 +113,13 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
         examples:
             What to render and read.
     """
-    wanted = {_key(item): (item, examples.get(_key(item), ())) for item in _items(catalog)}
     return {
         "lists": _lists(catalog),
-        "places": {
-            f"prompt {prompt.name!r}": [prompt.location.file, prompt.location.line]
-            for prompt in catalog.prompts
-        },
+        "places": {_key(item): [item.location.file, item.location.line] for item in _items(catalog)},
         "examples": examples,
         "shown": {
-            key: [_shown(Example.of(catalog, item, one)) for one in sent]
-            for key, (item, sent) in wanted.items()
+            _key(item): [_shown(Call(item, sent)) for sent in examples.get(_key(item), ())]
+            for item in _items(catalog)
         },
         "faults": [
             [one.location.file, one.location.line, one.message]
@@ -143,8 +131,8 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
 
 def _key(item: Item) -> str:
     if isinstance(item, CompiledPrompt):
-        return f"prompt {item.name}"
-    return f"{'template' if item.is_template else 'resource'} {item.uri_template}"
+        return f"prompt {item.name!r}"
+    return f"{'template' if item.is_template else 'resource'} {item.uri_template!r}"
 
 
 def _lists(catalog: Catalog) -> dict[str, Any]:
@@ -173,16 +161,16 @@ def _items(catalog: Catalog) -> tuple[Item, ...]:
     return *catalog.prompts, *catalog.resources
 
 
-def _shown(example: Example) -> dict[str, Any]:
+def _shown(example: Call) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
     outcome, text, failure = example.outcome(), None, None
     if not isinstance(outcome, BaseException):
-        text = example.redacted(str(outcome))
-    elif (reason := example.refusal(outcome)) is not None:
+        text = example.redactor.redacted(str(outcome))
+    elif (reason := refusal_of(example, outcome)) is not None:
         text = f"not rendered: {reason}"
     else:
-        failure = example.redacted(failure_reason(outcome))
-    return {"for": example.label, "text": text, "failure": failure}
+        failure = example.redactor.redacted(failure_reason(outcome))
+    return {"for": label_of(example), "text": text, "failure": failure}
 
 
 if __name__ == "__main__":

@@ -27,20 +27,8 @@ _AT_MOST: Final = dict.fromkeys(
     ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), inf
 )
 
-#: Keywords that are compared by rules of their own.
-_OWN_RULES: Final = frozenset(
-    {
-        "type",
-        "enum",
-        "const",
-        "anyOf",
-        "items",
-        "prefixItems",
-        "properties",
-        "required",
-        "additionalProperties",
-    }
-)
+#: Keywords of types without choices that are compared by rules of their own.
+_OWN_RULES: Final = {"type", "items", "prefixItems", "properties", "required", "additionalProperties"}
 
 
 class _Comparison:

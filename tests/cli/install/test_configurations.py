@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from promptkit.cli.clients.configurations import ServerTable, text_of
-from promptkit.cli.clients.texts import DocumentError
+from promptkit.cli.clients.files import FileRefused
 from promptkit.compiler.lints.client_profiles import INSTALLABLE
 
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
@@ -20,15 +20,15 @@ GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["se
 
 
 def added(client, text, entry=ENTRY, name="ours"):
-    return ServerTable(client, text).with_entry(name, entry)
+    return ServerTable(client, text).changed(name, entry)
 
 
 def removed(client, text, name="ours"):
-    return ServerTable(client, text).without(name)
+    return ServerTable(client, text).changed(name, None)
 
 
 def refusal(client, text, entry=ENTRY):
-    with pytest.raises(DocumentError) as refused:
+    with pytest.raises(FileRefused) as refused:
         added(client, text, entry)
     return str(refused.value)
 
@@ -84,7 +84,7 @@ def test_an_entry_is_added_to_any_json(text):
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
-    changed = table.with_entry("ours", ENTRY)
+    changed = table.changed("ours", ENTRY)
 
     assert is_subsequence(text, changed)
     assert ServerTable(JSON, changed).entries == {**table.entries, "ours": ENTRY}
@@ -98,7 +98,7 @@ def test_an_entry_is_taken_out_of_any_json(text):
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
-    back = removed(JSON, table.with_entry("ours", ENTRY))
+    back = removed(JSON, table.changed("ours", ENTRY))
 
     assert is_subsequence(re.sub(r"\s", "", text), re.sub(r"\s", "", back))
     assert ServerTable(JSON, back).entries == table.entries
@@ -231,10 +231,6 @@ def test_an_entry_becomes_one_with_a_url():
         ('{"a": NaN}', "this is not JSON: NaN is no value"),
         ("[]", "it holds no object, so that a server has no place in it"),
         ('{"mcpServers": 1}', "'ours' has no place in it, as 'mcpServers' holds something else"),
-        (
-            '{"mcpServers": {}, "mcpServers": {}}',
-            "it has 'mcpServers' twice in one object: take one of them out",
-        ),
         ("[" * 100_000, "it is nested too deeply to be read"),
         ('{"a": /* ', "this is not JSON: Expecting value"),
     ],
@@ -251,7 +247,7 @@ def test_a_fault_has_its_place():
     """
     The line and the column are those of the file, comments counted.
     """
-    with pytest.raises(DocumentError) as refused:
+    with pytest.raises(FileRefused) as refused:
         ServerTable(JSON, '{\n  // one\n  /* two\n */ "a" 1\n}')
 
     assert (refused.value.line, refused.value.column) == (4, 9)
@@ -339,7 +335,7 @@ def test_what_looks_like_a_table_of_toml():
     text = "a = '''\n[mcp_servers.ours]\ncommand = \"x\"\n'''\nmcp_servers.ours.command = \"y\"\n"
 
     assert refusal(TOML, text) != ""
-    with pytest.raises(DocumentError):
+    with pytest.raises(FileRefused):
         removed(TOML, text)
 
 
@@ -389,7 +385,7 @@ def test_an_entry_stands_behind_the_others_in_yaml():
     It is behind what the last one says, and before the comments behind that.
     """
     lines = "  ours:\n    type: stdio\n    enabled: true\n    cmd: /bin/promptkit\n"
-    lines += '    args: ["serve", "/prompts"]\n'
+    lines += "    args:\n    - serve\n    - /prompts\n"
 
     assert added(YAML_CLIENT, GOOSE_FILE, GOOSE) == GOOSE_FILE.replace("lines\n", f"lines\n{lines}")
 
@@ -407,11 +403,11 @@ def test_yaml_without_extensions(text):
 
 def test_an_entry_of_yaml_is_changed_in_place():
     """
-    Its own lines are replaced, those of a list that promptkit wrote before, too, and no other.
+    Its own lines are replaced, those of a list that promptkit wrote in another way before, too, and no other.
     """
     text = added(YAML_CLIENT, GOOSE_FILE, GOOSE)
     older = text.replace("cmd: /bin/promptkit", "cmd: old").replace(
-        'args: ["serve", "/prompts"]\n', "args:\n    - serve\n    - /x\n"
+        "args:\n    - serve\n    - /prompts\n", 'args: ["serve", "/x"]\n'
     )
 
     assert older != text
@@ -508,11 +504,6 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         (TOML, "a = " + "{a = " * 100_000, "it is nested too deeply to be read"),
         (JSON, "[" * 100_000, "it is nested too deeply to be read"),
         (JSON, '{"mcpServers": ' + '{"a":' * 500_000, "it is nested too deeply to be read"),
-        (
-            JSON,
-            "{" + "".join(f'"k{n}":1,' for n in range(200_000)) + '"k199999":2}',
-            "it has 'k199999' twice",
-        ),
         (JSON, '{"a": "' + r"\"" * 500_000, "this is not JSON"),
         (JSON, "{" + "/* " * 500_000, "this is not JSON"),
         (JSON, "{}" + "/* " * 500_000, "this is not JSON"),
@@ -528,7 +519,6 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         "deep tables",
         "deep JSON",
         "deep objects",
-        "twice",
         "string",
         "comment",
         "last comment",
@@ -552,5 +542,5 @@ def test_a_deep_text_that_can_be_read():
             (TOML, f"{'.'.join('a' * depth)} = 1\n"),
             (YAML_CLIENT, "x: " + "[" * depth + "]" * depth + "\n"),
         ):
-            with contextlib.suppress(DocumentError):
+            with contextlib.suppress(FileRefused):
                 added(client, text, GOOSE if client is YAML_CLIENT else ENTRY)

@@ -182,20 +182,6 @@ class TestNeverOverwrites:
         assert promptkit("new")[0] == 1
         assert files_in(empty) == []
 
-    def test_what_is_made_meanwhile(self, name, empty, promptkit, monkeypatch):
-        """
-        It stays, and what was written before it goes again.
-        """
-        (empty / name).parent.mkdir(exist_ok=True)
-        (empty / name).write_text("mine")
-        monkeypatch.setattr("os.path.lexists", lambda file: False)
-        code, _, err = promptkit("new")
-
-        assert code == 1
-        assert f"{Path(name)} is in the way" in err
-        assert files_in(empty) == [name]
-        assert (empty / name).read_text() == "mine"
-
 
 def test_a_file_in_place_of_a_folder(empty, promptkit):
     """
