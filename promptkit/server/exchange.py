@@ -5,11 +5,11 @@ Neither an error nor a log repeats the value of an argument that is marked as a 
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,12 +23,12 @@ from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.snapshot import Snapshot
 from promptkit.standard_error import say
 
-__all__ = ["TRANSITIONS", "Exchange", "State", "Step", "TookTooLong", "reply_to"]
+__all__ = ["Exchange", "State", "TookTooLong", "reply_to"]
 
 
 class State(Enum):
     """
-    Who answers a request.
+    Who answers a request. Only `InFlight` changes this; a request that is answered in place stays there.
 
     Attributes:
         IN_PLACE:
@@ -46,41 +46,6 @@ class State(Enum):
     ANSWERED = auto()
 
 
-class Step(Enum):
-    """
-    What may happen to a request.
-
-    Attributes:
-        HOLD:
-            Its thread leaves it to other work: a worker, an event loop, a question or a stream.
-
-        RELIEVE:
-            Its thread is stuck in it, and another one reads on.
-
-        RELEASE:
-            A question was answered, so the thread that reads goes on with it.
-
-        ANSWER:
-            Its reply is chosen.
-    """
-
-    HOLD = auto()
-    RELIEVE = auto()
-    RELEASE = auto()
-    ANSWER = auto()
-
-
-#: Where a step leads. One that is missing comes too late, and changes nothing.
-TRANSITIONS: Final[Mapping[tuple[State, Step], State]] = {
-    (State.IN_PLACE, Step.HOLD): State.IN_FLIGHT,
-    (State.IN_FLIGHT, Step.HOLD): State.IN_FLIGHT,  # by a thread that was relieved: the new work answers
-    (State.IN_PLACE, Step.RELIEVE): State.IN_FLIGHT,
-    (State.IN_FLIGHT, Step.RELEASE): State.IN_PLACE,
-    (State.IN_PLACE, Step.ANSWER): State.ANSWERED,
-    (State.IN_FLIGHT, Step.ANSWER): State.ANSWERED,
-}
-
-
 class Exchange(Struct, gc=False, eq=False):
     """
     One request, what it is answered from, and what the scheduler knows of it.
@@ -96,7 +61,7 @@ class Exchange(Struct, gc=False, eq=False):
             The compiled prompt or resource, once it is found.
 
         state:
-            Who answers it. Unless that is the thread that has read it, `InFlight` changes this.
+            Who answers it.
     """
 
     request: Request
@@ -111,12 +76,6 @@ class Exchange(Struct, gc=False, eq=False):
         if about is None:
             return self.request.method, None
         return self.request.method, about.name if isinstance(about, CompiledPrompt) else about.uri_template
-
-    def take(self, step: Step) -> bool:
-        """Take a step, and return whether it came in time."""
-        after = TRANSITIONS.get((self.state, step))
-        self.state = after or self.state
-        return after is not None
 
     def time_limit(self, usual: float) -> float:
         """How long the request may take, in seconds: as its prompt's author says, else as is *usual*."""

@@ -32,10 +32,6 @@ class EventLoopThread:
     """
     Runs coroutines on a daemon thread. One that blocks it delays the others.
 
-    Attributes:
-        is_over:
-            Whether it runs nothing any more.
-
     Raises:
         RuntimeError: If there can be no more threads.
     """
@@ -45,7 +41,7 @@ class EventLoopThread:
         self._loop.set_exception_handler(_complain)
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._tasks: dict[Exchange, asyncio.Task[Any] | None] = {}
-        self._ends = self.is_over = False
+        self._ends = False
         try:
             Thread(target=self._run, name="promptkit-event-loop", daemon=True).start()
         except RuntimeError:
@@ -79,6 +75,7 @@ class EventLoopThread:
             self._loop.call_soon_threadsafe(self._begin, exchange, coroutine, ended, context=Context())
         except RuntimeError:
             del self._tasks[exchange]
+            coroutine.close()
             raise
 
     def cancel(self, exchange: Exchange) -> bool:
@@ -117,15 +114,10 @@ class EventLoopThread:
                 self._loop.stop()
 
     def _run(self) -> None:
-        while self._tasks or not self._ends:
-            try:
+        while (self._tasks or not self._ends) and not self._loop.is_closed():
+            # A task that exits stops its loop, and so may a lack of memory; the others go on.
+            with suppress(BaseException):
                 self._loop.run_forever()
-            except Exception as error:  # noqa: BLE001 (an author's code has broken it)
-                say(f"the event loop has ended: {error!r}")
-                break
-            except BaseException:  # noqa: BLE001, S112 (a task that exits stops its loop; the others go on)
-                continue
-        self.is_over = True
         with suppress(Exception):  # tasks of authors end here
             self._close()
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import RequestId, TooManyRequests
-from promptkit.server.exchange import Exchange, State, Step
+from promptkit.server.exchange import Exchange, State
 
 __all__ = ["InFlight", "Job"]
 
@@ -54,7 +54,7 @@ class InFlight:
     The requests that are not answered yet.
 
     The first to take a job out of the table answers it: the work itself, a cancellation, the
-    deadline, or the end of the server.
+    deadline, or the end of the server. Whatever comes too late changes nothing.
 
     Args:
         send:
@@ -100,24 +100,26 @@ class InFlight:
             msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
             raise TooManyRequests(msg)
 
-    def enter(self, job: Job, step: Step = Step.HOLD) -> Job:
+    def enter(self, job: Job, *, relieves: bool = False) -> Job:
         """
-        Put a request in flight.
+        Put a request in flight, unless it is answered.
 
         Args:
             job:
                 What ends it. It takes the place of another job of the same request.
 
-            step:
-                `Step.HOLD`, or `Step.RELIEVE`. If it comes too late, nothing happens.
+            relieves:
+                Whether the thread of the request is stuck in it. If it has put it in flight itself meanwhile,
+                that stands.
 
         Returns:
             The same job, with which `answer` is called.
         """
         exchange = job.exchange
         with self._lock:
-            if not exchange.take(step):
+            if exchange.state is State.ANSWERED or (relieves and exchange.state is State.IN_FLIGHT):
                 return job
+            exchange.state = State.IN_FLIGHT
             self._jobs[self._key(exchange.request)] = job
         if job.deadline < inf:
             self._timed()
@@ -128,7 +130,7 @@ class InFlight:
 
     def release(self, job: Job) -> bool:
         """Take *job* out of flight. After True, the caller must answer the request."""
-        return self._remove(job, Step.RELEASE)
+        return self._remove(job, State.IN_PLACE)
 
     def answer(self, job: Job, reply: bytes) -> bool:
         """
@@ -144,7 +146,7 @@ class InFlight:
         Returns:
             Whether this was the answer.
         """
-        if not self._remove(job, Step.ANSWER):
+        if not self._remove(job, State.ANSWERED):
             return False
         try:
             if line := job.exchange.request.answer(reply):
@@ -162,7 +164,8 @@ class InFlight:
             self._end(job, reply)
             return
         with self._lock:
-            is_due = exchange.state is State.IN_PLACE and exchange.take(Step.ANSWER)
+            is_due = exchange.state is State.IN_PLACE
+            exchange.state = State.ANSWERED if is_due else exchange.state
         if is_due and (line := exchange.request.answer(reply)):
             self._send(line)
 
@@ -210,15 +213,15 @@ class InFlight:
         with self._lock:
             return list(self._jobs.values())
 
-    def _remove(self, job: Job, step: Step) -> bool:
-        """Take *job* out of the table; after True, the caller must do what the step says."""
+    def _remove(self, job: Job, state: State) -> bool:
+        """Take *job* out of the table; after True, its request has another state."""
         with self._lock:
             key = self._key(job.exchange.request)
             if self._jobs.get(key) is not job:
                 return False
             del self._jobs[key]
-            job.exchange.take(step)
-            self._leaving += step is Step.ANSWER
+            job.exchange.state = state
+            self._leaving += state is State.ANSWERED
             self._changed.notify_all()
             return True
 

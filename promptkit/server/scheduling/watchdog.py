@@ -94,7 +94,7 @@ class Watchdog:
             if self.kernel_timer is not None:
                 self.kernel_timer.put_back()
             self._woken.set()
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None:
                 self._start()
 
     def end(self) -> None:
@@ -124,22 +124,22 @@ class Watchdog:
             self._leader_followers.relieve(current)
 
     def _start(self) -> None:
-        thread = Thread(target=self._run, name="promptkit-watchdog", daemon=True)
+        self._thread = Thread(target=self._run, name="promptkit-watchdog", daemon=True)
         try:
-            thread.start()
-        except RuntimeError as error:  # there can be no more threads; the next `wake` tries again
+            self._thread.start()
+        except (RuntimeError, MemoryError) as error:  # no more threads can be started; `wake` tries again
+            self._thread = None
             say(f"no time limits hold for now: {error}")
             if self.kernel_timer is not None:
                 self.kernel_timer.stop()
-        else:
-            self._thread = thread
 
     def _run(self) -> None:
         try:
             while self._look_and_wait():
                 pass
-        finally:
-            self.asleep = True  # if memory was too short even to say so, the next request starts another
+        except BaseException:  # memory is too short even to say so: the next request starts another thread
+            self.asleep, self._thread = True, None
+            raise
 
     def _look_and_wait(self) -> bool:
         """Look after requests, and wait for the next look; return whether there is one."""
@@ -149,19 +149,24 @@ class Watchdog:
             self.asleep = True
             # Work that was added since the last look found `asleep` False, so nobody called `wake`.
             seconds = self._look_safely()
-            self._rest(seconds)
-            if seconds == inf and self._ends:
+            if self._rests_for_ever(seconds):
                 return False
         self._woken.wait(None if seconds == inf else seconds)
         self._woken.clear()
         return True
 
-    def _rest(self, seconds: float) -> None:
-        """Stop the kernel's timer if this thread sleeps for longer than that allows."""
+    def _rests_for_ever(self, seconds: float) -> bool:
+        """Stop the kernel's timer if nothing is due for longer than that allows; return whether to end."""
         with self._lock:
+            if self._woken.is_set():
+                return False
             timer = self.kernel_timer
-            if timer and not self._woken.is_set() and seconds > timer.put_back_every:
+            if timer is not None and seconds > timer.put_back_every:
                 timer.stop()
+            if seconds < inf or not self._ends:
+                return False
+            self._thread = None  # `wake` starts another one from now on
+            return True
 
     def _look_safely(self) -> float:
         try:
