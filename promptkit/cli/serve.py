@@ -74,7 +74,7 @@ def run(options: "Namespace") -> int:
         example = f"promptkit render {quoted_path(options.target)} NAME"
         _print(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
-        observer = _observer(options)
+        observers = _observers(options)
     except OSError as error:
         _print(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
@@ -86,14 +86,14 @@ def run(options: "Namespace") -> int:
     cache = _startup_cache(options)
     early = _answer_early(options, wire, cache.found if cache else None)
     try:
-        code = _serve(options, wire, observer, cache, early)
+        code = _serve(options, wire, observers, cache, early)
     except LoadError:
         _refuse_requests(cache, early)
         raise
     if code != Exit.FINE:
         _refuse_requests(cache, early)
         return code
-    if observer is not None:
+    for observer in observers:
         observer.close()
     # The client is gone, so threads that prompts left running are not waited for.
     return stdio.exit_now()
@@ -134,7 +134,7 @@ def _longest_import(options: "Namespace") -> tuple[float, int]:
 def _serve(
     options: "Namespace",
     wire: stdio.Wire,
-    observer: "Observer | None",
+    observers: "Sequence[Observer]",
     cache: StartupCache | None,
     early: EarlyServer,
 ) -> int:
@@ -153,7 +153,7 @@ def _serve(
     changes = options.watch and reloader.watches
     found = lazy.snapshot if lazy else loaded
     assert found is not None  # noqa: S101 (what is not imported lazily is loaded)
-    server = _server(options, found, wire, early.connection, observer, changes=changes)
+    server = _server(options, found, wire, early.connection, observers, changes=changes)
     imported = partial(_imported, options, server, reloader, cache)
     saving = Thread(target=imported, args=(loaded,), name="promptkit-set", daemon=True)
     if lazy:
@@ -207,7 +207,7 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
     found: "Catalog | Snapshot",
     wire: stdio.Wire,
     connection: "Connection",
-    observer: "Observer | None",
+    observers: "Sequence[Observer]",
     *,
     changes: bool,
 ) -> "Server":
@@ -221,7 +221,7 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
         changes=changes,
         tools=options.tools,
         limits=limits_of(options),
-        observer=observer,
+        observers=observers,
         connection=connection,
         scopes=_scopes(options),
     )
@@ -304,12 +304,8 @@ def _server_info(options: "Namespace") -> ServerInfo:
     return ServerInfo(options.name, VERSION)
 
 
-def _observer(options: "Namespace") -> "Observer | None":
-    """What is told of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
-    if options.audit is None and not options.otel:
-        return None
-    from promptkit.server.observers import joined
-
+def _observers(options: "Namespace") -> "list[Observer]":
+    """What is notified of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
     observers: list[Observer] = []
     if options.audit is not None:
         from promptkit.server.audit import Audit
@@ -319,4 +315,4 @@ def _observer(options: "Namespace") -> "Observer | None":
         from promptkit.server.telemetry import PIPE, Telemetry
 
         observers.append(Telemetry(PIPE))
-    return joined(observers)
+    return observers

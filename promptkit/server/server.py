@@ -1,7 +1,7 @@
 """The server: each event of one client's connection is handled, and the replies are sent."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -64,8 +64,8 @@ class Server:
         limits:
             How much a client may ask for.
 
-        observer:
-            Is notified of every request, such as an audit; None if nobody is.
+        observers:
+            What is notified of every request, such as an audit, in this order.
 
         connection:
             The client, if some of its messages were handled before; a new one otherwise.
@@ -87,14 +87,14 @@ class Server:
         changes: bool = False,
         tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
-        observer: "Observer | None" = None,
+        observers: "Sequence[Observer]" = (),
         connection: Connection | None = None,
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
     ) -> None:
         self._scopes = scopes
         self._send = send
-        self._observer = observer
+        self._observers = observers
         self._identity = identity
         self._page_size = page_size
         self._limits = limits
@@ -104,7 +104,7 @@ class Server:
         self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
-        if observer is not None:
+        if observers:
             self._connection.observe = self._note
         self._in_flight = self._make_in_flight()
         self._executor = Executor(self._in_flight, limits)
@@ -283,8 +283,8 @@ class Server:
         """Handle one event, as `LeaderFollowers` wants it. A request may be about a *view*."""
         if isinstance(event, Request):
             exchange = Exchange(event, view or self._snapshot)
-            if self._observer is not None:
-                event.when_answered(self._observer.begin(event, self._snapshot.catalog))
+            for observer in self._observers:
+                event.when_answered(observer.begin(event, self._snapshot.catalog))
             # Once the thread may be relieved, its own request may be in this table.
             if event.id in self._in_flight.ids:
                 refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
@@ -307,8 +307,8 @@ class Server:
 
     def _note(self, request: Request, reply: bytes) -> None:
         """Note a request that the connection has answered by itself."""
-        if self._observer is not None:
-            self._observer.begin(request, self.catalog)(reply)
+        for observer in self._observers:
+            observer.begin(request, self.catalog)(reply)
 
     def _wake(self) -> None:
         self._watchdog.wake()

@@ -317,7 +317,7 @@ class TestWhatTheConnectionAnswers:
         Each request of either era is one line, which names the client and the revision, whatever comes of it.
         """
         file = tmp_path / "audit.jsonl"
-        client = Client(CATALOG, revision, observer=Audit(file), changes=True)
+        client = Client(CATALOG, revision, observers=[Audit(file)], changes=True)
         params = (
             initialize(revision)["params"]
             if method == "initialize"
@@ -344,7 +344,7 @@ class TestWhatTheConnectionAnswers:
         A request that names a client of its own is not noted as the session's.
         """
         file = tmp_path / "audit.jsonl"
-        client = Client(CATALOG, "2025-06-18", observer=Audit(file))
+        client = Client(CATALOG, "2025-06-18", observers=[Audit(file)])
         other = {"io.modelcontextprotocol/clientInfo": {"name": "other", "version": "9"}}
 
         client.server.receive_data(line(modern(7, method, **other)))
@@ -366,7 +366,7 @@ class TestWhatTheConnectionAnswers:
         What can be read of it is noted, and the revision is the one that it was answered in.
         """
         file = tmp_path / "audit.jsonl"
-        server = Client(CATALOG, MODERN, observer=Audit(file)).server
+        server = Client(CATALOG, MODERN, observers=[Audit(file)]).server
 
         server.receive_data(line(modern(7, "server/discover", **meta)))
 
@@ -380,7 +380,7 @@ class TestWhatTheConnectionAnswers:
         Of each long text of a client the beginning is noted, and the outcome too.
         """
         file = tmp_path / "audit.jsonl"
-        client = Client(CATALOG, "2025-11-25", observer=Audit(file))
+        client = Client(CATALOG, "2025-11-25", observers=[Audit(file)])
 
         reply = client.ask(method, number=number)
 

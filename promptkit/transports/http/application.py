@@ -126,7 +126,7 @@ class Application:
             changes=settings.changes,
             limits=settings.limits,
             signer=RequestStateSigner(self._ring),
-            observer=_observer(settings),
+            observers=_observers(settings),
             scopes=settings.scopes,
         )
 
@@ -284,14 +284,14 @@ def _nowhere(_line: bytes) -> None:
     """Where lines go that belong to no request: to nobody."""
 
 
-def _observer(settings: Settings) -> "Observer | None":
+def _observers(settings: Settings) -> "list[Observer]":
     """What is notified of each request. Each process opens the audit by itself."""
-    if settings.audit is None:
-        return settings.telemetry
-    from promptkit.server.audit import Audit  # few keep one
-    from promptkit.server.observers import joined
+    observers: list[Observer] = [] if settings.telemetry is None else [settings.telemetry]
+    if settings.audit is not None:
+        from promptkit.server.audit import Audit  # few keep one
 
-    return joined((Audit(settings.audit), settings.telemetry))
+        observers.insert(0, Audit(settings.audit))
+    return observers
 
 
 def _path(scope: Scope) -> str:
