@@ -15,8 +15,14 @@ from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.transports.authorization import issuer as issuers
 from promptkit.transports.authorization.authorizer import KNOWN_S, Authorizer
 from promptkit.transports.authorization.bearer import BearerScheme
-from promptkit.transports.authorization.documents import DocumentUnavailable, fetch_document
-from promptkit.transports.authorization.issuer import COOL_DOWN_S, FRESH_S, TRUSTED_S, Issuer
+from promptkit.transports.authorization.issuer import (
+    COOL_DOWN_S,
+    FRESH_S,
+    TRUSTED_S,
+    DocumentUnavailable,
+    Issuer,
+    fetch_document,
+)
 from promptkit.transports.authorization.jwt_verifier import LEEWAY_S, JwtVerifier
 from tests.issuer import ALGORITHMS, issuing, key_for, signed
 from tests.posting import head
