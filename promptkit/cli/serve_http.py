@@ -70,7 +70,7 @@ def application_factory(
     from promptkit.cli.options import limits_of
     from promptkit.transports.http.application import Application
     from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-    from promptkit.transports.state_keys import own_key, state_keys
+    from promptkit.transports.secret_files import own_key, state_keys
 
     public_hosts, public_origins = public_names(options.public_url)
     own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.transports.secret_files import InvalidSecrets
-from promptkit.transports.state_keys import (
+from promptkit.transports.secret_files import (
     MAKE_A_KEY,
+    InvalidSecrets,
     own_key,
     read_key_file,
     read_keys,
