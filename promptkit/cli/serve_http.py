@@ -19,8 +19,8 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.standard_error import say
 from promptkit.transports.http import listeners
-from promptkit.transports.http.balance import Balance
 from promptkit.transports.http.listeners import CannotListen, Listener
+from promptkit.transports.http.sockets import Balance
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
