@@ -122,7 +122,7 @@ async def call(
             loop.call_soon_threadsafe(note)
 
     worker = WorkerThread(author_call.run)
-    worker.when_over(tell)
+    worker.over = tell
     try:
         worker.start()
     except BaseException:

@@ -1,6 +1,5 @@
 """What clients do with resources: read them, and subscribe to changes."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from promptkit.server.lookup import hide
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.executor import Executor, call_author
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.updates import ReadHistory
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
@@ -28,9 +26,6 @@ class ResourceMethods:
         executor:
             Calls authors' functions.
 
-        read_histories:
-            Returns where it is noted what clients with some scopes have read.
-
         notifier:
             What tells the client of changes.
 
@@ -38,15 +33,8 @@ class ResourceMethods:
             Where requests go that stay open, as streams do.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        read_histories: Callable[[frozenset[str] | None], ReadHistory],
-        notifier: Notifier,
-        in_flight: InFlight,
-    ) -> None:
+    def __init__(self, executor: Executor, notifier: Notifier, in_flight: InFlight) -> None:
         self._executor = executor
-        self._read_histories = read_histories
         self._notifier = notifier
         self._in_flight = in_flight
 
@@ -54,11 +42,9 @@ class ResourceMethods:
         """Return what a resource holds; None if the result comes later."""
         params: wire.ResourceParams = exchange.request.params
         resource, values = _resource_of(exchange)
-        history = self._read_histories(exchange.request.scopes)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
-            history.note(content)
             return exchange.snapshot.lowerings[exchange.request.revision].contents(content)
 
         return self._executor.call(exchange, work)

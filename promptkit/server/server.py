@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
@@ -24,7 +24,6 @@ from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
 from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.updates import Updates, announce, notify_of, read_histories
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -113,11 +112,8 @@ class Server:
         self._notifier = self._make_notifier()
         self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
         self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
-        self._read_histories = read_histories()
-        resources = ResourceMethods(self._executor, self._read_histories, self._notifier, self._in_flight)
+        resources = ResourceMethods(self._executor, self._notifier, self._in_flight)
         self._handlers = handlers_of(self._executor, self._prompts, resources, limits)
-        self._updates = Updates(self._executor, limits.timeout)
-        self._watchdog.also = self._updates.look
 
     @property
     def catalog(self) -> Catalog:
@@ -203,8 +199,8 @@ class Server:
         """
         Serve another catalog from now on, and tell the client what has changed for it.
 
-        Requests that are being answered are answered from the catalog that they found. If threads
-        of the server's own read, resources that the client has read are read again on another thread.
+        Requests that are being answered are answered from the catalog that they found. Whether a
+        resource holds something else is not known: all may have changed if one was loaded anew.
 
         Args:
             catalog:
@@ -216,15 +212,11 @@ class Server:
         if not new.capabilities.changes:
             return
 
-        def views(scopes: frozenset[str] | None) -> tuple[Snapshot, Snapshot]:
-            return self._view(new, scopes), self._view(old, scopes)
-
-        rereads = announce(self._notifier.audiences, views, self._read_histories)
-        if self._executor.relieves:
-            self._updates.find(rereads)
-            self._watchdog.wake()
-        else:
-            notify_of([one for one in rereads if one.is_stale])
+        changed_lists = cache(Snapshot.changed_lists)  # clients with other scopes often see the same
+        for audience in self._notifier.audiences:
+            seen, before = self._view(new, audience.scopes), self._view(old, audience.scopes)
+            stale = () if seen.has_resources_of(before) else sorted(audience.uris)
+            audience.tell(changed_lists(seen, before), stale)
 
     def complete(self, catalog: Catalog) -> None:
         """

@@ -134,6 +134,10 @@ class Snapshot:
             if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
         }
 
+    def has_resources_of(self, other: "Snapshot") -> bool:
+        """Whether all resources are those of *other*, and none was loaded anew."""
+        return [*map(id, self.catalog.resources)] == [*map(id, other.catalog.resources)]
+
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """Return every page of every list, for every revision."""
         from promptkit.protocol.pages import LISTS

@@ -191,27 +191,6 @@ class Executor:
         job = self._in_flight.enter(self._job(exchange, stop))
         loop.start(exchange, coroutine, ended)
 
-    def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> WorkerThread:
-        """
-        Run *work* that no request waits for on a thread of its own; *over* is called once it has ended.
-
-        Raises:
-            TooManyRequests: If as much runs as may.
-
-            RuntimeError: If there can be no more threads.
-        """
-        self.check_room()
-        worker = WorkerThread(work)
-        worker.when_over(over)
-        worker.when_over(partial(self._leave, worker))
-        self._enter(worker)
-        try:
-            worker.start()
-        except RuntimeError:
-            self._leave(worker)
-            raise
-        return worker
-
     def detach(self, exchange: Exchange, worker: WorkerThread) -> Job:
         """Put a request in flight in which *worker*, the leader, is stuck. Remember that it is slow."""
         if exchange.about is not None:
@@ -235,7 +214,7 @@ class Executor:
 
     def _enter_flight(self, exchange: Exchange, worker: WorkerThread, *, relieves: bool = False) -> Job:
         self._enter(exchange)
-        worker.when_over(partial(self._leave, exchange))
+        worker.over = partial(self._leave, exchange)
         return self._in_flight.enter(self._job(exchange, worker.abandon), relieves=relieves)
 
     def _job(self, exchange: Exchange, stop: Callable[[], object]) -> Job:

@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from collections.abc import Callable
 from math import inf
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
@@ -66,15 +65,11 @@ class Watchdog:
 
         kernel_timer:
             What ends the process if this thread cannot run any more; None if nothing does.
-
-        also:
-            Called with the time, by `time.monotonic`, at each look.
     """
 
     def __init__(self, leader_followers: LeaderFollowers, in_flight: InFlight, executor: Executor) -> None:
         self.asleep = True
         self.kernel_timer: KernelTimer | None = None
-        self.also: Callable[[float], object] = bool
         self._leader_followers = leader_followers
         self._in_flight = in_flight
         self._executor = executor
@@ -106,7 +101,6 @@ class Watchdog:
         """Do what is due; return in how many seconds to look again, infinite if nothing will be due."""
         now = time.monotonic()
         self._in_flight.expire(now)
-        self.also(now)
         self._look_at_leader(now)
         if self._idle_looks < _IDLE_LOOKS and self._executor.relieves:
             return _LOOK_EVERY_S

@@ -101,10 +101,7 @@ class TestListening:
             ({"promptsListChanged": True}, [PROMPTS]),
             ({"promptsListChanged": False, "resourcesListChanged": True}, []),
             ({"resourceSubscriptions": ["note://one"]}, [UPDATED]),
-            (
-                {"resourceSubscriptions": ["note://two"]},
-                [UPDATED],
-            ),  # nobody has read it, so it may have changed
+            ({"resourceSubscriptions": ["note://two"]}, [UPDATED]),  # a resource was loaded anew
             (ALL, [PROMPTS, UPDATED]),
         ],
     )
