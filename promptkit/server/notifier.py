@@ -143,10 +143,13 @@ class Streams(Notifier):
     Args:
         session:
             What the server offers to clients.
+
+        send:
+            Takes lines that belong to no request.
     """
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session, _nowhere)
+    def __init__(self, session: Session, send: Send) -> None:
+        super().__init__(session, send)
         self._open: dict[int, tuple[Request, Notifier, frozenset[str] | None]] = {}
         self._lock = Lock()
 
@@ -186,7 +189,7 @@ class Streams(Notifier):
         """
         self._check_room(request)
         # Of its own, as requests of several clients may have the same id.
-        stream = Notifier(self._session, request.sender(_nowhere), Subscriptions())
+        stream = Notifier(self._session, request.sender(self._send), Subscriptions())
         scopes = request.scopes
 
         def enter() -> None:
@@ -216,7 +219,7 @@ class Streams(Notifier):
             ended = [request for request, *_ in self._open.values()]
             self._open.clear()
         for request in ended:
-            request.sender(_nowhere)(encode_result(request.id, results.encode_end(request.id)))
+            request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)))
 
     def _all(self) -> list[Notifier]:
         with self._lock:
@@ -230,7 +233,3 @@ class Streams(Notifier):
         if sum(len(stream.uris) for stream in self._all()) + len(wanted) > _MAX_URIS:
             msg = f"there would be more than {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)
-
-
-def _nowhere(_line: bytes) -> None:
-    """Where lines go that belong to no request: to nobody."""

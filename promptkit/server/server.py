@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
@@ -13,11 +14,12 @@ from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_err
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import MODERN
+from promptkit.server.completion import CompletionMethod
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.exchange import Exchange, reply_to
-from promptkit.server.handlers import handlers_of
-from promptkit.server.notifier import Notifier
+from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.prompts import PromptMethods
+from promptkit.server.rate_limit import TokenBuckets
 from promptkit.server.resources import ResourceMethods
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
@@ -34,6 +36,9 @@ __all__ = ["Server"]
 
 #: What a server is called unless its author says otherwise.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
+
+#: Takes a request; returns the result as JSON, or None if it comes later.
+Handler: TypeAlias = Callable[[Exchange], bytes | None]
 
 
 class Server:
@@ -76,6 +81,9 @@ class Server:
             What the client may do. A snapshot shows it no more than that already.
     """
 
+    #: Whether requests come from many clients, each of which sends single ones.
+    has_many_clients: ClassVar = False
+
     def __init__(  # noqa: PLR0913 (a server has that many properties)
         self,
         catalog: Catalog | Snapshot,
@@ -96,7 +104,6 @@ class Server:
         self._observers = observers
         self._identity = identity
         self._page_size = page_size
-        self._limits = limits
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
             catalog = Snapshot(self._visible(catalog), identity, page_size, changes=changes, tools=tools)
@@ -105,15 +112,16 @@ class Server:
         self._connection.capabilities = self._snapshot.capabilities
         if observers:
             self._connection.observe = self._note
-        self._in_flight = self._make_in_flight()
+        self._in_flight = InFlight(send, many_clients=self.has_many_clients)
         self._executor = Executor(self._in_flight, limits)
         self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight, self._executor)
         self._watchdog = Watchdog(self._leader_followers, self._in_flight, self._executor)
-        self._notifier = self._make_notifier()
+        self._in_flight.timed = self._watchdog.wake
+        self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
         self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
         resources = ResourceMethods(self._executor, self._notifier, self._in_flight)
-        self._handlers = handlers_of(self._executor, self._prompts, resources, limits)
+        self._handlers = _handlers_of(self._executor, self._prompts, resources, limits)
 
     @property
     def catalog(self) -> Catalog:
@@ -207,8 +215,7 @@ class Server:
                 What is served.
         """
         old = self._snapshot
-        new = self._snapshot = self._snapshot_of(catalog, old)
-        self._connection.capabilities = new.capabilities
+        new = self._serve(catalog, old)
         if not new.capabilities.changes:
             return
 
@@ -226,8 +233,7 @@ class Server:
             catalog:
                 What is served.
         """
-        self._snapshot = self._snapshot_of(catalog)
-        self._connection.capabilities = self._snapshot.capabilities
+        self._serve(catalog)
 
     def correct(self, lists: Collection[str]) -> None:
         """
@@ -254,9 +260,9 @@ class Server:
         self._executor.end()
         self._watchdog.end()
 
-    def _snapshot_of(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
+    def _serve(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
         offered = self._snapshot.capabilities
-        return Snapshot(
+        self._snapshot = Snapshot(
             self._visible(catalog),
             self._identity,
             self._page_size,
@@ -264,6 +270,8 @@ class Server:
             tools=offered.tools,
             before=before,
         )
+        self._connection.capabilities = self._snapshot.capabilities
+        return self._snapshot
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
@@ -302,14 +310,38 @@ class Server:
         for observer in self._observers:
             observer.begin(request, self.catalog)(reply)
 
-    def _wake(self) -> None:
-        self._watchdog.wake()
 
-    def _make_in_flight(self) -> InFlight:
-        return InFlight(self._send, self._wake)
+def _handlers_of(
+    executor: Executor, prompts: PromptMethods, resources: ResourceMethods, limits: Limits
+) -> dict[str, Handler]:
+    """What answers each method, as often as the limits allow."""
+    handlers: dict[str, Handler] = {
+        "prompts/get": prompts.get,
+        "prompts/list": _list,
+        "resources/list": _list,
+        "resources/templates/list": _list,
+        "tools/list": _list,
+        "tools/call": prompts.call,
+        "completion/complete": CompletionMethod(executor, limits.completions).complete,
+        "resources/read": resources.read,
+        "resources/subscribe": resources.subscribe,
+        "resources/unsubscribe": resources.unsubscribe,
+        "subscriptions/listen": resources.listen,
+    }
+    if limits.rate == inf:
+        return handlers
+    buckets = TokenBuckets(limits.rate, "requests")
 
-    def _make_notifier(self) -> Notifier:
-        return Notifier(self._connection, self._send)
+    def limited(exchange: Exchange) -> bytes | None:
+        buckets.take(exchange.request.subject)
+        return handlers[exchange.request.method](exchange)
+
+    return dict.fromkeys(handlers, limited)
+
+
+def _list(exchange: Exchange) -> bytes:
+    request = exchange.request
+    return exchange.snapshot.page(request.method, request.revision, request.params.cursor)
 
 
 def _ended_before(request: Request) -> InternalError:

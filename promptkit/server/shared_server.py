@@ -9,8 +9,6 @@ from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
 from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import scopes_of
-from promptkit.server.notifier import Notifier, Streams
-from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
@@ -27,6 +25,8 @@ class SharedServer(Server):
 
     Several requests may have the same id. No client has a session in which it could be asked or notified.
     """
+
+    has_many_clients = True
 
     @property
     def observe(self) -> Callable[[Request, bytes], object] | None:
@@ -107,9 +107,3 @@ class SharedServer(Server):
             snapshot = self._snapshot
             view = self._view(snapshot, event.scopes) if snapshot.requirements else snapshot
         return super()._handle(event, view)
-
-    def _make_in_flight(self) -> InFlight:
-        return InFlight(self._send, self._wake, many_clients=True)
-
-    def _make_notifier(self) -> Notifier:
-        return Streams(self._connection)

@@ -60,26 +60,20 @@ class InFlight:
         send:
             Sends whole lines. It may be called from several threads.
 
-        timed:
-            Called when a request gets a deadline, so that the caller can schedule `expire`.
-
         many_clients:
             Whether the requests come from many clients, so that several may have the same id.
 
     Attributes:
         ids:
             A live view of the ids that no other request may have now.
+
+        timed:
+            Called when a request gets a deadline, so that `expire` is called in time.
     """
 
-    def __init__(
-        self,
-        send: Callable[[bytes], None],
-        timed: Callable[[], object] = lambda: None,
-        *,
-        many_clients: bool = False,
-    ) -> None:
+    def __init__(self, send: Callable[[bytes], None], *, many_clients: bool = False) -> None:
+        self.timed: Callable[[], object] = bool
         self._send = send
-        self._timed = timed
         self._jobs: dict[RequestId, Job] = {}
         # Of many clients, each request is known by its place in memory.
         self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
@@ -122,7 +116,7 @@ class InFlight:
             exchange.state = State.IN_FLIGHT
             self._jobs[self._key(exchange.request)] = job
         if job.deadline < inf:
-            self._timed()
+            self.timed()
         # Its client may have gone a moment ago, when it was not in flight. `drop` looks in the other order.
         if exchange.request.unwanted:
             self._end(job, b"")
