@@ -19,7 +19,7 @@ from promptkit.errors.interruptions import Abandoned
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
-from promptkit.server.lookup import RequestTarget, target_of
+from promptkit.server.lookup import RequestTarget, name_of, target_of
 from promptkit.server.snapshot import Snapshot
 from promptkit.standard_error import say
 
@@ -72,10 +72,7 @@ class Exchange(Struct, gc=False, eq=False):
     @property
     def key(self) -> tuple[str, str | None]:
         """The method and the prompt, or resource, by which slow code is remembered."""
-        about = self.about
-        if about is None:
-            return self.request.method, None
-        return self.request.method, about.name if isinstance(about, CompiledPrompt) else about.uri_template
+        return self.request.method, None if self.about is None else name_of(self.about)
 
     def time_limit(self, usual: float) -> float:
         """How long the request may take, in seconds: as its prompt's author says, else as is *usual*."""
@@ -122,10 +119,8 @@ class TookTooLong(InternalError):
         if about is None and importing is not None:
             return f"the recipes are still being imported after {self._seconds:g} s{importing()}"
         shown = self._exchange.request.method
-        if isinstance(about, CompiledPrompt):
-            shown = f"prompt {about.name!r}"
-        elif about is not None:
-            shown = f"resource {about.uri_template!r}"
+        if about is not None:
+            shown = f"{'prompt' if isinstance(about, CompiledPrompt) else 'resource'} {name_of(about)!r}"
         return f"{shown} took longer than its limit of {self._seconds:g} s"
 
 
@@ -215,8 +210,8 @@ def _redacted(text: str, exchange: Exchange) -> str:
     if exchange.about is not None and not exchange.about.arguments.secret:
         return text
     target = _target(exchange)
-    if target is None or target.arguments is None or not target.secrets:
+    if target is None or target.found is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
 
-    return Redactor.of(target.arguments, target.given).redacted(text)
+    return Redactor.of(target.found.arguments, target.given).redacted(text)
