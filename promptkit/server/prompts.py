@@ -67,7 +67,7 @@ class PromptMethods:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
             return self._render(exchange, prompt, params.arguments)
         # A modern client sends its request once more, with what the person has entered.
-        given, asked = self._elicitation.arguments(request, prompt)
+        given, asked = self._elicitation.arguments(exchange, prompt)
         return self._render(exchange, prompt, self._checked(prompt, given), asked)
 
     def call(self, exchange: Exchange) -> bytes | None:
