@@ -8,6 +8,24 @@ from msgspec import Struct, structs
 if TYPE_CHECKING:
     from promptkit.errors.diagnostics import Diagnostic
 
+#: What users import, from `promptkit.errors`.
+__all__ = [
+    "ArgumentErrors",
+    "CompileError",
+    "ConfigurationError",
+    "EmptyPrompt",
+    "Fault",
+    "LoadError",
+    "MediaError",
+    "MissingClientCapability",
+    "PromptError",
+    "PromptkitError",
+    "ResultError",
+    "UnknownPrompt",
+    "UnknownResource",
+    "UnknownTool",
+]
+
 
 class PromptkitError(Exception):
     """

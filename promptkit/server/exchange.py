@@ -187,16 +187,12 @@ def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
     from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
 
     correlation = os.urandom(4).hex()
-    shown = _shown(exchange.request, _target(exchange))
+    shown = _shown(exchange.request, target_of(exchange.request, exchange.snapshot.catalog))
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
         trace = _redacted(format_exception(error), exchange)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
-
-
-def _target(exchange: Exchange) -> RequestTarget | None:
-    return target_of(exchange.request, exchange.snapshot.catalog)
 
 
 def _shown(request: Request, target: RequestTarget | None) -> str:
@@ -209,7 +205,7 @@ def _shown(request: Request, target: RequestTarget | None) -> str:
 def _redacted(text: str, exchange: Exchange) -> str:
     if exchange.about is not None and not exchange.about.arguments.secret:
         return text
-    target = _target(exchange)
+    target = target_of(exchange.request, exchange.snapshot.catalog)
     if target is None or target.found is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail

@@ -1,6 +1,6 @@
 """Lookup: which prompt or resource a request is about, and what it gives for the arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,7 +18,7 @@ from promptkit.standard_error import is_redirected
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
 
-__all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "scopes_of", "target_of"]
+__all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "scopes_of", "target_of"]
 
 
 @attrs.frozen
@@ -119,6 +119,18 @@ def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
     """Return the arguments that a person has chosen so far, and the one that is being typed."""
     chosen = params.context.arguments if params.context else {}
     return {**chosen, params.argument.name: params.argument.value}
+
+
+def read_hidden(
+    arguments: Arguments, given: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what *read* makes of the values that a client has given; `hide` those that are secret."""
+    if not arguments.secret:
+        return read(given)
+    hide(arguments, given)
+    values = read(given)
+    hide(arguments, values, read=True)
+    return values
 
 
 def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:

@@ -7,7 +7,7 @@ from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 from promptkit.server.exchange import Exchange, State
-from promptkit.server.lookup import hide
+from promptkit.server.lookup import read_hidden
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.executor import Executor, call_author
 from promptkit.server.scheduling.in_flight import InFlight, Job
@@ -83,9 +83,4 @@ def _resource_of(exchange: Exchange) -> "tuple[CompiledResource, dict[str, Any]]
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
     exchange.about = resource
-    if not resource.arguments.secret:
-        return resource, resource.bind(variables)
-    hide(resource.arguments, variables)
-    values = resource.bind(variables)
-    hide(resource.arguments, values, read=True)
-    return resource, values
+    return resource, read_hidden(resource.arguments, variables, resource.bind)
