@@ -1,5 +1,6 @@
 """The server: each event of one client's connection is handled, and the replies are sent."""
 
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
@@ -182,7 +183,7 @@ class Server:
 
             ends_process:
                 Whether the kernel ends the process if Python's lock is never given back, as nothing but
-                this server is lost then.
+                this server is lost then. Windows cannot.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -199,7 +200,7 @@ class Server:
                     return
             ended()
 
-        if ends_process:
+        if ends_process and sys.platform != "win32":
             self._watchdog.kernel_timer = KernelTimer()
         self._leader_followers.start(read_on, events)
 

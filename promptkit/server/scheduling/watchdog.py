@@ -1,7 +1,6 @@
 """The watchdog: a thread that relieves a stuck leader and keeps time limits. It sleeps when all is calm."""
 
 import os
-import sys
 import time
 from math import inf
 from threading import Event, Lock, Thread
@@ -176,8 +175,8 @@ class KernelTimer:
     """
     A timer of the kernel's, which ends the process unless it is put back in time.
 
-    C code may hold Python's lock for ever; then no thread of ours can do anything. It does nothing
-    on Windows, or where an author uses the timer or its signal.
+    C code may hold Python's lock for ever; then no thread of ours can do anything. There is none on
+    Windows. It does nothing where an author uses the timer or its signal.
 
     Args:
         limit:
@@ -203,19 +202,17 @@ class KernelTimer:
 
     def put_back(self) -> None:
         """Start the timer, or let it begin anew."""
-        if sys.platform != "win32" and self._is_free():
+        if self._is_free():
             self._measure()
             signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
 
     def stop(self) -> None:
         """Stop the timer."""
-        if sys.platform != "win32" and self._is_ours():
+        if self._is_ours():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
         """Whether no author's code uses the timer, or handles its signal."""
-        if sys.platform == "win32":
-            return False
         if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
             return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
         self.stop()  # the author's handler must not see our signals
@@ -223,7 +220,7 @@ class KernelTimer:
 
     def _is_ours(self) -> bool:
         # Its interval is the limit if it was started here.
-        return sys.platform != "win32" and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
+        return signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
 
     def _measure(self) -> None:
         """Measure how many processors are busy: several threads that work without the lock do no harm."""
@@ -235,8 +232,6 @@ class KernelTimer:
 
 def _exit_on_signal() -> None:
     """Have the signal call C's `_exit`: by default it does not end the first process of a container."""
-    if sys.platform == "win32":
-        return
     import ctypes  # hardly ever needed
 
     library = ctypes.CDLL(None)
