@@ -1,11 +1,8 @@
 """Notifications to clients: which lists and resources have changed."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 from typing import Final
-
-from msgspec import Struct
 
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.jsonrpc import InternalError, encode_result
@@ -14,7 +11,7 @@ from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["MAX_STREAMS", "Audience", "Notifier", "Streams"]
+__all__ = ["MAX_STREAMS", "Notifier", "Streams"]
 
 #: How many streams may be open at once.
 MAX_STREAMS: Final = 1024
@@ -24,33 +21,6 @@ _MAX_URIS: Final = 100_000
 
 _SUBSCRIBE: Final = "resources/subscribe"
 _UNSUBSCRIBE: Final = "resources/unsubscribe"
-
-
-class Audience(Struct, frozen=True, eq=False):
-    """
-    Clients that see the same, so that the same changes concern them.
-
-    Args:
-        scopes:
-            What they may do; None if nobody asked who they are.
-
-        notifiers:
-            What tells each of them.
-    """
-
-    scopes: frozenset[str] | None
-    notifiers: "Sequence[Notifier]"
-
-    @property
-    def uris(self) -> Collection[str]:
-        """The resources of which any of them wants to know when they change."""
-        return set().union(*(notifier.uris for notifier in self.notifiers))
-
-    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """Notify all of them, as `Notifier.tell` does."""
-        stale = list(stale)
-        for notifier in self.notifiers:
-            notifier.tell(lists, stale)
 
 
 class Notifier:
@@ -77,14 +47,9 @@ class Notifier:
         self._notify_lock = Lock()
 
     @property
-    def audiences(self) -> Sequence[Audience]:
-        """Who is notified of changes."""
-        return [Audience(None, [self])]
-
-    @property
-    def uris(self) -> Collection[str]:
-        """The resources of which the client wants to know when they change."""
-        return self.subscriptions.uris
+    def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
+        """Who is notified, by what they may do, which is None if nobody asked who they are."""
+        return {None: [self]}
 
     def subscribe(self, uri: str) -> None:
         """Tell the session of updates of a resource from now on."""
@@ -106,7 +71,7 @@ class Notifier:
         """Close the stream that *request* has opened."""
         self.subscriptions.cancel(request.id)
 
-    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
+    def tell(self, lists: Collection[str], *, resources: bool) -> None:
         """
         Tell of changes.
 
@@ -114,14 +79,15 @@ class Notifier:
             lists:
                 The methods of the lists that have changed.
 
-            stale:
-                The URIs of the resources that have.
+            resources:
+                Whether the resources that the client has subscribed to may have, too.
         """
-        changes = [partial(self.subscriptions.changed, lists)]
-        changes += [partial(self.subscriptions.updated, uri) for uri in stale]
         with self._notify_lock:
-            if lines := b"".join(change() for change in changes):
-                self._send(lines)
+            lines = [self.subscriptions.changed(lists)]
+            if resources:
+                lines += map(self.subscriptions.updated, sorted(self.subscriptions.uris))
+            if data := b"".join(lines):
+                self._send(data)
 
     def correct(self, lists: Collection[str]) -> None:
         """Tell of *lists*, by their methods, that were wrong when they were sent first."""
@@ -154,13 +120,13 @@ class Streams(Notifier):
         self._lock = Lock()
 
     @property
-    def audiences(self) -> Sequence[Audience]:
-        """The clients by what they could do when they opened their streams."""
+    def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
+        """The streams by what their clients could do when they opened them."""
         found: dict[frozenset[str] | None, list[Notifier]] = {}
         with self._lock:
             for _, stream, scopes in self._open.values():
                 found.setdefault(scopes, []).append(stream)
-        return [Audience(scopes, streams) for scopes, streams in found.items()]
+        return found
 
     def subscribe(self, _uri: str) -> None:
         """
@@ -204,10 +170,6 @@ class Streams(Notifier):
         with self._lock:
             self._open.pop(id(request), None)
 
-    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """Tell all clients of changes, as `Notifier.tell`."""
-        Audience(None, self._all()).tell(lists, stale)
-
     def correct(self, lists: Collection[str]) -> None:
         """Tell of *lists* that were wrong when they were sent first."""
         for stream in self._all():
@@ -230,6 +192,6 @@ class Streams(Notifier):
         if len(self._open) >= MAX_STREAMS:
             msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
             raise InternalError(msg)
-        if sum(len(stream.uris) for stream in self._all()) + len(wanted) > _MAX_URIS:
+        if sum(len(stream.subscriptions.uris) for stream in self._all()) + len(wanted) > _MAX_URIS:
             msg = f"there would be more than {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)

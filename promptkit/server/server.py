@@ -221,10 +221,11 @@ class Server:
             return
 
         changed_lists = cache(Snapshot.changed_lists)  # clients with other scopes often see the same
-        for audience in self._notifier.audiences:
-            seen, before = self._view(new, audience.scopes), self._view(old, audience.scopes)
-            stale = () if seen.has_resources_of(before) else sorted(audience.uris)
-            audience.tell(changed_lists(seen, before), stale)
+        for scopes, notifiers in self._notifier.by_scopes.items():
+            seen, before = self._view(new, scopes), self._view(old, scopes)
+            lists, resources = changed_lists(seen, before), not seen.has_resources_of(before)
+            for notifier in notifiers:
+                notifier.tell(lists, resources=resources)
 
     def complete(self, catalog: Catalog) -> None:
         """
