@@ -238,9 +238,7 @@ class Server:
         self._serve(catalog)
 
     def correct(self, lists: Collection[str]) -> None:
-        """
-        Tell the client of *lists*, by their methods, that were wrong when it was sent them.
-        """
+        """Tell the client of *lists*, by their methods, that were wrong when it was sent them."""
         self._notifier.correct(lists)
 
     def close(self, grace: float, *, answer_rest: bool = True) -> None:

@@ -5,10 +5,10 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from promptkit.server.observers import Observer
 
 __all__ = ["Application"]
+
+#: One field of a head.
+Field: TypeAlias = tuple[bytes, bytes]
 
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
@@ -106,7 +109,19 @@ class Application:
         with self._lock:
             if self._server is not None:
                 return self._server
-            server = self._make_server()
+            settings = self._settings
+            server = SharedServer(
+                self._catalog,
+                _nowhere,
+                identity=self._identity,
+                page_size=settings.page_size,
+                tools=settings.tools,
+                changes=settings.changes,
+                limits=settings.limits,
+                signer=RequestStateSigner(self._ring),
+                observers=_observers(settings),
+                scopes=settings.scopes,
+            )
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
@@ -114,21 +129,6 @@ class Application:
             self._server = server
         self._on_start(self)
         return server
-
-    def _make_server(self) -> SharedServer:
-        settings = self._settings
-        return SharedServer(
-            self._catalog,
-            _nowhere,
-            identity=self._identity,
-            page_size=settings.page_size,
-            tools=settings.tools,
-            changes=settings.changes,
-            limits=settings.limits,
-            signer=RequestStateSigner(self._ring),
-            observers=_observers(settings),
-            scopes=settings.scopes,
-        )
 
     def _offer(self, server: SharedServer) -> None:
         self._endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
@@ -159,13 +159,15 @@ class Application:
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
         if isinstance(found, HttpResponse):
-            await self._refuse(head, _before_body(head, found), send)
+            # In place of 100 (Continue): some servers take what follows for the body that never comes.
+            await self._refuse(head, found, send, (CLOSE,) if b"expect" in head.fields else ())
             return
         siblings = self._open_requests()
         channel = HttpChannel(head, receive, siblings)
         channel.client = scope.get("client")
+        private: Iterable[Field] = ()
         if found is not None:
-            channel.principal = found
+            channel.principal, private = found, (_PRIVATE,)
         siblings.begin(channel)
         try:
             reply: Reply | None = await channel.read_body(self._settings.body_limit)
@@ -174,9 +176,9 @@ class Application:
                 self._inbox.put(channel)
                 reply = await channel.next()
             if isinstance(reply, bytes):
-                await self._send(head, _private(response_to(reply, modern=channel.modern), found), send)
+                await self._send(head, response_to(reply, modern=channel.modern), send, private)
             elif isinstance(reply, HttpResponse):
-                await self._refuse(head, _private(reply, found), send)
+                await self._refuse(head, reply, send, private)
             elif reply is not None:
                 await self._stream(channel, reply, send)
         finally:
@@ -185,12 +187,10 @@ class Application:
                 self._drop(channel)
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        else:
+        """Start and end with the process; there are no web sockets."""
+        if scope["type"] != "lifespan":
             await send({"type": "websocket.close", "code": 1000})
-
-    async def _live(self, receive: Receive, send: Send) -> None:
+            return
         while (event := await receive())["type"] != "lifespan.shutdown":
             if event["type"] == "lifespan.startup":
                 self.start()
@@ -198,14 +198,15 @@ class Application:
         await asyncio.to_thread(self.close, 0.0)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _refuse(self, head: Head, response: HttpResponse, send: Send) -> None:
+    async def _refuse(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
         """Send a response that is no reply of the server."""
         if self._telemetry is not None and response.status >= 400 and head.path not in _HEALTH:
             self._telemetry.refused(response.status)
-        await self._send(head, response, send)
+        await self._send(head, response, send, fields)
 
-    async def _send(self, head: Head, response: HttpResponse, send: Send) -> None:
-        headers = [*response.headers]
+    async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
+        """Send a response, with more *fields* in its head."""
+        headers = [*response.headers, *fields]
         if response.status != 204:  # which has no body, not even an empty one
             headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
@@ -302,20 +303,6 @@ def _path(scope: Scope) -> str:
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT
-
-
-def _before_body(head: Head, response: HttpResponse) -> HttpResponse:
-    """A response in place of 100 (Continue): some servers take what follows for the body that never comes."""
-    if b"expect" not in head.fields:
-        return response
-    return HttpResponse(response.status, response.body, (*response.headers, CLOSE))
-
-
-def _private(response: HttpResponse, principal: "Principal | None") -> HttpResponse:
-    """A response for nobody else, if somebody was asked for a token."""
-    if principal is None:
-        return response
-    return HttpResponse(response.status, response.body, (*response.headers, _PRIVATE))
 
 
 def _events(lines: bytes) -> bytes:
