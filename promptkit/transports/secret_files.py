@@ -139,23 +139,13 @@ def read_keys(text: str) -> tuple[bytes, ...]:
     Raises:
         InvalidSecrets: If there is none, if one cannot be read, or if one has less than 32 bytes.
     """
-    keys = [
-        _read_key(key, place)
-        for number, line in enumerate(text.split("\n"), start=1)
-        for place, key in _placed(line, f"line {number}")
-    ]
+    lines = enumerate(text.split("\n"), start=1)
+    words = ((number, word.strip()) for number, line in lines for word in line.partition("#")[0].split(","))
+    keys = [_read_key(word, f"line {number}") for number, word in words if word]
     if not keys:
         msg = f"there is no key; a command that prints one: {MAKE_A_KEY}"
         raise InvalidSecrets(msg)
     return tuple(keys)
-
-
-def _placed(line: str, place: str) -> list[tuple[str, str]]:
-    """The keys of a line, as text, each with its place."""
-    words = [word.strip() for word in line.partition("#")[0].split(",") if word.strip()]
-    if len(words) < 2:
-        return [(place, word) for word in words]
-    return [(f"{place}, key {nth}", word) for nth, word in enumerate(words, start=1)]
 
 
 def _read_key(text: str, place: str) -> bytes:
