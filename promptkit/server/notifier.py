@@ -170,11 +170,6 @@ class Streams(Notifier):
         with self._lock:
             self._open.pop(id(request), None)
 
-    def correct(self, lists: Collection[str]) -> None:
-        """Tell of *lists* that were wrong when they were sent first."""
-        for stream in self._all():
-            stream.correct(lists)
-
     def end(self, results: ResultEncoder) -> None:
         """End all streams, each with its result."""
         with self._lock:
