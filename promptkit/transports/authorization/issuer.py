@@ -196,7 +196,6 @@ class Issuer:
         self._fetch = fetch
         self._clock = clock
         self._keys: list[Key] = []
-        self._keys_url: str | None = None
         self._fetched = self._asked = -inf
         self._has_failed = False
         self._running: Future[None] | None = None
@@ -264,17 +263,11 @@ class Issuer:
             running.set_result(None)
 
     def _fetched_keys(self) -> list[Key]:
-        if self._keys_url is None:
-            self._keys_url = self._discovered()
-        try:
-            document = self._fetch(self._keys_url)
-        except DocumentUnavailable:
-            self._keys_url = None  # it may be another one by now
-            raise
-        listed = document.get("keys")
+        url = self._discovered()
+        listed = self._fetch(url).get("keys")
         keys = [key for one in (listed if isinstance(listed, list) else []) if (key := _public_key(one))]
         if not keys:
-            msg = f"{self._keys_url}: there is no key that can be used"
+            msg = f"{url}: there is no key that can be used"
             raise DocumentUnavailable(msg)
         return keys
 

@@ -104,8 +104,6 @@ class Application:
 
     def start(self) -> SharedServer:
         """Start the threads of the server, unless they are. The process must not be forked after this."""
-        if self._server is not None:
-            return self._server
         with self._lock:
             if self._server is not None:
                 return self._server

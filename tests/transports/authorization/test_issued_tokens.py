@@ -446,7 +446,6 @@ class TestAsking:
                 assert challenge(check(server, token))[0] == 401
             assert issuer.asked_for_keys == cool_downs
             clock.now += COOL_DOWN_S
-        assert issuer.asked["/.well-known/oauth-authorization-server"] == 1
 
     def test_many_requests_wait_for_one_answer(self, issuer):
         """
