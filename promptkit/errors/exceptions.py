@@ -127,9 +127,7 @@ class _Unknown(PromptkitError, KeyError):
         return f"unknown {self._kind} {shortened(self.args[0])!r}{why}{hint}"
 
     def as_data(self) -> dict[str, Any]:
-        """
-        Return it as JSON-compatible data.
-        """
+        """Return it as JSON-compatible data."""
         data = {self._member: shortened(self.args[0])}
         return data if self.nearest is None else {**data, "nearest": self.nearest}
 

@@ -234,7 +234,7 @@ def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> FormRequest | N
     wanted = askable(prompt, errors)
     if not wanted:
         return None
-    message: str = elicitation(prompt, wanted, modes=True, multi_select=True)["message"]
+    message: str = elicitation(prompt, wanted, modes=True)["message"]
     return FormRequest(message, tuple(argument.name for argument in wanted))
 
 

@@ -159,7 +159,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
         return (refusal,), "The arguments do not fit: a client gets this error."
     wanted = [prompt.arguments.by_name[name] for name in rendering.question.names]
     modes = lowering.revision.elicitation_modes
-    params = elicitation(prompt, wanted, modes=modes, multi_select=modes)
+    params = elicitation(prompt, wanted, modes=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
     return (question, refusal), "A client that can show forms gets the question, any other one the error."
 
