@@ -13,7 +13,6 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
-from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.completion import CompletionMethod
 from promptkit.server.elicitation import Elicitation
@@ -103,8 +102,6 @@ class Server:
         self._scopes = scopes
         self._send = send
         self._observers = observers
-        self._identity = identity
-        self._page_size = page_size
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
             catalog = Snapshot(self._visible(catalog), identity, page_size, changes=changes, tools=tools)
@@ -255,21 +252,14 @@ class Server:
         deadline = time.monotonic() + grace
         for request in self._leader_followers.drain(deadline):
             self._send(request.answer(encode_error(request.id, _ended_before(request))))
-        self._notifier.end(lowering_for(*MODERN.values(), self._identity).results)
+        (modern,) = MODERN.values()
+        self._notifier.end(self._snapshot.lowerings[modern].results)
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before if answer_rest else None)
         self._executor.end()
         self._watchdog.end()
 
     def _serve(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
-        offered = self._snapshot.capabilities
-        self._snapshot = Snapshot(
-            self._visible(catalog),
-            self._identity,
-            self._page_size,
-            changes=offered.changes,
-            tools=offered.tools,
-            before=before,
-        )
+        self._snapshot = self._snapshot.replaced_by(self._visible(catalog), before)
         self._connection.capabilities = self._snapshot.capabilities
         return self._snapshot
 

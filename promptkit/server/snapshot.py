@@ -113,6 +113,18 @@ class Snapshot:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
+    def replaced_by(self, catalog: Catalog, before: "Snapshot | None" = None) -> "Snapshot":
+        """Return a snapshot of another catalog that is served in the same way."""
+        offered = self.capabilities
+        return Snapshot(
+            catalog,
+            self._identity,
+            self._page_size,
+            changes=offered.changes,
+            tools=offered.tools,
+            before=before,
+        )
+
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
         Return the result of a method that lists something.
@@ -167,13 +179,9 @@ class Snapshot:
     def _make_view(self, met: frozenset[frozenset[str]]) -> "Snapshot":
         if met == self.requirements:
             return self
-        catalog = self.catalog.visible_to(frozenset().union(*met))
-        offered = self.capabilities
-        view = Snapshot(
-            catalog, self._identity, self._page_size, changes=offered.changes, tools=offered.tools
-        )
+        view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met)))
         # What is kept of a prompt is the same for all who see it.
-        view.replies, view.slow, view._whole = self.replies, self.slow, self
+        view.replies, view.slow, view._whole = self.replies, self.slow, self  # noqa: SLF001 (it is of this class)
         return view
 
     @cached_property

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -287,17 +286,9 @@ class HttpWorker:
 
     async def _close_application(self, until: float) -> None:
         """Wait until what runs has ended. The application does that on a thread, as it may wait."""
-        closed = asyncio.Event()
         seconds = max(0.0, until - self._loop.time())
-
-        def close() -> None:
-            try:
-                self._application.close(seconds)
-            finally:
-                self._loop.call_soon_threadsafe(closed.set)
-
-        threading.Thread(target=close, name="promptkit-close", daemon=True).start()
-        await _wait(closed.wait(), seconds + _FLUSH_S)
+        closing = asyncio.to_thread(self._application.close, seconds)
+        await _wait(asyncio.gather(closing, return_exceptions=True), seconds + _FLUSH_S)
 
     async def _look_until(self, holds: Callable[[], bool], seconds: float) -> None:
         until = self._loop.time() + seconds
