@@ -19,9 +19,6 @@ MAX_STREAMS: Final = 1024
 #: How many resources the streams may be subscribed to together. A resource counts each time.
 _MAX_URIS: Final = 100_000
 
-_SUBSCRIBE: Final = "resources/subscribe"
-_UNSUBSCRIBE: Final = "resources/unsubscribe"
-
 
 class Notifier:
     """
@@ -51,13 +48,9 @@ class Notifier:
         """Who is notified, by what they may do, which is None if nobody asked who they are."""
         return {None: [self]}
 
-    def subscribe(self, uri: str) -> None:
-        """Tell the session of updates of a resource from now on."""
-        self.subscriptions.subscribe(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        """Tell the session no longer."""
-        self.subscriptions.unsubscribe(uri)
+    def of_session(self, method: str) -> Subscriptions:  # noqa: ARG002 (streams name it)
+        """Return what the session is notified of, which a method changes."""
+        return self.subscriptions
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, once *hold* has put it in flight."""
@@ -128,23 +121,14 @@ class Streams(Notifier):
                 found.setdefault(scopes, []).append(stream)
         return found
 
-    def subscribe(self, _uri: str) -> None:
+    def of_session(self, method: str) -> Subscriptions:
         """
-        Refuse to subscribe a session.
+        Refuse a method of clients with a session.
 
         Raises:
-            MethodNotFound: Always: a client with a session would have no stream.
+            MethodNotFound: Always: such a client would have no stream.
         """
-        raise method_not_found(_SUBSCRIBE)
-
-    def unsubscribe(self, _uri: str) -> None:
-        """
-        Refuse to end a subscription.
-
-        Raises:
-            MethodNotFound: Always, as `subscribe`.
-        """
-        raise method_not_found(_UNSUBSCRIBE)
+        raise method_not_found(method)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """

@@ -52,12 +52,12 @@ class ResourceMethods:
     def subscribe(self, exchange: Exchange) -> bytes:
         """Tell the session of updates of a resource from now on."""
         _resource_of(exchange)
-        self._notifier.subscribe(exchange.request.params.uri)
+        self._notifier.of_session(exchange.request.method).subscribe(exchange.request.params.uri)
         return b"{}"
 
     def unsubscribe(self, exchange: Exchange) -> bytes:
         """Tell the session no longer."""
-        self._notifier.unsubscribe(exchange.request.params.uri)
+        self._notifier.of_session(exchange.request.method).unsubscribe(exchange.request.params.uri)
         return b"{}"
 
     def listen(self, exchange: Exchange) -> None:
