@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -23,12 +23,10 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
+from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
 from promptkit.standard_error import say
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 
@@ -47,7 +45,7 @@ _FLAGS: Final = (
 @attrs.frozen
 class _Noted:
     request: Request
-    principal: "Principal | None"
+    principal: Principal | None
     catalog: Catalog
     time: float
     started: float
@@ -183,7 +181,7 @@ def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sender(principal: "Principal | None") -> dict[str, Any]:
+def _sender(principal: Principal | None) -> dict[str, Any]:
     """Who sends it. The subject is whole: two that begin alike are two."""
     if principal is None:
         return {}

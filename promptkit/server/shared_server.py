@@ -1,20 +1,17 @@
 """The server for many clients at once, each of which sends single requests."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.scopes import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
+from promptkit.protocol.principals import Principal
 from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import scopes_of
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
 
 __all__ = ["SharedServer"]
 
@@ -76,7 +73,7 @@ class SharedServer(Server):
         self._in_flight.drop(request)
 
     @property
-    def capabilities_for(self) -> "Callable[[Principal | None], Capabilities] | None":
+    def capabilities_for(self) -> Callable[[Principal | None], Capabilities] | None:
         """Returns what is declared to one sender; None if all see the same."""
         snapshot = self._snapshot
         if not snapshot.requirements:

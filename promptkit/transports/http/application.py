@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
@@ -18,16 +18,14 @@ from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpRespons
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
+from promptkit.protocol.principals import Principal
+from promptkit.server.observers import Observer
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests
 from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
-    from promptkit.server.observers import Observer
 
 __all__ = ["Application"]
 
@@ -283,7 +281,7 @@ def _nowhere(_line: bytes) -> None:
     """Where lines go that belong to no request: to nobody."""
 
 
-def _observers(settings: Settings) -> "list[Observer]":
+def _observers(settings: Settings) -> list[Observer]:
     """What is notified of each request. Each process opens the audit by itself."""
     observers: list[Observer] = [] if settings.telemetry is None else [settings.telemetry]
     if settings.audit is not None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -11,10 +11,8 @@ from promptkit.protocol.events import MemoryBudget, Request, Send
 from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequests
+from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
 
 __all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests"]
 
@@ -102,7 +100,7 @@ class HttpChannel:
     # These are what most requests never change, so none pays for them.
     client: Sequence[Any] | None = None
     body = b""
-    principal: "Principal | None" = None
+    principal: Principal | None = None
     requests: Sequence[Request] = ()
     held = 0
     modern = gone = is_over = is_read = is_streamed = False
