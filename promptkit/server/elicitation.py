@@ -219,7 +219,7 @@ class Elicitation:
         exchange = question.exchange
         deadline = time.monotonic() + self._answer_within
         withdraw = partial(self._withdraw, question_id)
-        job = Job(exchange, withdraw, refusal=question.errors, deadline=deadline, works=False)
+        job = Job(exchange, withdraw, refusal=lambda: question.errors, deadline=deadline, works=False)
         with self._asking:
             self._in_flight.enter(job)
             if exchange.state is State.ANSWERED:  # its deadline had already passed

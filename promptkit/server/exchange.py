@@ -23,7 +23,7 @@ from promptkit.server.lookup import RequestTarget, name_of, target_of
 from promptkit.server.snapshot import Snapshot
 from promptkit.standard_error import say
 
-__all__ = ["Exchange", "State", "TookTooLong", "reply_to"]
+__all__ = ["Exchange", "State", "reply_to", "took_too_long"]
 
 
 class State(Enum):
@@ -98,30 +98,15 @@ class Exchange(Struct, gc=False, eq=False):
         return encode_error(request.id, error)
 
 
-class TookTooLong(InternalError):
-    """
-    A request has had its time. What it is about may be looked up only after that was set.
-
-    Args:
-        exchange:
-            The request.
-
-        seconds:
-            The time.
-    """
-
-    def __init__(self, exchange: Exchange, seconds: float) -> None:
-        super().__init__("")
-        self._exchange, self._seconds = exchange, seconds
-
-    def __str__(self) -> str:
-        about, importing = self._exchange.about, self._exchange.snapshot.importing
-        if about is None and importing is not None:
-            return f"the recipes are still being imported after {self._seconds:g} s{importing()}"
-        shown = self._exchange.request.method
-        if about is not None:
-            shown = f"{'prompt' if isinstance(about, CompiledPrompt) else 'resource'} {name_of(about)!r}"
-        return f"{shown} took longer than its limit of {self._seconds:g} s"
+def took_too_long(exchange: Exchange, seconds: float) -> InternalError:
+    """Return the error of a request that has had its time."""
+    about, importing = exchange.about, exchange.snapshot.importing
+    if about is None and importing is not None:
+        return InternalError(f"the recipes are still being imported after {seconds:g} s{importing()}")
+    shown = exchange.request.method
+    if about is not None:
+        shown = f"{'prompt' if isinstance(about, CompiledPrompt) else 'resource'} {name_of(about)!r}"
+    return InternalError(f"{shown} took longer than its limit of {seconds:g} s")
 
 
 def reply_to(

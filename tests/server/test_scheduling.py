@@ -40,7 +40,7 @@ def asked(number=1):
 
 
 def job_of(asked_for, stopped=lambda: None):
-    return Job(asked_for, stopped, LATE, time.monotonic() + 60)
+    return Job(asked_for, stopped, lambda: LATE, time.monotonic() + 60)
 
 
 #: Where each step leads. One that is missing comes too late, and changes nothing.

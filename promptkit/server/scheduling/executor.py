@@ -11,7 +11,7 @@ from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownRe
 from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
 from promptkit.protocol.limits import Limits
-from promptkit.server.exchange import Exchange, State, TookTooLong, reply_to
+from promptkit.server.exchange import Exchange, State, reply_to, took_too_long
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.standard_error import say
@@ -219,7 +219,8 @@ class Executor:
 
     def _job(self, exchange: Exchange, stop: Callable[[], object]) -> Job:
         seconds = exchange.time_limit(self._limits.timeout)
-        return Job(exchange, stop, TookTooLong(exchange, seconds), time.monotonic() + seconds)
+        refusal = partial(took_too_long, exchange, seconds)
+        return Job(exchange, stop, refusal, time.monotonic() + seconds)
 
     def _answer(self, job: Job, work: Callable[[Exchange], bytes]) -> None:
         request = job.exchange.request

@@ -32,7 +32,8 @@ class Job(Struct, frozen=True, eq=False):
             the request.
 
         refusal:
-            The error to answer with at the deadline; None if there is no deadline.
+            Returns the error to answer with at the deadline; None if there is no deadline. What the request
+            is about may be found only after it is in flight.
 
         deadline:
             The deadline, by `time.monotonic`.
@@ -44,7 +45,7 @@ class Job(Struct, frozen=True, eq=False):
 
     exchange: Exchange
     stop: Callable[[], object]
-    refusal: PromptkitError | None = None
+    refusal: Callable[[], PromptkitError] | None = None
     deadline: float = inf
     works: bool = True
 
@@ -177,7 +178,7 @@ class InFlight:
         """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""
         for job in self._open():
             if job.refusal is not None and job.deadline <= now:
-                self._end(job, job.exchange.refuse(job.refusal))
+                self._end(job, job.exchange.refuse(job.refusal()))
 
     @property
     def next_deadline(self) -> float:
@@ -197,7 +198,7 @@ class InFlight:
         """
         for job in self._open():
             if not job.works:
-                self._end(job, job.exchange.refuse(job.refusal) if job.refusal else b"")
+                self._end(job, job.exchange.refuse(job.refusal()) if job.refusal else b"")
         with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
