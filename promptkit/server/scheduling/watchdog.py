@@ -198,7 +198,11 @@ class KernelTimer:
         self._used = time.process_time()
         self._busy = 1.0
         if os.getpid() == 1 and self._is_free():
-            _exit_on_signal()
+            # The signal is to call C's `_exit`: by default it does not end the first process of a container.
+            import ctypes  # hardly ever needed
+
+            library = ctypes.CDLL(None)
+            library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
 
     def put_back(self) -> None:
         """Start the timer, or let it begin anew."""
@@ -228,11 +232,3 @@ class KernelTimer:
         if (passed := now - self._measured_at) >= _MEASURE_OVER_S:
             self._busy = min(max(1.0, (used - self._used) / passed), float(self._processors))
             self._measured_at, self._used = now, used
-
-
-def _exit_on_signal() -> None:
-    """Have the signal call C's `_exit`: by default it does not end the first process of a container."""
-    import ctypes  # hardly ever needed
-
-    library = ctypes.CDLL(None)
-    library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (it is POSIX's)
