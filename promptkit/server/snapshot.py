@@ -240,7 +240,10 @@ class ReplyCache:
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-key
         """
-        if prompt.cache is None or prompt.context is not None or _is_retry(request.params):
+        params: wire.GetPromptParams = request.params
+        # One that repeats an earlier request has what a person has entered.
+        is_retry = params.input_responses is not UNSET or params.request_state is not UNSET
+        if prompt.cache is None or prompt.context is not None or is_retry:
             return None
         return request.method, prompt.name, request.revision.date, encode(sorted((given or {}).items()))
 
@@ -269,8 +272,3 @@ class ReplyCache:
 def _size(key: Any, result: bytes) -> int:
     *_, given = key
     return len(given) + len(result)
-
-
-def _is_retry(params: wire.GetPromptParams) -> bool:
-    """Whether a request repeats an earlier one, with what a person has entered."""
-    return params.input_responses is not UNSET or params.request_state is not UNSET

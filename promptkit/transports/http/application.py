@@ -22,7 +22,7 @@ from promptkit.protocol.principals import Principal
 from promptkit.server.observers import Observer
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests
+from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests, nowhere
 from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
@@ -108,7 +108,7 @@ class Application:
             settings = self._settings
             server = SharedServer(
                 self._catalog,
-                _nowhere,
+                nowhere,
                 identity=self._identity,
                 page_size=settings.page_size,
                 tools=settings.tools,
@@ -275,10 +275,6 @@ class Application:
                 comment_every=self.comment_every,
             )
         return found
-
-
-def _nowhere(_line: bytes) -> None:
-    """Where lines go that belong to no request: to nobody."""
 
 
 def _observers(settings: Settings) -> list[Observer]:

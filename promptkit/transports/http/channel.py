@@ -14,7 +14,7 @@ from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequest
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
 
-__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests"]
+__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests", "nowhere"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
@@ -139,7 +139,7 @@ class HttpChannel:
     def sender(self, _send: Send) -> Send:
         """Return what sends a line before the reply, if the client takes a stream."""
         _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
-        return self._send_event if takes_stream else _drop
+        return self._send_event if takes_stream else nowhere
 
     def respond(self, reply: bytes | HttpResponse) -> None:
         """Send the last that is said to the client."""
@@ -339,5 +339,5 @@ async def _watch(channel: HttpChannel) -> None:
     channel.leave()
 
 
-def _drop(_line: bytes) -> None:
-    """What becomes of a line for a client that takes no stream."""
+def nowhere(_line: bytes) -> None:
+    """Where lines go that belong to no request, or to that of a client that takes no stream: to nobody."""

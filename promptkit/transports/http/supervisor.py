@@ -158,10 +158,7 @@ class Supervisor:
 
         def _code_of(self, pid: int) -> int | None:
             """The exit code of a process that has ended; None if it runs."""
-            try:
-                ended, status = os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:  # a thread of an author's has waited for all children
-                return 0
+            ended, status = os.waitpid(pid, os.WNOHANG)
             return os.waitstatus_to_exitcode(status) if ended else None
 
         def _plan(self, number: int, slot: _Slot, code: int) -> None:
