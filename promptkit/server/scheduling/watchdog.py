@@ -176,7 +176,7 @@ class KernelTimer:
     A timer of the kernel's, which ends the process unless it is put back in time.
 
     C code may hold Python's lock for ever; then no thread of ours can do anything. There is none on
-    Windows. It does nothing where an author uses the timer or its signal.
+    Windows. It does nothing where an author handles its signal.
 
     Args:
         limit:
@@ -208,23 +208,16 @@ class KernelTimer:
         """Start the timer, or let it begin anew."""
         if self._is_free():
             self._measure()
-            signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
+            signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy)
 
     def stop(self) -> None:
         """Stop the timer."""
-        if self._is_ours():
+        if self._is_free():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
-        """Whether no author's code uses the timer, or handles its signal."""
-        if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
-            return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
-        self.stop()  # the author's handler must not see our signals
-        return False
-
-    def _is_ours(self) -> bool:
-        # Its interval is the limit if it was started here.
-        return signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
+        """Whether no author's code handles the signal, as who uses the timer does."""
+        return signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
 
     def _measure(self) -> None:
         """Measure how many processors are busy: several threads that work without the lock do no harm."""
