@@ -91,7 +91,7 @@ class EventLoopThread:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begin(self, exchange: Exchange, coroutine: Coroutine[Any, Any, T], ended: Any) -> None:
-        task = self._tasks[exchange] = self._loop.create_task(_contained(exchange, coroutine))
+        task = self._tasks[exchange] = self._loop.create_task(_unless_answered(exchange, coroutine))
         task.add_done_callback(partial(self._end, exchange, coroutine, ended))
 
     def _cancel(self, exchange: Exchange) -> None:
@@ -115,7 +115,7 @@ class EventLoopThread:
 
     def _run(self) -> None:
         while (self._tasks or not self._ends) and not self._loop.is_closed():
-            # A task that exits stops its loop, and so may a lack of memory; the others go on.
+            # A task that exits stops its loop, and so may a lack of memory. All others go on.
             with suppress(BaseException):
                 self._loop.run_forever()
         with suppress(Exception):  # tasks of authors end here
@@ -131,18 +131,11 @@ class EventLoopThread:
         self._loop.close()
 
 
-async def _contained(exchange: Exchange, coroutine: Coroutine[Any, Any, T]) -> T | None:
-    """Await *coroutine*; raise RuntimeError in place of what would end the loop, or look like its end."""
+async def _unless_answered(exchange: Exchange, coroutine: Coroutine[Any, Any, T]) -> T | None:
     if exchange.state is State.ANSWERED:
         coroutine.close()
         return None
-    try:
-        return await coroutine
-    except Exception:
-        raise
-    except BaseException as ending:
-        msg = f"the prompt raised {type(ending).__name__}"
-        raise RuntimeError(msg) from ending
+    return await coroutine
 
 
 def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
