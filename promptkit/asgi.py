@@ -15,7 +15,7 @@ from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-from promptkit.transports.state_keys import own_key, state_keys
+from promptkit.transports.secret_files import own_key, state_keys
 
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "app"]
 

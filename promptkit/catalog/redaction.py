@@ -78,10 +78,9 @@ class Redactor:
                 The values by name, as a client sends them. Defaults are hidden, too.
         """
         given, read = given or {}, {}
-        for argument in arguments.ordered:
-            if argument.name in given and argument.arg.secret:
-                with suppress(Exception):  # an author's own type may refuse it in any way
-                    read[argument.name] = argument.reader.read(given[argument.name])
+        for name in arguments.secret & given.keys():
+            with suppress(Exception):  # an author's own type may refuse it in any way
+                read[name] = arguments.by_name[name].reader.read(given[name])
         sent = _secrets(arguments, given, sys.maxsize, read=False)
         return cls(sent | _secrets(arguments, read, sys.maxsize, read=True))
 
@@ -137,12 +136,12 @@ class Redactor:
 def _secrets(arguments: Arguments, values: Mapping[str, Any], most: int, *, read: bool) -> frozenset[str]:
     """The texts that may stand for the secrets among *values*, and for their defaults."""
     found: set[str] = set()
-    for argument in arguments.ordered:
-        if argument.arg.secret:
-            default = None if argument.default is NO_DEFAULT else argument.default
-            found |= _texts(argument, default, most, read=True)
-            found |= _texts(argument, argument.default_text, most, read=False)
-            found |= _texts(argument, values.get(argument.name), most, read=read)
+    for name in arguments.secret:
+        argument = arguments.by_name[name]
+        default = None if argument.default is NO_DEFAULT else argument.default
+        found |= _texts(argument, default, most, read=True)
+        found |= _texts(argument, argument.default_text, most, read=False)
+        found |= _texts(argument, values.get(name), most, read=read)
     return frozenset(found)
 
 

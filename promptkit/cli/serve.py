@@ -69,7 +69,7 @@ def run(options: "Namespace") -> int:
         example = f"promptkit render {quoted_path(options.target)} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
-        observer = _observer(options)
+        observers = _observers(options)
     except OSError as error:
         say(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
@@ -78,11 +78,10 @@ def run(options: "Namespace") -> int:
 
         say(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
-    serving = _Serving(options, wire, observer)
-    code = serving.run()
+    code = _Serving(options, wire, observers).run()
     if code != Exit.FINE:
         return code
-    if observer is not None:
+    for observer in observers:
         observer.close()
     # The client is gone, so threads that prompts left running are not waited for.
     return stdio.exit_now()
@@ -91,10 +90,10 @@ def run(options: "Namespace") -> int:
 class _Serving:
     """Serves one client on standard input and output, at first from the start-up cache."""
 
-    def __init__(self, options: "Namespace", wire: stdio.Wire, observer: "Observer | None") -> None:
+    def __init__(self, options: "Namespace", wire: stdio.Wire, observers: "Sequence[Observer]") -> None:
         self._options = options
         self._wire = wire
-        self._observer = observer
+        self._observers = observers
         self._scopes: frozenset[str] = options.scopes or frozenset()
         self._cache = _startup_cache(options)
         self._early = self._answer_early()
@@ -192,7 +191,7 @@ class _Serving:
             changes=self._options.watch and self._reloader.watches,
             tools=self._options.tools,
             limits=limits_of(self._options),
-            observer=self._observer,
+            observers=self._observers,
             connection=connection,
             scopes=self._scopes,
         )
@@ -263,16 +262,15 @@ def _startup_cache(options: "Namespace") -> StartupCache | None:
     return StartupCache.of(purpose)
 
 
-def _observer(options: "Namespace") -> "Observer | None":
+def _observers(options: "Namespace") -> "list[Observer]":
     """What is notified of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
-    telemetry: Observer | None = None
+    observers: list[Observer] = []
+    if options.audit is not None:
+        from promptkit.server.audit import Audit
+
+        observers.append(Audit(options.audit))
     if options.otel:
         from promptkit.server.telemetry import PIPE, Telemetry
 
-        telemetry = Telemetry(PIPE)
-    if options.audit is None:
-        return telemetry
-    from promptkit.server.audit import Audit
-    from promptkit.server.observers import joined
-
-    return joined((Audit(options.audit), telemetry))
+        observers.append(Telemetry(PIPE))
+    return observers

@@ -21,8 +21,8 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.standard_error import say
 from promptkit.transports.http import listeners
-from promptkit.transports.http.balance import Balance
 from promptkit.transports.http.listeners import CannotListen, Listener
+from promptkit.transports.http.sockets import Balance
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def application_factory(
     from promptkit.cli.options import limits_of
     from promptkit.transports.http.application import Application
     from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-    from promptkit.transports.state_keys import own_key, state_keys
+    from promptkit.transports.secret_files import own_key, state_keys
 
     public_hosts, public_origins = public_names(options.public_url)
     own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)

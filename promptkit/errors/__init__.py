@@ -22,39 +22,10 @@ A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `Re
 `ArgumentErrors`.
 """
 
-from promptkit.errors.exceptions import (
-    ArgumentErrors,
-    CompileError,
-    ConfigurationError,
-    EmptyPrompt,
-    Fault,
-    LoadError,
-    MediaError,
-    MissingClientCapability,
-    PromptError,
-    PromptkitError,
-    ResultError,
-    UnknownPrompt,
-    UnknownResource,
-    UnknownTool,
-)
+from promptkit.errors import exceptions
+from promptkit.errors.exceptions import *  # noqa: F403 (`__all__` there says what users import from here)
 
-__all__ = [
-    "ArgumentErrors",
-    "CompileError",
-    "ConfigurationError",
-    "EmptyPrompt",
-    "Fault",
-    "LoadError",
-    "MediaError",
-    "MissingClientCapability",
-    "PromptError",
-    "PromptkitError",
-    "ResultError",
-    "UnknownPrompt",
-    "UnknownResource",
-    "UnknownTool",
-]
+__all__ = exceptions.__all__
 
 for _name in __all__:  # tracebacks name the module that users import from
     globals()[_name].__module__ = __name__

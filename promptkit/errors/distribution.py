@@ -63,18 +63,13 @@ def _origin(found: Distribution | None) -> object:
 def other_package() -> str | None:
     """Return what to do if PyPI's ``promptkit`` is installed beside this one; None if it is not."""
     found = _found(_OTHER)
-    if found is None or _is_ours(found):
+    if found is None:
         return None
     return (
         f"another project's package, promptkit {found.version}, is installed where this promptkit is "
         f"imported from: "
         f"pip uninstall {_OTHER}, then {install_command()} --force-reinstall"
     )
-
-
-def _is_ours(found: Distribution) -> bool:
-    """Whether a distribution of the other name is this project's, from before it was renamed."""
-    return any(entry.value == "promptkit.testing.pytest_plugin" for entry in found.entry_points)
 
 
 def _found(name: str) -> Distribution | None:

@@ -8,6 +8,24 @@ from msgspec import Struct, structs
 if TYPE_CHECKING:
     from promptkit.errors.diagnostics import Diagnostic
 
+#: What users import, from `promptkit.errors`.
+__all__ = [
+    "ArgumentErrors",
+    "CompileError",
+    "ConfigurationError",
+    "EmptyPrompt",
+    "Fault",
+    "LoadError",
+    "MediaError",
+    "MissingClientCapability",
+    "PromptError",
+    "PromptkitError",
+    "ResultError",
+    "UnknownPrompt",
+    "UnknownResource",
+    "UnknownTool",
+]
+
 
 class PromptkitError(Exception):
     """
@@ -96,17 +114,25 @@ class ResultError(TypeError):
     """
 
 
-class _ReadOnly(PromptkitError):
-    """An error with read-only attributes; copying may assign equal values again."""
+class _Unknown(PromptkitError, KeyError):
+    """Nothing is called as a client says."""
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("__") and self.__dict__.get(name, value) != value:
-            msg = f"{name!r} of {type(self).__name__} cannot be changed"
-            raise AttributeError(msg)
-        super().__setattr__(name, value)
+    _kind = _member = ""
+    nearest: str | None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"unknown {self._kind} {shortened(self.args[0])!r}{why}{hint}"
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it as JSON-compatible data."""
+        data = {self._member: shortened(self.args[0])}
+        return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
-class UnknownPrompt(_ReadOnly, KeyError):
+class UnknownPrompt(_Unknown):
     """
     No prompt has this name.
 
@@ -118,23 +144,12 @@ class UnknownPrompt(_ReadOnly, KeyError):
             The most similar name of a prompt, None if no name is similar.
     """
 
-    _kind = "prompt"
+    _kind, _member = "prompt", "name"
 
     def __init__(self, name: str, nearest: str | None = None) -> None:
         super().__init__(name, nearest)
         self.name = name
         self.nearest = nearest
-
-    def __str__(self) -> str:
-        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        return f"unknown {self._kind} {shortened(self.name)!r}{hint}"
-
-    def as_data(self) -> dict[str, Any]:
-        """
-        Return it as JSON-compatible data.
-        """
-        data = {"name": shortened(self.name)}
-        return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
 class UnknownTool(UnknownPrompt):
@@ -145,7 +160,7 @@ class UnknownTool(UnknownPrompt):
     _kind = "tool"
 
 
-class UnknownResource(_ReadOnly, KeyError):
+class UnknownResource(_Unknown):
     """
     No resource has this URI.
 
@@ -160,23 +175,13 @@ class UnknownResource(_ReadOnly, KeyError):
             Why the URI cannot be looked up, None if it was.
     """
 
+    _kind, _member = "resource", "uri"
+
     def __init__(self, uri: str, nearest: str | None = None, reason: str | None = None) -> None:
         super().__init__(uri, nearest, reason)
         self.uri = uri
         self.nearest = nearest
         self.reason = reason
-
-    def __str__(self) -> str:
-        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        why = f": {self.reason}" if self.reason else ""
-        return f"unknown resource {shortened(self.uri)!r}{why}{hint}"
-
-    def as_data(self) -> dict[str, Any]:
-        """
-        Return it as JSON-compatible data.
-        """
-        data = {"uri": shortened(self.uri)}
-        return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
 class Fault(Struct, frozen=True):
@@ -226,7 +231,7 @@ class Fault(Struct, frozen=True):
         return {name: value for name, value in structs.asdict(shown).items() if value}
 
 
-class ArgumentErrors(_ReadOnly, ValueError):
+class ArgumentErrors(PromptkitError, ValueError):
     """
     The arguments of one request do not fit the parameters of the prompt or resource.
 
@@ -251,7 +256,7 @@ class ArgumentErrors(_ReadOnly, ValueError):
         return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.faults))
 
 
-class CompileError(_ReadOnly):
+class CompileError(PromptkitError):
     """
     A prompt or resource that cannot be compiled was used.
 
@@ -268,7 +273,7 @@ class CompileError(_ReadOnly):
         return "\n".join(map(str, self.diagnostics))
 
 
-class LoadError(_ReadOnly):
+class LoadError(PromptkitError):
     """
     Nothing can be loaded from this target.
 
@@ -289,7 +294,7 @@ class LoadError(_ReadOnly):
         return f"cannot load {self.target!r}: {self.reason}"
 
 
-class ConfigurationError(_ReadOnly):
+class ConfigurationError(PromptkitError):
     """
     A setting of a project is not valid.
 

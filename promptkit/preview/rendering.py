@@ -120,7 +120,7 @@ async def call(
             loop.call_soon_threadsafe(over.set_result, None)
 
     worker = WorkerThread(author_call.run)
-    worker.when_over(tell)
+    worker.over = tell
     try:
         worker.start()
     except BaseException:

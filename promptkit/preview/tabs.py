@@ -153,7 +153,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     if not (rendering.asked and lowering.revision.elicitation):
         return (refusal,), "The arguments do not fit: a client gets this error."
     modes = lowering.revision.elicitation_modes
-    params = elicitation(prompt, rendering.asked, modes=modes, multi_select=modes)
+    params = elicitation(prompt, rendering.asked, modes=modes)
     question = _json_block("The params of elicitation/create", redacted(params))
     return (question, refusal), "A client that can show forms gets the question, any other one the error."
 

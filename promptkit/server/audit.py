@@ -9,14 +9,13 @@ import json
 import os
 import re
 import stat
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -24,24 +23,16 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
+from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
 from promptkit.standard_error import say
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
-
-if sys.platform != "win32":
-    import fcntl
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 
 #: How many characters are kept of each text that a client chooses, and how many arguments.
 LONGEST: Final = 64
 MOST: Final = 64
-
-#: How long to wait for another process that has locked the file. Then the line is lost.
-_WAIT_FOR_LOCK_S: Final = 0.5
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
 
@@ -54,7 +45,7 @@ _FLAGS: Final = (
 @attrs.frozen
 class _Noted:
     request: Request
-    principal: "Principal | None"
+    principal: Principal | None
     catalog: Catalog
     time: float
     started: float
@@ -143,14 +134,13 @@ class Audit:
     def _append(self, line: bytes) -> None:
         """Append *line* whole, or nothing of it. Raises OSError in that case."""
         self._reopen_if_moved()
-        with self._locked():
-            data = b"\n" + line if self._cut else line
-            written = os.write(self._descriptor, data)
-            if written < len(data):
-                self._take_back(written)
-                msg = "only a part of a line could be written"
-                raise OSError(msg)
-            self._cut = False
+        data = b"\n" + line if self._cut else line
+        written = os.write(self._descriptor, data)  # at once: others append before it or after it
+        if written < len(data):
+            self._take_back(written)
+            msg = "only a part of a line could be written"
+            raise OSError(msg)
+        self._cut = False
 
     def _reopen_if_moved(self) -> None:
         mine = os.fstat(self._descriptor)
@@ -163,7 +153,7 @@ class Audit:
         self._descriptor, self._cut = descriptor, False
 
     def _take_back(self, written: int) -> None:
-        """Remove the beginning of a line. If that fails, the next line begins with a line end."""
+        """Remove a part of a line, unless another process has appended since: then a line end follows it."""
         self._cut = True
         with suppress(OSError):
             end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
@@ -171,32 +161,6 @@ class Audit:
             if stat.S_ISREG(status.st_mode) and status.st_size == end:
                 os.ftruncate(self._descriptor, end - written)
                 self._cut = False
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep other servers from appending. Raises TimeoutError if one does so for too long."""
-        # Appending is atomic by itself. Taking back a part of a line is not.
-        if sys.platform == "win32":
-            yield
-        else:
-            # A process that was stopped with the lock holds up the others once, and not at each request.
-            deadline = time.monotonic() + (0 if self._lost else _WAIT_FOR_LOCK_S)
-            while True:
-                try:
-                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= deadline:
-                        msg = "another process does not let go of it"
-                        raise TimeoutError(msg) from None
-                    time.sleep(0.0002)
-                except OSError:  # a file system without locks
-                    break
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
 def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -217,7 +181,7 @@ def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sender(principal: "Principal | None") -> dict[str, Any]:
+def _sender(principal: Principal | None) -> dict[str, Any]:
     """Who sends it. The subject is whole: two that begin alike are two."""
     if principal is None:
         return {}

@@ -84,7 +84,13 @@ class Question(Struct, frozen=True):
 
             InvalidParams: If *result* is malformed.
         """
-        return _answered(self.prompt, self.given, self.errors, result)
+        from promptkit.server import forms  # most prompts never ask
+
+        names = {argument.name for argument in askable(self.prompt, self.errors)}
+        entered = None if result is None else forms.answers(result, names)
+        if entered is None:
+            raise self.errors
+        return {**self.given, **entered}
 
 
 class Elicitation:
@@ -127,9 +133,9 @@ class Elicitation:
         self._asking = RLock()
         self._made_signer = signer
 
-    def arguments(self, request: Request, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
+    def arguments(self, exchange: Exchange, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
-        Return the arguments of a repeated *request*, and how many questions were asked for it.
+        Return the arguments of a repeated request, and how many questions were asked for it.
 
         Without a ``requestState``, or with one that has expired, nothing was asked: its answers do not count.
 
@@ -138,6 +144,7 @@ class Elicitation:
 
             ArgumentErrors: If the person declined.
         """
+        request = exchange.request
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
         if state is UNSET or not request.revision.stateless:
@@ -148,7 +155,7 @@ class Elicitation:
         errors = _errors(prompt, params.arguments)
         if errors is None or not answers or _KEY not in answers:
             return params.arguments, asked
-        return _answered(prompt, params.arguments or {}, errors, answers[_KEY]), asked
+        return Question(exchange, prompt, params.arguments or {}, errors).answered(answers[_KEY]), asked
 
     def params(self, question: Question) -> dict[str, Any]:
         """
@@ -176,8 +183,7 @@ class Elicitation:
             errors = _errors(prompt, request.params.arguments) or errors
         wanted = askable(prompt, errors)
         modes = request.revision.elicitation_modes
-        again = question.asked > 0
-        return forms.elicitation(prompt, wanted, modes=modes, multi_select=modes, again=again)
+        return forms.elicitation(prompt, wanted, modes=modes, again=question.asked > 0)
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
@@ -214,7 +220,7 @@ class Elicitation:
         exchange = question.exchange
         deadline = time.monotonic() + self._answer_within
         withdraw = partial(self._withdraw, question_id)
-        job = Job(exchange, withdraw, refusal=question.errors, deadline=deadline, works=False)
+        job = Job(exchange, withdraw, refusal=lambda: question.errors, deadline=deadline, works=False)
         with self._asking:
             self._in_flight.enter(job)
             if exchange.state is State.ANSWERED:  # its deadline had already passed
@@ -259,18 +265,6 @@ def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> Argument
     except ArgumentErrors as errors:
         return errors.with_traceback(None)  # a traceback would keep the caller's frame alive
     return None
-
-
-def _answered(
-    prompt: CompiledPrompt, given: Mapping[str, Any], errors: ArgumentErrors, result: Any
-) -> dict[str, Any]:
-    from promptkit.server import forms
-
-    names = {argument.name for argument in askable(prompt, errors)}
-    entered = None if result is None else forms.answers(result, names)
-    if entered is None:
-        raise errors
-    return {**given, **entered}
 
 
 def _counted(state: str) -> tuple[int, str]:

@@ -5,11 +5,11 @@ Neither an error nor a log repeats the value of an argument that is marked as a 
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,16 +19,16 @@ from promptkit.errors.interruptions import Abandoned
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
-from promptkit.server.lookup import RequestTarget, target_of
+from promptkit.server.lookup import RequestTarget, name_of, target_of
 from promptkit.server.snapshot import Snapshot
 from promptkit.standard_error import say
 
-__all__ = ["TRANSITIONS", "Exchange", "State", "Step", "TookTooLong", "reply_to"]
+__all__ = ["Exchange", "State", "reply_to", "took_too_long"]
 
 
 class State(Enum):
     """
-    Who answers a request.
+    Who answers a request. Only `InFlight` changes this; a request that is answered in place stays there.
 
     Attributes:
         IN_PLACE:
@@ -46,41 +46,6 @@ class State(Enum):
     ANSWERED = auto()
 
 
-class Step(Enum):
-    """
-    What may happen to a request.
-
-    Attributes:
-        HOLD:
-            Its thread leaves it to other work: a worker, an event loop, a question or a stream.
-
-        RELIEVE:
-            Its thread is stuck in it, and another one reads on.
-
-        RELEASE:
-            A question was answered, so the thread that reads goes on with it.
-
-        ANSWER:
-            Its reply is chosen.
-    """
-
-    HOLD = auto()
-    RELIEVE = auto()
-    RELEASE = auto()
-    ANSWER = auto()
-
-
-#: Where a step leads. One that is missing comes too late, and changes nothing.
-TRANSITIONS: Final[Mapping[tuple[State, Step], State]] = {
-    (State.IN_PLACE, Step.HOLD): State.IN_FLIGHT,
-    (State.IN_FLIGHT, Step.HOLD): State.IN_FLIGHT,  # by a thread that was relieved: the new work answers
-    (State.IN_PLACE, Step.RELIEVE): State.IN_FLIGHT,
-    (State.IN_FLIGHT, Step.RELEASE): State.IN_PLACE,
-    (State.IN_PLACE, Step.ANSWER): State.ANSWERED,
-    (State.IN_FLIGHT, Step.ANSWER): State.ANSWERED,
-}
-
-
 class Exchange(Struct, gc=False, eq=False):
     """
     One request, what it is answered from, and what the scheduler knows of it.
@@ -96,7 +61,7 @@ class Exchange(Struct, gc=False, eq=False):
             The compiled prompt or resource, once it is found.
 
         state:
-            Who answers it. Unless that is the thread that has read it, `InFlight` changes this.
+            Who answers it.
     """
 
     request: Request
@@ -107,16 +72,7 @@ class Exchange(Struct, gc=False, eq=False):
     @property
     def key(self) -> tuple[str, str | None]:
         """The method and the prompt, or resource, by which slow code is remembered."""
-        about = self.about
-        if about is None:
-            return self.request.method, None
-        return self.request.method, about.name if isinstance(about, CompiledPrompt) else about.uri_template
-
-    def take(self, step: Step) -> bool:
-        """Take a step, and return whether it came in time."""
-        after = TRANSITIONS.get((self.state, step))
-        self.state = after or self.state
-        return after is not None
+        return self.request.method, None if self.about is None else name_of(self.about)
 
     def time_limit(self, usual: float) -> float:
         """How long the request may take, in seconds: as its prompt's author says, else as is *usual*."""
@@ -140,32 +96,15 @@ class Exchange(Struct, gc=False, eq=False):
         return encode_error(request.id, error)
 
 
-class TookTooLong(InternalError):
-    """
-    A request has had its time. What it is about may be looked up only after that was set.
-
-    Args:
-        exchange:
-            The request.
-
-        seconds:
-            The time.
-    """
-
-    def __init__(self, exchange: Exchange, seconds: float) -> None:
-        super().__init__("")
-        self._exchange, self._seconds = exchange, seconds
-
-    def __str__(self) -> str:
-        about, importing = self._exchange.about, self._exchange.snapshot.importing
-        if about is None and importing is not None:
-            return f"the recipes are still being imported after {self._seconds:g} s{importing()}"
-        shown = self._exchange.request.method
-        if isinstance(about, CompiledPrompt):
-            shown = f"prompt {about.name!r}"
-        elif about is not None:
-            shown = f"resource {about.uri_template!r}"
-        return f"{shown} took longer than its limit of {self._seconds:g} s"
+def took_too_long(exchange: Exchange, seconds: float) -> InternalError:
+    """Return the error of a request that has had its time."""
+    about, importing = exchange.about, exchange.snapshot.importing
+    if about is None and importing is not None:
+        return InternalError(f"the recipes are still being imported after {seconds:g} s{importing()}")
+    shown = exchange.request.method
+    if about is not None:
+        shown = f"{'prompt' if isinstance(about, CompiledPrompt) else 'resource'} {name_of(about)!r}"
+    return InternalError(f"{shown} took longer than its limit of {seconds:g} s")
 
 
 def reply_to(
@@ -231,16 +170,12 @@ def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
     from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
 
     correlation = os.urandom(4).hex()
-    shown = _shown(exchange.request, _target(exchange))
+    shown = _shown(exchange.request, target_of(exchange.request, exchange.snapshot.catalog))
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
         trace = _redacted(format_exception(error), exchange)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
-
-
-def _target(exchange: Exchange) -> RequestTarget | None:
-    return target_of(exchange.request, exchange.snapshot.catalog)
 
 
 def _shown(request: Request, target: RequestTarget | None) -> str:
@@ -253,9 +188,9 @@ def _shown(request: Request, target: RequestTarget | None) -> str:
 def _redacted(text: str, exchange: Exchange) -> str:
     if exchange.about is not None and not exchange.about.arguments.secret:
         return text
-    target = _target(exchange)
-    if target is None or target.arguments is None or not target.secrets:
+    target = target_of(exchange.request, exchange.snapshot.catalog)
+    if target is None or target.found is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
 
-    return Redactor.of(target.arguments, target.given).redacted(text)
+    return Redactor.of(target.found.arguments, target.given).redacted(text)

@@ -42,12 +42,7 @@ class _Answer(msgspec.Struct):
 
 
 def elicitation(
-    prompt: CompiledPrompt,
-    arguments: Iterable[Argument],
-    *,
-    modes: bool,
-    multi_select: bool,
-    again: bool = False,
+    prompt: CompiledPrompt, arguments: Iterable[Argument], *, modes: bool, again: bool = False
 ) -> Schema:
     """
     Return the params of the ``elicitation/create`` request that asks for *arguments*.
@@ -60,10 +55,8 @@ def elicitation(
             What to ask for.
 
         modes:
-            Whether the revision wants the question to say that it is asked with a form.
-
-        multi_select:
-            Whether its forms have fields in which several values can be chosen.
+            Whether the revision wants the question to say that it is asked with a form. Then it also has
+            fields in which several values can be chosen.
 
         again:
             Whether the person has left them out before.
@@ -72,11 +65,10 @@ def elicitation(
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
     arguments = tuple(arguments)
-    mode = {"mode": "form"} if modes else {}
     return {
-        **mode,
+        **({"mode": "form"} if modes else {}),
         "message": message(prompt, arguments, again=again),
-        "requestedSchema": requested_schema(arguments, multi_select=multi_select),
+        "requestedSchema": requested_schema(arguments, multi_select=modes),
     }
 
 

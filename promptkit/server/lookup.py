@@ -1,6 +1,6 @@
 """Lookup: which prompt or resource a request is about, and what it gives for the arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -8,7 +8,7 @@ import attrs
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
@@ -18,7 +18,7 @@ from promptkit.standard_error import is_redirected
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
 
-__all__ = ["RequestTarget", "chosen_arguments", "hide", "scopes_of", "target_of"]
+__all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "scopes_of", "target_of"]
 
 
 @attrs.frozen
@@ -33,11 +33,8 @@ class RequestTarget:
         asked:
             What the client calls it: a name, or a URI, which may hold the values of arguments.
 
-        name:
-            What its author calls it: its name, or its URI template; None if it does not exist.
-
-        arguments:
-            What it may be given; None if it does not exist.
+        found:
+            The prompt or resource; None if it does not exist.
 
         given:
             What it is given, by name, as the client sends it.
@@ -45,29 +42,46 @@ class RequestTarget:
 
     kind: str
     asked: str
-    name: str | None = None
-    arguments: Arguments | None = None
-    given: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    found: "CompiledPrompt | CompiledResource | None"
+    given: Mapping[str, Any] = attrs.field(repr=False)
+
+    @property
+    def name(self) -> str | None:
+        """What its author calls it; None if it does not exist."""
+        return None if self.found is None else name_of(self.found)
 
     @property
     def secrets(self) -> frozenset[str]:
         """The names of its secret arguments."""
-        return self.arguments.secret if self.arguments else frozenset()
+        return frozenset() if self.found is None else self.found.arguments.secret
+
+
+def name_of(item: "CompiledPrompt | CompiledResource") -> str:
+    """Return the name of a prompt, or the URI template of a resource."""
+    return item.name if isinstance(item, CompiledPrompt) else item.uri_template
 
 
 def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
     """Return what *request* is about; None if that is no single prompt or resource."""
     params = request.params
     if isinstance(params, wire.GetPromptParams):
-        return _prompt(catalog, params.name, params.arguments or {})
+        return RequestTarget("prompt", params.name, _prompt(catalog, params.name), params.arguments or {})
     if isinstance(params, wire.ResourceParams):
-        return _resource(catalog, params.uri)
+        resource, variables = catalog.find_resource(params.uri) or (None, {})
+        return RequestTarget("resource", params.uri, resource, variables)
     if not isinstance(params, wire.CompleteParams):
         return None
-    given = chosen_arguments(params)
-    if isinstance(params.ref, wire.PromptReference):
-        return _prompt(catalog, params.ref.name, given)
-    return _template(catalog, params.ref.uri, given)
+    given, ref = chosen_arguments(params), params.ref
+    if isinstance(ref, wire.PromptReference):
+        return RequestTarget("prompt", ref.name, _prompt(catalog, ref.name), given)
+    return RequestTarget("resource", ref.uri, catalog.find_template(ref.uri), given)
+
+
+def _prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
+    try:
+        return catalog[name]  # which waits for no other prompt while recipes are imported
+    except UnknownPrompt:
+        return None
 
 
 def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[str]:
@@ -81,19 +95,13 @@ def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[st
 
 
 def _item(request: Request, snapshot: Snapshot) -> "CompiledPrompt | CompiledResource | None":
-    """What a request is about; None if there is no such thing."""
-    params, catalog = request.params, snapshot.catalog
-    if isinstance(params, wire.GetPromptParams):
-        return _tool(params, snapshot) if request.method == "tools/call" else catalog.find_prompt(params.name)
-    if isinstance(params, wire.ResourceParams) and request.method == "resources/read":
-        found = catalog.find_resource(params.uri)
-        return None if found is None else found[0]
-    if isinstance(params, wire.CompleteParams):
-        ref = params.ref
-        if isinstance(ref, wire.PromptReference):
-            return catalog.find_prompt(ref.name)
-        return catalog.find_template(ref.uri)
-    return None
+    """What a request asks for; None if there is no such thing."""
+    if request.method == "tools/call":
+        return _tool(request.params, snapshot)
+    if isinstance(request.params, wire.ResourceParams) and request.method != "resources/read":
+        return None
+    target = target_of(request, snapshot.catalog)
+    return None if target is None else target.found
 
 
 def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
@@ -113,27 +121,16 @@ def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
     return {**chosen, params.argument.name: params.argument.value}
 
 
-def _prompt(catalog: Catalog, name: str, given: Mapping[str, Any]) -> RequestTarget:
-    try:
-        return RequestTarget("prompt", name, name, catalog[name].arguments, given)
-    except UnknownPrompt:
-        return RequestTarget("prompt", name, given=given)
-
-
-def _resource(catalog: Catalog, uri: str) -> RequestTarget:
-    try:
-        resource, variables = catalog.resource(uri)
-    except UnknownResource:
-        return RequestTarget("resource", uri)
-    return RequestTarget("resource", uri, resource.uri_template, resource.arguments, variables)
-
-
-def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> RequestTarget:
-    try:
-        arguments = catalog.template(uri_template).arguments
-    except UnknownResource:
-        return RequestTarget("resource", uri_template, given=given)
-    return RequestTarget("resource", uri_template, uri_template, arguments, given)
+def read_hidden(
+    arguments: Arguments, given: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what *read* makes of the values that a client has given; `hide` those that are secret."""
+    if not arguments.secret:
+        return read(given)
+    hide(arguments, given)
+    values = read(given)
+    hide(arguments, values, read=True)
+    return values
 
 
 def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:

@@ -1,11 +1,8 @@
 """Notifications to clients: which lists and resources have changed."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 from typing import Final
-
-from msgspec import Struct
 
 from promptkit.protocol.capabilities import ResultEncoder, method_not_found
 from promptkit.protocol.events import Request, Send
@@ -13,43 +10,13 @@ from promptkit.protocol.jsonrpc import InternalError, encode_result
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["MAX_STREAMS", "Audience", "Notifier", "Streams"]
+__all__ = ["MAX_STREAMS", "Notifier", "Streams"]
 
 #: How many streams may be open at once.
 MAX_STREAMS: Final = 1024
 
 #: How many resources the streams may be subscribed to together. A resource counts each time.
 _MAX_URIS: Final = 100_000
-
-_SUBSCRIBE: Final = "resources/subscribe"
-_UNSUBSCRIBE: Final = "resources/unsubscribe"
-
-
-class Audience(Struct, frozen=True, eq=False):
-    """
-    Clients that see the same, so that the same changes concern them.
-
-    Args:
-        scopes:
-            What they may do; None if nobody asked who they are.
-
-        notifiers:
-            What tells each of them.
-    """
-
-    scopes: frozenset[str] | None
-    notifiers: "Sequence[Notifier]"
-
-    @property
-    def uris(self) -> Collection[str]:
-        """The resources of which any of them wants to know when they change."""
-        return set().union(*(notifier.uris for notifier in self.notifiers))
-
-    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """Notify all of them, as `Notifier.tell` does."""
-        stale = list(stale)
-        for notifier in self.notifiers:
-            notifier.tell(lists, stale)
 
 
 class Notifier:
@@ -76,22 +43,13 @@ class Notifier:
         self._notify_lock = Lock()
 
     @property
-    def audiences(self) -> Sequence[Audience]:
-        """Who is notified of changes."""
-        return [Audience(None, [self])]
+    def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
+        """Who is notified, by what they may do, which is None if nobody asked who they are."""
+        return {None: [self]}
 
-    @property
-    def uris(self) -> Collection[str]:
-        """The resources of which the client wants to know when they change."""
-        return self.subscriptions.uris
-
-    def subscribe(self, uri: str) -> None:
-        """Tell the session of updates of a resource from now on."""
-        self.subscriptions.subscribe(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        """Tell the session no longer."""
-        self.subscriptions.unsubscribe(uri)
+    def of_session(self, method: str) -> Subscriptions:  # noqa: ARG002 (streams name it)
+        """Return what the session is notified of, which a method changes."""
+        return self.subscriptions
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, once *hold* has put it in flight."""
@@ -105,7 +63,7 @@ class Notifier:
         """Close the stream that *request* has opened."""
         self.subscriptions.cancel(request.id)
 
-    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
+    def tell(self, lists: Collection[str], *, resources: bool) -> None:
         """
         Tell of changes.
 
@@ -113,14 +71,15 @@ class Notifier:
             lists:
                 The methods of the lists that have changed.
 
-            stale:
-                The URIs of the resources that have.
+            resources:
+                Whether the resources that the client has subscribed to may have, too.
         """
-        changes = [partial(self.subscriptions.changed, lists)]
-        changes += [partial(self.subscriptions.updated, uri) for uri in stale]
         with self._notify_lock:
-            if lines := b"".join(change() for change in changes):
-                self._send(lines)
+            lines = [self.subscriptions.changed(lists)]
+            if resources:
+                lines += map(self.subscriptions.updated, sorted(self.subscriptions.uris))
+            if data := b"".join(lines):
+                self._send(data)
 
     def correct(self, lists: Collection[str]) -> None:
         """Tell of *lists*, by their methods, that were wrong when they were sent first."""
@@ -142,39 +101,33 @@ class Streams(Notifier):
     Args:
         session:
             What the server offers to clients.
+
+        send:
+            Takes lines that belong to no request.
     """
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session, _nowhere)
+    def __init__(self, session: Session, send: Send) -> None:
+        super().__init__(session, send)
         self._open: dict[int, tuple[Request, Notifier, frozenset[str] | None]] = {}
         self._lock = Lock()
 
     @property
-    def audiences(self) -> Sequence[Audience]:
-        """The clients by what they could do when they opened their streams."""
+    def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
+        """The streams by what their clients could do when they opened them."""
         found: dict[frozenset[str] | None, list[Notifier]] = {}
         with self._lock:
             for _, stream, scopes in self._open.values():
                 found.setdefault(scopes, []).append(stream)
-        return [Audience(scopes, streams) for scopes, streams in found.items()]
+        return found
 
-    def subscribe(self, _uri: str) -> None:
+    def of_session(self, method: str) -> Subscriptions:
         """
-        Refuse to subscribe a session.
-
-        Raises:
-            MethodNotFound: Always: a client with a session would have no stream.
-        """
-        raise method_not_found(_SUBSCRIBE)
-
-    def unsubscribe(self, _uri: str) -> None:
-        """
-        Refuse to end a subscription.
+        Refuse a method of clients with a session.
 
         Raises:
-            MethodNotFound: Always, as `subscribe`.
+            MethodNotFound: Always: such a client would have no stream.
         """
-        raise method_not_found(_UNSUBSCRIBE)
+        raise method_not_found(method)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """
@@ -185,7 +138,7 @@ class Streams(Notifier):
         """
         self._check_room(request)
         # Of its own, as requests of several clients may have the same id.
-        stream = Notifier(self._session, request.sender(_nowhere), Subscriptions())
+        stream = Notifier(self._session, request.sender(self._send), Subscriptions())
         scopes = request.scopes
 
         def enter() -> None:
@@ -200,22 +153,13 @@ class Streams(Notifier):
         with self._lock:
             self._open.pop(id(request), None)
 
-    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """Tell all clients of changes, as `Notifier.tell`."""
-        Audience(None, self._all()).tell(lists, stale)
-
-    def correct(self, lists: Collection[str]) -> None:
-        """Tell of *lists* that were wrong when they were sent first."""
-        for stream in self._all():
-            stream.correct(lists)
-
     def end(self, results: ResultEncoder) -> None:
         """End all streams, each with its result."""
         with self._lock:
             ended = [request for request, *_ in self._open.values()]
             self._open.clear()
         for request in ended:
-            request.sender(_nowhere)(encode_result(request.id, results.encode_end(request.id)))
+            request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)))
 
     def _all(self) -> list[Notifier]:
         with self._lock:
@@ -226,10 +170,6 @@ class Streams(Notifier):
         if len(self._open) >= MAX_STREAMS:
             msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
             raise InternalError(msg)
-        if sum(len(stream.uris) for stream in self._all()) + len(wanted) > _MAX_URIS:
+        if sum(len(stream.subscriptions.uris) for stream in self._all()) + len(wanted) > _MAX_URIS:
             msg = f"there would be more than {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)
-
-
-def _nowhere(_line: bytes) -> None:
-    """Where lines go that belong to no request: to nobody."""

@@ -1,6 +1,6 @@
 """Observers: what is notified of every request, and of its reply."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Generic, Protocol, TypeVar
@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
 
-__all__ = ["Observer", "Observers", "OpenRequests", "joined"]
+__all__ = ["Observer", "OpenRequests"]
 
 T = TypeVar("T")
 
@@ -60,39 +60,3 @@ class OpenRequests(Generic[T]):
         known = self._known.pop(number, None)
         if known is not None:
             self._end(known, reply)
-
-
-class Observers:
-    """
-    Several observers as one.
-
-    Args:
-        observers:
-            In the order in which they are notified.
-    """
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = observers
-
-    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], object]:
-        """Tell all of them."""
-        ends = [observer.begin(request, catalog) for observer in self._observers]
-
-        def end(reply: bytes) -> None:
-            for call in ends:
-                call(reply)
-
-        return end
-
-    def close(self) -> None:
-        """Close all of them."""
-        for observer in self._observers:
-            observer.close()
-
-
-def joined(observers: Iterable[Observer | None]) -> Observer | None:
-    """
-    Return one observer for those that there are; None if there are none.
-    """
-    found = [observer for observer in observers if observer is not None]
-    return Observers(found) if len(found) > 1 else next(iter(found), None)

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
-from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
 from promptkit.errors.interruptions import call_interruptible
@@ -18,7 +17,7 @@ from promptkit.protocol.jsonrpc import encode, encode_notification
 from promptkit.protocol.limits import Limits
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.exchange import Exchange
-from promptkit.server.lookup import hide
+from promptkit.server.lookup import read_hidden
 from promptkit.server.rate_limit import TokenBucket
 from promptkit.server.scheduling.executor import NESTED_REFUSALS, Executor
 
@@ -67,7 +66,7 @@ class PromptMethods:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
             return self._render(exchange, prompt, params.arguments)
         # A modern client sends its request once more, with what the person has entered.
-        given, asked = self._elicitation.arguments(request, prompt)
+        given, asked = self._elicitation.arguments(exchange, prompt)
         return self._render(exchange, prompt, self._checked(prompt, given), asked)
 
     def call(self, exchange: Exchange) -> bytes | None:
@@ -117,7 +116,8 @@ class PromptMethods:
             return result
         arguments = prompt.arguments
         try:
-            values = _read_hidden(arguments, given) if arguments.secret else arguments.read(given)
+            read = arguments.read
+            values = read_hidden(arguments, given, read) if arguments.secret else read(given)
         except ArgumentErrors as errors:
             return self._ask(Question(exchange, prompt, given or {}, errors, asked))
         if prompt.context is not None:
@@ -158,14 +158,6 @@ def _result(
     if key is not None:
         exchange.snapshot.replies.put(key, result, prompt.cache or 0)
     return result
-
-
-def _read_hidden(arguments: Arguments, given: dict[str, Any] | None) -> dict[str, Any]:
-    """Read arguments of which some are secret, and hide those in what is printed from now on."""
-    hide(arguments, given)
-    values = arguments.read(given)
-    hide(arguments, values, read=True)
-    return values
 
 
 def _context(request: Request, send: Callable[[bytes], None]) -> Context:

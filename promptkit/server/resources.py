@@ -1,6 +1,5 @@
 """What clients do with resources: read them, and subscribe to changes."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +7,10 @@ from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 from promptkit.server.exchange import Exchange, State
-from promptkit.server.lookup import hide
+from promptkit.server.lookup import read_hidden
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.executor import Executor, call_author
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.updates import ReadHistory
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
@@ -28,9 +26,6 @@ class ResourceMethods:
         executor:
             Calls authors' functions.
 
-        read_histories:
-            Returns where it is noted what clients with some scopes have read.
-
         notifier:
             What tells the client of changes.
 
@@ -38,15 +33,8 @@ class ResourceMethods:
             Where requests go that stay open, as streams do.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        read_histories: Callable[[frozenset[str] | None], ReadHistory],
-        notifier: Notifier,
-        in_flight: InFlight,
-    ) -> None:
+    def __init__(self, executor: Executor, notifier: Notifier, in_flight: InFlight) -> None:
         self._executor = executor
-        self._read_histories = read_histories
         self._notifier = notifier
         self._in_flight = in_flight
 
@@ -54,11 +42,9 @@ class ResourceMethods:
         """Return what a resource holds; None if the result comes later."""
         params: wire.ResourceParams = exchange.request.params
         resource, values = _resource_of(exchange)
-        history = self._read_histories(exchange.request.scopes)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
-            history.note(content)
             return exchange.snapshot.lowerings[exchange.request.revision].contents(content)
 
         return self._executor.call(exchange, work)
@@ -66,12 +52,12 @@ class ResourceMethods:
     def subscribe(self, exchange: Exchange) -> bytes:
         """Tell the session of updates of a resource from now on."""
         _resource_of(exchange)
-        self._notifier.subscribe(exchange.request.params.uri)
+        self._notifier.of_session(exchange.request.method).subscribe(exchange.request.params.uri)
         return b"{}"
 
     def unsubscribe(self, exchange: Exchange) -> bytes:
         """Tell the session no longer."""
-        self._notifier.unsubscribe(exchange.request.params.uri)
+        self._notifier.of_session(exchange.request.method).unsubscribe(exchange.request.params.uri)
         return b"{}"
 
     def listen(self, exchange: Exchange) -> None:
@@ -97,9 +83,4 @@ def _resource_of(exchange: Exchange) -> "tuple[CompiledResource, dict[str, Any]]
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
     exchange.about = resource
-    if not resource.arguments.secret:
-        return resource, resource.bind(variables)
-    hide(resource.arguments, variables)
-    values = resource.bind(variables)
-    hide(resource.arguments, values, read=True)
-    return resource, values
+    return resource, read_hidden(resource.arguments, variables, resource.bind)

@@ -1,9 +1,11 @@
 """The server: each event of one client's connection is handled, and the replies are sent."""
 
+import sys
 import time
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, partial
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
@@ -11,20 +13,19 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
-from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import MODERN
+from promptkit.server.completion import CompletionMethod
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.exchange import Exchange, reply_to
-from promptkit.server.handlers import handlers_of
-from promptkit.server.notifier import Notifier
+from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.prompts import PromptMethods
+from promptkit.server.rate_limit import TokenBuckets
 from promptkit.server.resources import ResourceMethods
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
 from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.updates import Updates, announce, notify_of, read_histories
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ __all__ = ["Server"]
 
 #: What a server is called unless its author says otherwise.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
+
+#: Takes a request; returns the result as JSON, or None if it comes later.
+Handler: TypeAlias = Callable[[Exchange], bytes | None]
 
 
 class Server:
@@ -64,8 +68,8 @@ class Server:
         limits:
             How much a client may ask for.
 
-        observer:
-            Is notified of every request, such as an audit; None if nobody is.
+        observers:
+            What is notified of every request, such as an audit, in this order.
 
         connection:
             The client, if some of its messages were handled before; a new one otherwise.
@@ -77,6 +81,9 @@ class Server:
             What the client may do. A snapshot shows it no more than that already.
     """
 
+    #: Whether requests come from many clients, each of which sends single ones.
+    has_many_clients: ClassVar = False
+
     def __init__(  # noqa: PLR0913 (a server has that many properties)
         self,
         catalog: Catalog | Snapshot,
@@ -87,37 +94,32 @@ class Server:
         changes: bool = False,
         tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
-        observer: "Observer | None" = None,
+        observers: "Sequence[Observer]" = (),
         connection: Connection | None = None,
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
     ) -> None:
         self._scopes = scopes
         self._send = send
-        self._observer = observer
-        self._identity = identity
-        self._page_size = page_size
-        self._limits = limits
+        self._observers = observers
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
             catalog = Snapshot(self._visible(catalog), identity, page_size, changes=changes, tools=tools)
         self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
-        if observer is not None:
+        if observers:
             self._connection.observe = self._note
-        self._in_flight = self._make_in_flight()
+        self._in_flight = InFlight(send, many_clients=self.has_many_clients)
         self._executor = Executor(self._in_flight, limits)
         self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight, self._executor)
         self._watchdog = Watchdog(self._leader_followers, self._in_flight, self._executor)
-        self._notifier = self._make_notifier()
+        self._in_flight.timed = self._watchdog.wake
+        self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
         self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
-        self._read_histories = read_histories()
-        resources = ResourceMethods(self._executor, self._read_histories, self._notifier, self._in_flight)
-        self._handlers = handlers_of(self._executor, self._prompts, resources, limits)
-        self._updates = Updates(self._executor, limits.timeout)
-        self._watchdog.also = self._updates.look
+        resources = ResourceMethods(self._executor, self._notifier, self._in_flight)
+        self._handlers = _handlers_of(self._executor, self._prompts, resources, limits)
 
     @property
     def catalog(self) -> Catalog:
@@ -178,7 +180,7 @@ class Server:
 
             ends_process:
                 Whether the kernel ends the process if Python's lock is never given back, as nothing but
-                this server is lost then.
+                this server is lost then. Windows cannot.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -195,7 +197,7 @@ class Server:
                     return
             ended()
 
-        if ends_process:
+        if ends_process and sys.platform != "win32":
             self._watchdog.kernel_timer = KernelTimer()
         self._leader_followers.start(read_on, events)
 
@@ -203,28 +205,24 @@ class Server:
         """
         Serve another catalog from now on, and tell the client what has changed for it.
 
-        Requests that are being answered are answered from the catalog that they found. If threads
-        of the server's own read, resources that the client has read are read again on another thread.
+        Requests that are being answered are answered from the catalog that they found. Whether a
+        resource holds something else is not known: all may have changed if one was loaded anew.
 
         Args:
             catalog:
                 What is served.
         """
         old = self._snapshot
-        new = self._snapshot = self._snapshot_of(catalog, old)
-        self._connection.capabilities = new.capabilities
+        new = self._serve(catalog, old)
         if not new.capabilities.changes:
             return
 
-        def views(scopes: frozenset[str] | None) -> tuple[Snapshot, Snapshot]:
-            return self._view(new, scopes), self._view(old, scopes)
-
-        rereads = announce(self._notifier.audiences, views, self._read_histories)
-        if self._executor.relieves:
-            self._updates.find(rereads)
-            self._watchdog.wake()
-        else:
-            notify_of([one for one in rereads if one.is_stale])
+        changed_lists = cache(Snapshot.changed_lists)  # clients with other scopes often see the same
+        for scopes, notifiers in self._notifier.by_scopes.items():
+            seen, before = self._view(new, scopes), self._view(old, scopes)
+            lists, resources = changed_lists(seen, before), not seen.has_resources_of(before)
+            for notifier in notifiers:
+                notifier.tell(lists, resources=resources)
 
     def complete(self, catalog: Catalog) -> None:
         """
@@ -234,13 +232,10 @@ class Server:
             catalog:
                 What is served.
         """
-        self._snapshot = self._snapshot_of(catalog)
-        self._connection.capabilities = self._snapshot.capabilities
+        self._serve(catalog)
 
     def correct(self, lists: Collection[str]) -> None:
-        """
-        Tell the client of *lists*, by their methods, that were wrong when it was sent them.
-        """
+        """Tell the client of *lists*, by their methods, that were wrong when it was sent them."""
         self._notifier.correct(lists)
 
     def close(self, grace: float, *, answer_rest: bool = True) -> None:
@@ -257,21 +252,16 @@ class Server:
         deadline = time.monotonic() + grace
         for request in self._leader_followers.drain(deadline):
             self._send(request.answer(encode_error(request.id, _ended_before(request))))
-        self._notifier.end(lowering_for(*MODERN.values(), self._identity).results)
+        (modern,) = MODERN.values()
+        self._notifier.end(self._snapshot.lowerings[modern].results)
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before if answer_rest else None)
         self._executor.end()
         self._watchdog.end()
 
-    def _snapshot_of(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
-        offered = self._snapshot.capabilities
-        return Snapshot(
-            self._visible(catalog),
-            self._identity,
-            self._page_size,
-            changes=offered.changes,
-            tools=offered.tools,
-            before=before,
-        )
+    def _serve(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
+        self._snapshot = self._snapshot.replaced_by(self._visible(catalog), before)
+        self._connection.capabilities = self._snapshot.capabilities
+        return self._snapshot
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
@@ -283,8 +273,8 @@ class Server:
         """Handle one event, as `LeaderFollowers` wants it. A request may be about a *view*."""
         if isinstance(event, Request):
             exchange = Exchange(event, view or self._snapshot)
-            if self._observer is not None:
-                event.when_answered(self._observer.begin(event, self._snapshot.catalog))
+            for observer in self._observers:
+                event.when_answered(observer.begin(event, self._snapshot.catalog))
             # Once the thread may be relieved, its own request may be in this table.
             if event.id in self._in_flight.ids:
                 refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
@@ -307,17 +297,41 @@ class Server:
 
     def _note(self, request: Request, reply: bytes) -> None:
         """Note a request that the connection has answered by itself."""
-        if self._observer is not None:
-            self._observer.begin(request, self.catalog)(reply)
+        for observer in self._observers:
+            observer.begin(request, self.catalog)(reply)
 
-    def _wake(self) -> None:
-        self._watchdog.wake()
 
-    def _make_in_flight(self) -> InFlight:
-        return InFlight(self._send, self._wake)
+def _handlers_of(
+    executor: Executor, prompts: PromptMethods, resources: ResourceMethods, limits: Limits
+) -> dict[str, Handler]:
+    """What answers each method, as often as the limits allow."""
+    handlers: dict[str, Handler] = {
+        "prompts/get": prompts.get,
+        "prompts/list": _list,
+        "resources/list": _list,
+        "resources/templates/list": _list,
+        "tools/list": _list,
+        "tools/call": prompts.call,
+        "completion/complete": CompletionMethod(executor, limits.completions).complete,
+        "resources/read": resources.read,
+        "resources/subscribe": resources.subscribe,
+        "resources/unsubscribe": resources.unsubscribe,
+        "subscriptions/listen": resources.listen,
+    }
+    if limits.rate == inf:
+        return handlers
+    buckets = TokenBuckets(limits.rate, "requests")
 
-    def _make_notifier(self) -> Notifier:
-        return Notifier(self._connection, self._send)
+    def limited(exchange: Exchange) -> bytes | None:
+        buckets.take(exchange.request.subject)
+        return handlers[exchange.request.method](exchange)
+
+    return dict.fromkeys(handlers, limited)
+
+
+def _list(exchange: Exchange) -> bytes:
+    request = exchange.request
+    return exchange.snapshot.page(request.method, request.revision, request.params.cursor)
 
 
 def _ended_before(request: Request) -> InternalError:

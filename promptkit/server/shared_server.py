@@ -1,22 +1,17 @@
 """The server for many clients at once, each of which sends single requests."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
+from promptkit.protocol.principals import Principal
 from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import scopes_of
-from promptkit.server.notifier import Notifier, Streams
-from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
 
 __all__ = ["SharedServer"]
 
@@ -27,6 +22,8 @@ class SharedServer(Server):
 
     Several requests may have the same id. No client has a session in which it could be asked or notified.
     """
+
+    has_many_clients = True
 
     @property
     def observe(self) -> Callable[[Request, bytes], object] | None:
@@ -76,7 +73,7 @@ class SharedServer(Server):
         self._in_flight.drop(request)
 
     @property
-    def capabilities_for(self) -> "Callable[[Principal | None], Capabilities] | None":
+    def capabilities_for(self) -> Callable[[Principal | None], Capabilities] | None:
         """Returns what is declared to one sender; None if all see the same."""
         snapshot = self._snapshot
         if not snapshot.requirements:
@@ -107,9 +104,3 @@ class SharedServer(Server):
             snapshot = self._snapshot
             view = self._view(snapshot, event.scopes) if snapshot.requirements else snapshot
         return super()._handle(event, view)
-
-    def _make_in_flight(self) -> InFlight:
-        return InFlight(self._send, self._wake, many_clients=True)
-
-    def _make_notifier(self) -> Notifier:
-        return Streams(self._connection)

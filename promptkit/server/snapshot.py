@@ -112,6 +112,18 @@ class Snapshot:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
+    def replaced_by(self, catalog: Catalog, before: "Snapshot | None" = None) -> "Snapshot":
+        """Return a snapshot of another catalog that is served in the same way."""
+        offered = self.capabilities
+        return Snapshot(
+            catalog,
+            self._identity,
+            self._page_size,
+            changes=offered.changes,
+            tools=offered.tools,
+            before=before,
+        )
+
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
         Return the result of a method that lists something.
@@ -132,6 +144,10 @@ class Snapshot:
             for method in LISTS
             if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
         }
+
+    def has_resources_of(self, other: "Snapshot") -> bool:
+        """Whether all resources are those of *other*, and none was loaded anew."""
+        return [*map(id, self.catalog.resources)] == [*map(id, other.catalog.resources)]
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """Return every page of every list, for every revision."""
@@ -162,13 +178,9 @@ class Snapshot:
     def _make_view(self, met: frozenset[frozenset[str]]) -> "Snapshot":
         if met == self.requirements:
             return self
-        catalog = self.catalog.visible_to(frozenset().union(*met))
-        offered = self.capabilities
-        view = Snapshot(
-            catalog, self._identity, self._page_size, changes=offered.changes, tools=offered.tools
-        )
+        view = self.replaced_by(self.catalog.visible_to(frozenset().union(*met)))
         # What is kept of a prompt is the same for all who see it.
-        view.replies, view.slow, view._whole = self.replies, self.slow, self
+        view.replies, view.slow, view._whole = self.replies, self.slow, self  # noqa: SLF001 (it is of this class)
         return view
 
     @cached_property
@@ -227,7 +239,10 @@ class ReplyCache:
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-key
         """
-        if prompt.cache is None or prompt.context is not None or _is_retry(request.params):
+        params: wire.GetPromptParams = request.params
+        # One that repeats an earlier request has what a person has entered.
+        is_retry = params.input_responses is not UNSET or params.request_state is not UNSET
+        if prompt.cache is None or prompt.context is not None or is_retry:
             return None
         return request.method, prompt.name, request.revision.date, encode(sorted((given or {}).items()))
 
@@ -256,8 +271,3 @@ class ReplyCache:
 def _size(key: Any, result: bytes) -> int:
     *_, given = key
     return len(given) + len(result)
-
-
-def _is_retry(params: wire.GetPromptParams) -> bool:
-    """Whether a request repeats an earlier one, with what a person has entered."""
-    return params.input_responses is not UNSET or params.request_state is not UNSET

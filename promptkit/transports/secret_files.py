@@ -1,19 +1,46 @@
-"""Reads files of secrets, unless others have access to them."""
+"""
+Secrets: the keys of a key ring, and files of keys or tokens, which are refused if others have access to them.
+"""
 
 import os
+import re
 import stat
-from collections.abc import Callable
+from binascii import a2b_base64
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
 from promptkit.errors.regular_files import is_another_user, read_regular_file
+from promptkit.protocol.key_ring import MIN_KEY_BYTES
+from promptkit.standard_error import say
 
-__all__ = ["InvalidSecrets", "read_secret_file", "read_secrets"]
+__all__ = [
+    "MAKE_A_KEY",
+    "VARIABLE",
+    "InvalidSecrets",
+    "own_key",
+    "read_key_file",
+    "read_keys",
+    "read_secret_file",
+    "state_keys",
+]
 
 _Secrets = TypeVar("_Secrets")
 
 #: A larger file holds something else.
 _MAX_FILE_BYTES: Final = 65536
+
+#: The environment variable that holds keys.
+VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
+
+#: A command that prints a new key.
+MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
+
+_HEX: Final = re.compile(r"[0-9A-Fa-f]+")
+
+#: The alphabet of base64, or that which is safe in URLs.
+_BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
 
 
 class InvalidSecrets(ValueError):
@@ -22,33 +49,11 @@ class InvalidSecrets(ValueError):
     """
 
 
-def read_secrets(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secrets:
+def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> _Secrets:
     """
-    Return what *read* makes of a text.
+    Return what *read* makes of the text of a file.
 
-    Args:
-        origin:
-            Where the text is from.
-
-        text:
-            The text.
-
-        read:
-            Returns the secrets in it.
-
-    Raises:
-        InvalidSecrets: If *read* does. The message begins with the origin.
-    """
-    try:
-        return read(text)
-    except InvalidSecrets as error:
-        msg = f"{origin}: {error}"
-        raise InvalidSecrets(msg) from None
-
-
-def read_secret_file(path: str, holds: str) -> str:
-    """
-    Return the text of a file. What is no UTF-8 in it comes as halves of surrogates, which are in no secret.
+    What is no UTF-8 in it comes as halves of surrogates, which are in no secret.
 
     Args:
         path:
@@ -59,9 +64,12 @@ def read_secret_file(path: str, holds: str) -> str:
         holds:
             What it holds, one a line, such as ``keys``.
 
+        read:
+            Returns the secrets in a text.
+
     Raises:
-        InvalidSecrets: If it cannot be read, is no regular file, is too large, or if others may read,
-            change or replace it.
+        InvalidSecrets: If it cannot be read, is no regular file, is too large, if others may read, change or
+            replace it, or if *read* does. The message begins with the path.
     """
 
     def check(found: os.stat_result) -> None:
@@ -76,7 +84,16 @@ def read_secret_file(path: str, holds: str) -> str:
         msg = f"{path}: cannot be read: {error.strerror}"
         raise InvalidSecrets(msg) from None
     # Comments may be in any encoding.
-    return data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+    text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+    return _read_from(path, text, read)
+
+
+def _read_from(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secrets:
+    try:
+        return read(text)
+    except InvalidSecrets as error:
+        msg = f"{origin}: {error}"
+        raise InvalidSecrets(msg) from None
 
 
 def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
@@ -108,3 +125,139 @@ def _is_shared(folder: Path) -> bool:
     # A group with the number of its user is that user's own, as many systems make one for each.
     others = stat.S_IWOTH if found.st_gid == found.st_uid else stat.S_IWOTH | stat.S_IWGRP
     return bool(found.st_mode & others)
+
+
+def read_keys(text: str) -> tuple[bytes, ...]:
+    """
+    Return the keys of a text, in its order.
+
+    Args:
+        text:
+            One key a line, or several with commas between them, in base64 or in hexadecimal digits. What
+            follows a ``#`` is a comment.
+
+    Raises:
+        InvalidSecrets: If there is none, if one cannot be read, or if one has less than 32 bytes.
+    """
+    lines = enumerate(text.split("\n"), start=1)
+    words = ((number, word.strip()) for number, line in lines for word in line.partition("#")[0].split(","))
+    keys = [_read_key(word, f"line {number}") for number, word in words if word]
+    if not keys:
+        msg = f"there is no key; a command that prints one: {MAKE_A_KEY}"
+        raise InvalidSecrets(msg)
+    return tuple(keys)
+
+
+def _read_key(text: str, place: str) -> bytes:
+    key = _decoded(text)
+    if key is None:
+        msg = f"{place}: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
+        raise InvalidSecrets(msg)
+    if len(key) < MIN_KEY_BYTES:
+        msg = (
+            f"{place}: a key of {len(key)} bytes can be guessed; "
+            f"a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
+        )
+        raise InvalidSecrets(msg)
+    return key
+
+
+def _decoded(text: str) -> bytes | None:
+    # Digits alone are always hexadecimal: as base64, a short key in such digits would pass for a longer one.
+    if _HEX.fullmatch(text):
+        return None if len(text) % 2 else bytes.fromhex(text)
+    found = _BASE64.fullmatch(text)
+    if not found or len(found[1]) % 4 == 1:
+        return None
+    digits = found[1].replace("-", "+").replace("_", "/")
+    return a2b_base64(digits + "=" * (-len(digits) % 4))
+
+
+def read_key_file(path: str) -> tuple[bytes, ...]:
+    """
+    Return the keys of a file.
+
+    Args:
+        path:
+            The file. On POSIX, nobody but its owner and group may have access, and its group may only read.
+
+    Raises:
+        InvalidSecrets: If it cannot be opened, if others may read or write it, or if its text has no keys.
+    """
+    return read_secret_file(path, "keys", read_keys)
+
+
+def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:
+    """
+    Return the keys that a server was given; none if it was given none.
+
+    Args:
+        file:
+            A file of keys. Without it, those of the variable PROMPTKIT_STATE_KEYS are taken.
+
+        environment:
+            The environment variables.
+
+    Raises:
+        InvalidSecrets: If the keys that were given cannot be read.
+    """
+    if file is not None:
+        return read_key_file(file)
+    text = environment.get(VARIABLE)
+    return () if text is None else _read_from(VARIABLE, text, read_keys)
+
+
+def own_key(target: str | Path | None) -> bytes:
+    """
+    Return the key of a server that was given none.
+
+    It is the same after a restart, and for all servers of one target that one user has on a machine. It is
+    made of a key in the user's cache; if that cannot be kept there, it is random.
+
+    Args:
+        target:
+            What is served. Servers of other targets have other keys.
+    """
+    import hmac
+
+    key = _key_of_user()
+    place = os.path.abspath(target or "")  # noqa: PTH100 (it may be no path, but the name of a module)
+    return os.urandom(MIN_KEY_BYTES) if key is None else hmac.digest(key, os.fsencode(place), "sha256")
+
+
+def _key_of_user() -> bytes | None:
+    """The key in the user's cache, where it is made if there is none; None if it cannot be kept there."""
+    from platformdirs import user_cache_path  # only who is given no keys needs it
+
+    try:
+        file = user_cache_path("promptkit", appauthor=False) / "state.key"
+        _check_owner(file.parent)
+        if not file.exists():
+            _make_key(file)
+    except (OSError, RuntimeError):  # there is no such folder, or nothing may be written into it
+        return None
+    try:
+        return read_key_file(str(file))[0]
+    except InvalidSecrets as error:
+        say(f"{error}; until then, sessions end with the server")
+        return None
+
+
+def _check_owner(folder: Path) -> None:
+    """Raise PermissionError if a folder, or the one that it would be made in, is somebody else's."""
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if hasattr(os, "geteuid") and there.stat().st_uid != os.geteuid():
+        raise PermissionError
+
+
+def _make_key(file: Path) -> None:
+    """Write a new key, for its owner alone, unless another server is faster."""
+    from tempfile import NamedTemporaryFile
+
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=file.parent) as made:
+        made.write(os.urandom(MIN_KEY_BYTES).hex().encode())
+        made.flush()
+        os.fsync(made.fileno())  # an empty file would be in the way for ever
+        with suppress(FileExistsError):
+            os.link(made.name, file)  # which is there at once and whole, and replaces no other

@@ -42,10 +42,6 @@ _LOOK_FOR_PARENT_EVERY_S: Final = 1.0
 #: How long writing the remaining output may take, after the grace period.
 _WRITE_REST_S: Final = 0.3
 
-#: How much later the kernel kills the process, if it is still running. The delay leaves time for slow threads
-#: on a busy machine, because the kernel's signal looks like a crash to the client.
-_KERNEL_ENDS_AFTER_S: Final = 2.0
-
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -222,21 +218,10 @@ def exit_after(grace: float, code: int = 0) -> None:
         code:
             The exit code.
     """
-    seconds = grace + _WRITE_REST_S
-    timer = threading.Timer(seconds, _exit, (code,))
+    timer = threading.Timer(grace + _WRITE_REST_S, _exit, (code,))
     timer.daemon = True
     with suppress(RuntimeError):  # no more threads can be started
         timer.start()
-    _end_by_kernel(seconds + _KERNEL_ENDS_AFTER_S)
-
-
-def _end_by_kernel(seconds: float) -> None:
-    """Have the kernel end the process if Python code cannot, unless an author's code uses the same timer."""
-    if sys.platform == "win32" or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
-        return
-    with suppress(OverflowError, OSError):  # the grace may be infinite
-        if signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):
-            signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def exit_now(code: int = 0) -> NoReturn:

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from promptkit.transports.state_keys import VARIABLE
+from promptkit.transports.secret_files import VARIABLE
 from tests.clients import python_client
 from tests.clients.calls import PAGE_SIZE, expected_of, told
 from tests.clients.nginx import nginx, servers_of

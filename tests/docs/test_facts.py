@@ -24,7 +24,7 @@ from promptkit.errors import ArgumentErrors
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
-from promptkit.transports.state_keys import MAKE_A_KEY, read_key_file
+from promptkit.transports.secret_files import MAKE_A_KEY, read_key_file
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -65,16 +65,6 @@ class TestOtherPackage:
         """
         assert other_package() is None
 
-    def test_ours_from_before_it_was_renamed(self, installed):
-        """
-        An installation of this project under its former name is none of another project.
-        """
-        installed(
-            "promptkit", **{"entry_points.txt": "[pytest11]\npromptkit = promptkit.testing.pytest_plugin\n"}
-        )
-
-        assert other_package() is None
-
     def test_another_is_told_with_what_to_do(self, installed):
         """
         The remedy takes the other one away, and puts back the files of ours that it replaced.

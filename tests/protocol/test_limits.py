@@ -17,7 +17,6 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.conversion import parsing
 from promptkit.conversion.parsing import extent
-from promptkit.language.documents import EmbeddedResource
 from promptkit.protocol import limit_checks
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection, LineBuffer
@@ -30,7 +29,6 @@ from promptkit.protocol.wire import Params
 from promptkit.server import rate_limit
 from promptkit.server.rate_limit import MOST_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from promptkit.server.updates import ReadHistory
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -669,18 +667,6 @@ class TestKept:
         kept.put(("x", "y", b"2"), b"x" * size, 60)
 
         assert len(kept._results) == 2
-
-    def test_long_uris_are_not_remembered(self):
-        """
-        Of reads at very long URIs nothing is kept, and every update is sent.
-        """
-        read_history, catalog = ReadHistory(), CATALOG
-        long, short = (EmbeddedResource(f"notes://{'x' * size}", text="x" * 3 * size) for size in (5000, 5))
-        read_history.note(long)
-        read_history.note(short)
-
-        assert read_history.is_stale(long.uri, catalog)
-        assert list(read_history._digests) == [short.uri]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from threading import Thread
 import pytest
 
 from promptkit import prompt, resource
+from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.rules import Rule
@@ -155,28 +156,21 @@ class TestSessions:
             client.ask("resources/read", {"uri": f"notes://{name}"})
 
         assert told(client, catalog_of(notes={"a": "two", "b": "two"})) == []
-        client.ask("resources/read", {"uri": "notes://b"})
         client.ask("resources/subscribe", {"uri": "notes://b"})
-        assert told(client, catalog_of(notes={"a": "three", "b": "two"})) == []
+        found = told(client, catalog_of(notes={"a": "three", "b": "three"}))
+        assert [one["params"]["uri"] for one in found] == ["notes://b"]
 
-    def test_what_reads_the_same_is_not_told(self):
+    def test_where_no_resource_was_loaded_anew_none_is_told(self):
         """
-        A subscriber that would read the same again is not notified.
+        A subscriber is not notified of other prompts, only where a resource was loaded anew.
         """
-        client = client_of("2025-06-18")
+        first = catalog_of("a")
+        client = Client(first, "2025-06-18", changes=True)
         client.ask("resources/subscribe", {"uri": "notes://a"})
-        client.ask("resources/read", {"uri": "notes://a"})
+        others = Catalog(catalog_of("ab").prompts, (), first.resources)
 
-        assert told(client, catalog_of("ab", {"a": "one"})) == []
-
-    def test_what_was_never_read_is_told(self):
-        """
-        A subscriber that has read nothing is notified whenever the resource may have changed.
-        """
-        client = client_of("2025-06-18")
-        client.ask("resources/subscribe", {"uri": "notes://a"})
-
-        assert len(told(client, catalog_of())) == 1
+        assert [one["method"] for one in told(client, others)] == ["notifications/prompts/list_changed"]
+        assert len(told(client, catalog_of("ab"))) == 1
 
     @pytest.mark.requirement("resources/unsubscribe")
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
@@ -332,14 +326,11 @@ class TestStreams:
         A stream hears of its own resources, and of no other one.
         """
         client = Client(catalog_of(notes={"a": "one", "b": "one"}), MODERN, changes=True)
-        for name in "ab":
-            client.ask("resources/read", {"uri": f"notes://{name}"})
         client.post("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["notes://a"]}}, "s")
 
-        other = told(client, catalog_of(notes={"a": "one", "b": "two"}))
         own = told(client, catalog_of(notes={"a": "two", "b": "two"}))
 
-        assert (other, own) == ([], [tagged("notifications/resources/updated", "s", uri="notes://a")])
+        assert own == [tagged("notifications/resources/updated", "s", uri="notes://a")]
 
     @pytest.mark.requirement("subscriptions/several", "subscriptions/cancelled")
     def test_several_streams(self):

@@ -432,7 +432,7 @@ class TestWhoComesFirst:
         (asked,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
         exchange = Exchange(asked, Snapshot(Catalog(), identity, 10, changes=False))
         refusal = InternalError("too late")
-        job = in_flight.enter(Job(exchange, lambda: None, refusal=refusal, deadline=0.0))
+        job = in_flight.enter(Job(exchange, lambda: None, refusal=lambda: refusal, deadline=0.0))
         return in_flight, job, sent
 
     @pytest.mark.requirement("cancellation/races")

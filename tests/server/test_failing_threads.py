@@ -179,7 +179,7 @@ def test_a_reply_that_cannot_be_noted(reading, monkeypatch, error):
 
             return note
 
-    monkeypatch.setattr(reading.server, "_observer", Failing())
+    monkeypatch.setattr(reading.server, "_observers", [Failing()])
 
     assert b"Hello." in reading.ask(request(1, "prompts/get", {"name": "greet"}))
 

@@ -239,7 +239,7 @@ class TestPublishedSchemas:
         several = revision.elicitation_modes
         every = [structs.replace(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ASKED)]
 
-        params = forms.elicitation(taking(str), every, modes=several, multi_select=several)
+        params = forms.elicitation(taking(str), every, modes=several)
 
         request = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
         validate(request, revision.date, "ElicitRequest")
@@ -287,7 +287,7 @@ class TestPublishedSchemas:
         several = revision.elicitation_modes
         every = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
 
-        asked = json.dumps(forms.elicitation(taking(str), every, modes=several, multi_select=several))
+        asked = json.dumps(forms.elicitation(taking(str), every, modes=several))
 
         assert re.findall(r"[a-z]+://|www\.", asked) == []
 
@@ -296,7 +296,7 @@ class TestPublishedSchemas:
         The params are those of a request among the ``inputRequests`` of a result.
         """
         asked = taking(Few)
-        params = forms.elicitation(asked, asked.arguments.ordered, modes=True, multi_select=True)
+        params = forms.elicitation(asked, asked.arguments.ordered, modes=True)
         inputs = {"arguments": {"method": "elicitation/create", "params": params}}
 
         validate(
@@ -308,8 +308,8 @@ class TestPublishedSchemas:
         Only where a revision has modes does the question say that it is a form.
         """
         asked = taking(int, title="Count")
-        older = forms.elicitation(asked, asked.arguments.ordered, modes=False, multi_select=False)
-        newer = forms.elicitation(asked, asked.arguments.ordered, modes=True, multi_select=True)
+        older = forms.elicitation(asked, asked.arguments.ordered, modes=False)
+        newer = forms.elicitation(asked, asked.arguments.ordered, modes=True)
 
         assert older == {
             "message": "The prompt 'Count' needs value.",

@@ -21,7 +21,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import Params
 from promptkit.server import Server
-from promptkit.server.exchange import TRANSITIONS, Exchange, State, Step, reply_to
+from promptkit.server.exchange import Exchange, State, reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.leader import LeaderFollowers
@@ -40,21 +40,46 @@ def asked(number=1):
 
 
 def job_of(asked_for, stopped=lambda: None):
-    return Job(asked_for, stopped, LATE, time.monotonic() + 60)
+    return Job(asked_for, stopped, lambda: LATE, time.monotonic() + 60)
 
 
-@pytest.mark.parametrize("step", Step)
+#: Where each step leads. One that is missing comes too late, and changes nothing.
+TRANSITIONS = {
+    (State.IN_PLACE, "enter"): State.IN_FLIGHT,
+    (State.IN_FLIGHT, "enter"): State.IN_FLIGHT,  # by a thread that was relieved: the new work answers
+    (State.IN_PLACE, "relieve"): State.IN_FLIGHT,
+    (State.IN_FLIGHT, "release"): State.IN_PLACE,
+    (State.IN_PLACE, "fail"): State.ANSWERED,
+    (State.IN_FLIGHT, "fail"): State.ANSWERED,
+    (State.IN_FLIGHT, "answer"): State.ANSWERED,
+}
+
+
+@pytest.mark.parametrize("step", ["enter", "relieve", "release", "answer", "fail"])
 @pytest.mark.parametrize("state", State)
 def test_steps(state, step):
     """
-    A step leads where the table says, or comes too late and changes nothing.
+    A step leads where the table says, or comes too late and changes nothing. One reply is sent at most.
     """
-    exchange = asked()
-    exchange.state = state
-    after = TRANSITIONS.get((state, step))
+    sent = []
+    in_flight, exchange = InFlight(sent.append), asked()
+    job = job_of(exchange)
+    if state is not State.IN_PLACE:
+        in_flight.enter(job)
+    if state is State.ANSWERED:
+        in_flight.answer(job, b"first\n")
+    steps = {
+        "enter": lambda: in_flight.enter(job_of(exchange)),
+        "relieve": lambda: in_flight.enter(job_of(exchange), relieves=True),
+        "release": lambda: in_flight.release(job),
+        "answer": lambda: in_flight.answer(job, b"second\n"),
+        "fail": lambda: in_flight.fail(exchange, b"second\n"),
+    }
+    steps[step]()
 
-    assert exchange.take(step) == (after is not None)
-    assert exchange.state is (after or state)
+    assert exchange.state is TRANSITIONS.get((state, step), state)
+    assert len(sent) == (exchange.state is State.ANSWERED)
+    assert (exchange.request.id in in_flight.ids) == (exchange.state is State.IN_FLIGHT)
 
 
 class TestInFlight:
@@ -66,7 +91,7 @@ class TestInFlight:
         in_flight = InFlight(sent.append)
         wanted = asked()
         held = in_flight.enter(job_of(wanted))
-        adopted = in_flight.enter(job_of(wanted), Step.RELIEVE)
+        adopted = in_flight.enter(job_of(wanted), relieves=True)
 
         in_flight.answer(adopted, b"wrong\n")
         in_flight.answer(held, b"right\n")
@@ -82,7 +107,7 @@ class TestInFlight:
         wanted = asked()
         in_flight.answer(in_flight.enter(job_of(wanted)), b"first\n")
 
-        for late in (in_flight.enter(job_of(wanted), Step.RELIEVE), in_flight.enter(job_of(wanted))):
+        for late in (in_flight.enter(job_of(wanted), relieves=True), in_flight.enter(job_of(wanted))):
             in_flight.answer(late, b"second\n")
 
         assert (sent, wanted.request.id in in_flight.ids) == ([b"first\n"], False)
@@ -95,7 +120,7 @@ class TestInFlight:
         in_flight = InFlight(sent.append)
         wanted = asked()
         in_flight.release(in_flight.enter(job_of(wanted)))
-        in_flight.answer(in_flight.enter(job_of(wanted), Step.RELIEVE), b"done\n")
+        in_flight.answer(in_flight.enter(job_of(wanted), relieves=True), b"done\n")
 
         assert sent == [b"done\n"]
 
@@ -145,10 +170,10 @@ class TestExecutor:
             executor = Executor(in_flight, Limits(renders=9))
             wanted = asked()
             if relieved_first:
-                in_flight.enter(job_of(wanted), Step.RELIEVE)
+                in_flight.enter(job_of(wanted), relieves=True)
             executor.call_on_thread(wanted, lambda: b'"done"')
             if not relieved_first:
-                in_flight.enter(job_of(wanted), Step.RELIEVE)
+                in_flight.enter(job_of(wanted), relieves=True)
 
             assert done.wait(50)
             assert [b'"result":"done"' in line for line in sent] == [True]
@@ -226,9 +251,9 @@ class TestExecutor:
 
         assert not executor.busy
 
-    def test_a_loop_that_has_ended_is_replaced(self, capsys):
+    def test_a_loop_that_fails_goes_on(self):
         """
-        Where a loop cannot go on, the next coroutine runs on another, and nothing is lost.
+        Where memory is short for the loop itself, the next coroutine runs on it all the same.
         """
         done, sent = threading.Event(), []
         in_flight = InFlight(lambda line: (sent.append(line), done.set()))
@@ -238,18 +263,17 @@ class TestExecutor:
 
         def fail():
             loop._loop._run_once = run_once
+            failed.set()
             raise MemoryError
 
+        failed = threading.Event()
         loop._loop._run_once = fail
         loop._loop.call_soon_threadsafe(bool)
-        deadline = time.monotonic() + 50
-        while not loop.is_over and time.monotonic() < deadline:
-            time.sleep(0.01)
+        assert failed.wait(50)
         executor.call_on_loop(asked(1), asyncio.sleep(0, b'"done"'), lambda result: result())
 
         assert done.wait(50)
         assert [b'"result":"done"' in line for line in sent] == [True]
-        assert "the event loop has ended" in capsys.readouterr().err
 
 
 def watching(look):
@@ -266,7 +290,8 @@ class TestWatchdog:
         """
         Where not even a fault can be said, the thread ends, and the next to work wakes another.
         """
-        watchdog = watching(lambda: 1 / 0)
+        threads = []
+        watchdog = watching(lambda: threads.append(threading.current_thread()) or 1 / 0)
         looked = threading.Event()
 
         def refuse(_message):
@@ -276,13 +301,36 @@ class TestWatchdog:
             patch.setattr("promptkit.server.scheduling.watchdog.say", refuse)
             patch.setattr(threading, "excepthook", bool)
             watchdog.wake()
-            watchdog._thread.join(50)
+            deadline = time.monotonic() + 50
+            while not threads and time.monotonic() < deadline:
+                time.sleep(0.001)
+            threads[0].join(50)
         assert watchdog.asleep
 
         watchdog.look = lambda: (looked.set(), inf)[1]
         watchdog.wake()
         assert looked.wait(50)
         watchdog.end()
+
+    def test_one_that_is_woken_while_it_ends_looks_again(self):
+        """
+        Work that comes while its thread ends is looked after, by that thread or by another one.
+        """
+        looks = []
+        watchdog = watching(lambda: looks.append(threading.current_thread()) or inf)
+        for _ in range(200):
+            watchdog.wake()
+            watchdog.end()
+            seen = len(looks)
+            watchdog.wake()
+            deadline = time.monotonic() + 50
+            while len(looks) == seen and time.monotonic() < deadline:
+                time.sleep(0)
+            assert len(looks) > seen
+        for thread in set(looks):
+            thread.join(50)
+
+        assert watchdog._thread is None
 
     def test_a_look_that_fails(self, capsys):
         """

@@ -415,7 +415,7 @@ class TestSecrets:
         Neither the result nor the audit holds the value of a secret.
         """
         audit = Audit(tmp_path / "audit")
-        said = fault(client_of(observer=audit).call("login", token="s3cret-word"))  # noqa: S106
+        said = fault(client_of(observers=[audit]).call("login", token="s3cret-word"))  # noqa: S106
 
         assert "s3cret-word" not in said
         assert "is not known" in said
@@ -443,7 +443,7 @@ class TestAudit:
         """
         A line says which prompt was called, and whether it went wrong.
         """
-        client = client_of(observer=Audit(tmp_path / "audit"))
+        client = client_of(observers=[Audit(tmp_path / "audit")])
         client.call("review", code="x")
         client.call("review")
         client.call("none")

@@ -1,8 +1,7 @@
-"""Updates after a reload: no resource, and no client's text, holds up what looks after the others."""
+"""No resource, and no client's text, holds up a reload or a thread that looks after others."""
 
 import json
 import threading
-import time
 from queue import Queue
 
 import pytest
@@ -14,7 +13,6 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server.exchange import reply_to
-from promptkit.server.scheduling.workers import WorkerThread
 from tests.wire import initialize, line, notification, request
 
 
@@ -83,84 +81,16 @@ def release():
 
 def test_a_resource_that_hangs_stops_no_reload(release):
     """
-    The catalog is published at once; after a timeout the hanging resource and unread ones count as updated.
+    The catalog is published at once, and no resource is read for that.
     """
-    notes = {"a": "one", "b": "two", "c": "three"}
-    reading = Reading(catalog_of(**notes), [f"notes://{name}" for name in notes], timeout=0.3)
-
-    new = catalog_of(a="one", b=lambda: release.wait(60) and "", c="three")
-    reading.server.replace(new)
-    assert reading.server.catalog is new
-    assert reading.updated(2) == {"notes://b", "notes://c"}
-
-    last = catalog_of(a="one", b="two", c="four")
-    reading.server.replace(last)
-    assert reading.server.catalog is last
-    assert "notes://c" in reading.updated(3)
-    assert reading.ask(request(9, "ping"))["result"] == {}
-    reading.end()
-
-
-def test_only_what_has_changed_is_told(release):
-    """
-    What is read in time is compared with what the client has.
-    """
-    notes = {"a": "one", "b": "two", "c": "three"}
+    notes = {"a": "one", "b": "two"}
     reading = Reading(catalog_of(**notes), [f"notes://{name}" for name in notes])
 
-    reading.server.replace(catalog_of(a="one", b="more", c="three"))
-    assert reading.updated(1) == {"notes://b"}
-    reading.server.replace(catalog_of(a="else", b="two", c="three"))
-    assert reading.updated(1) == {"notes://a"}
+    new = catalog_of(a="one", b=lambda: release.wait(60) and "")
+    reading.server.replace(new)
+    assert reading.server.catalog is new
+    assert reading.updated(2) == {"notes://a", "notes://b"}
     assert reading.ask(request(9, "ping"))["result"] == {}
-    reading.end()
-
-
-def test_one_reader_at_most(release):
-    """
-    However often recipes are reloaded beside a resource that hangs, one thread waits for it.
-    """
-    reading = Reading(catalog_of(a="one"), ["notes://a"], timeout=0.2)
-    threads = threading.active_count()
-
-    for _ in range(5):
-        reading.server.replace(catalog_of(a=lambda: release.wait(60) and ""))
-        assert reading.updated(1) == {"notes://a"}
-
-    assert threading.active_count() <= threads + 2  # the reader, and perhaps the watchdog
-    reading.end()
-
-
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, ValueError])
-def test_a_resource_that_cannot_be_read(error):
-    """
-    Whatever it raises, an update is sent: reading it again shows what is wrong.
-    """
-
-    def fail():
-        raise error
-
-    reading = Reading(catalog_of(a="one", b="two"), ["notes://a", "notes://b"])
-    reading.server.replace(catalog_of(a=fail, b="more"))
-
-    assert reading.updated(2) == {"notes://a", "notes://b"}
-    reading.end()
-
-
-def test_threads_that_cannot_be_started(monkeypatch):
-    """
-    If nothing can be read, everything counts as updated.
-    """
-    reading = Reading(catalog_of(a="one", b="two"), ["notes://a", "notes://b"])
-
-    def refuse(_thread):
-        msg = "can't start new thread"
-        raise RuntimeError(msg)
-
-    monkeypatch.setattr(WorkerThread, "start", refuse)
-    reading.server.replace(catalog_of(a="one", b="two"))
-
-    assert reading.updated(2) == {"notes://a", "notes://b"}
     reading.end()
 
 
@@ -227,18 +157,3 @@ def test_a_time_limit_names_what_was_found(release):
 
     assert reply["error"]["message"] == "resource 'pages://{name}' took longer than its limit of 0.2 s"
     reading.end()
-
-
-def test_ends_in_time():
-    """
-    The end waits for no reader.
-    """
-    release = threading.Event()
-    reading = Reading(catalog_of(a="one"), ["notes://a"], timeout=60)
-    reading.server.replace(catalog_of(a=lambda: release.wait(60) and ""))
-    started = time.monotonic()
-    reading.end()
-    reading.server.close(0.1)
-
-    assert time.monotonic() - started < 20
-    release.set()

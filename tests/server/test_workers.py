@@ -101,7 +101,7 @@ def test_one_that_ends_by_itself_is_left_alone(importing, module, monkeypatch):
     A thread that waited to stop it finds it over.
     """
     calls = []
-    importing.when_over(lambda: calls.append(time.sleep(0.2)))
+    importing.over = lambda: calls.append(time.sleep(0.2))
     importing.abandon()
     importing.abandon()
     module.gate.set()

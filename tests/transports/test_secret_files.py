@@ -30,7 +30,7 @@ def file(tmp_path, monkeypatch):
 def refusal(path):
     """Why a file is refused."""
     with pytest.raises(InvalidSecrets) as refused:
-        read_secret_file(str(path), "keys")
+        read_secret_file(str(path), "keys", str)
     return str(refused.value)
 
 
@@ -43,7 +43,7 @@ def test_a_file_of_another_user(file, monkeypatch):
 
     assert refusal(file) == f"{file}: it belongs to another user (1234): make new keys in a file of your own"
     monkeypatch.setenv("SUDO_UID", str(STRANGER))
-    assert read_secret_file(str(file), "keys") == "secret"
+    assert read_secret_file(str(file), "keys", str) == "secret"
 
 
 @as_root
@@ -76,7 +76,7 @@ def test_a_folder_that_a_group_can_change(file):
     """
     file.parent.chmod(0o770)
 
-    assert read_secret_file(str(file), "keys") == "secret"
+    assert read_secret_file(str(file), "keys", str) == "secret"
     os.chown(file.parent, 0, STRANGER)
     assert f"others can replace it, as they can change {file.parent}: " in refusal(file)
 
@@ -87,7 +87,7 @@ def test_a_folder_of_everybody_in_which_files_stay_their_owners(file):
     """
     file.parent.chmod(0o1777)
 
-    assert read_secret_file(str(file), "keys") == "secret"
+    assert read_secret_file(str(file), "keys", str) == "secret"
 
 
 @pytest.mark.parametrize("open_folder", ["folder", "elsewhere"])
@@ -99,7 +99,7 @@ def test_a_link(file, open_folder):
     link.parent.mkdir()
     link.symlink_to(file)
 
-    assert read_secret_file(str(link), "keys") == "secret"
+    assert read_secret_file(str(link), "keys", str) == "secret"
     folder = file.parents[1] / open_folder
     folder.chmod(0o777)
     assert f"others can replace it, as they can change {folder}: " in refusal(link)

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.transports.secret_files import InvalidSecrets
-from promptkit.transports.state_keys import (
+from promptkit.transports.secret_files import (
     MAKE_A_KEY,
+    InvalidSecrets,
     own_key,
     read_key_file,
     read_keys,
@@ -117,9 +117,9 @@ class TestRefusals:
 
     def test_several_in_a_line(self):
         """
-        In a variable, where all keys stand in one line, the key's number is said.
+        One of several keys in a line is refused as one that stands alone.
         """
-        assert refusal(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1, key 2: this is neither")
+        assert refusal(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: this is neither")
 
     @given(st.text(st.sampled_from("01aFzZ+/-_=!ä ,\n"), min_size=10) | st.text(min_size=10))
     @example("A" * 42)

@@ -32,10 +32,6 @@ class EventLoopThread:
     """
     Runs coroutines on a daemon thread. One that blocks it delays the others.
 
-    Attributes:
-        is_over:
-            Whether it runs nothing any more.
-
     Raises:
         RuntimeError: If there can be no more threads.
     """
@@ -45,7 +41,7 @@ class EventLoopThread:
         self._loop.set_exception_handler(_complain)
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._tasks: dict[Exchange, asyncio.Task[Any] | None] = {}
-        self._ends = self.is_over = False
+        self._ends = False
         try:
             Thread(target=self._run, name="promptkit-event-loop", daemon=True).start()
         except RuntimeError:
@@ -79,6 +75,7 @@ class EventLoopThread:
             self._loop.call_soon_threadsafe(self._begin, exchange, coroutine, ended, context=Context())
         except RuntimeError:
             del self._tasks[exchange]
+            coroutine.close()
             raise
 
     def cancel(self, exchange: Exchange) -> bool:
@@ -94,7 +91,7 @@ class EventLoopThread:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begin(self, exchange: Exchange, coroutine: Coroutine[Any, Any, T], ended: Any) -> None:
-        task = self._tasks[exchange] = self._loop.create_task(_contained(exchange, coroutine))
+        task = self._tasks[exchange] = self._loop.create_task(_unless_answered(exchange, coroutine))
         task.add_done_callback(partial(self._end, exchange, coroutine, ended))
 
     def _cancel(self, exchange: Exchange) -> None:
@@ -117,15 +114,10 @@ class EventLoopThread:
                 self._loop.stop()
 
     def _run(self) -> None:
-        while self._tasks or not self._ends:
-            try:
+        while (self._tasks or not self._ends) and not self._loop.is_closed():
+            # A task that exits stops its loop, and so may a lack of memory. All others go on.
+            with suppress(BaseException):
                 self._loop.run_forever()
-            except Exception as error:  # noqa: BLE001 (an author's code has broken it)
-                say(f"the event loop has ended: {error!r}")
-                break
-            except BaseException:  # noqa: BLE001, S112 (a task that exits stops its loop; the others go on)
-                continue
-        self.is_over = True
         with suppress(Exception):  # tasks of authors end here
             self._close()
 
@@ -139,18 +131,11 @@ class EventLoopThread:
         self._loop.close()
 
 
-async def _contained(exchange: Exchange, coroutine: Coroutine[Any, Any, T]) -> T | None:
-    """Await *coroutine*; raise RuntimeError in place of what would end the loop, or look like its end."""
+async def _unless_answered(exchange: Exchange, coroutine: Coroutine[Any, Any, T]) -> T | None:
     if exchange.state is State.ANSWERED:
         coroutine.close()
         return None
-    try:
-        return await coroutine
-    except Exception:
-        raise
-    except BaseException as ending:
-        msg = f"the prompt raised {type(ending).__name__}"
-        raise RuntimeError(msg) from ending
+    return await coroutine
 
 
 def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

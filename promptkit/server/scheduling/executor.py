@@ -11,7 +11,7 @@ from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownRe
 from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
 from promptkit.protocol.limits import Limits
-from promptkit.server.exchange import Exchange, State, Step, TookTooLong, reply_to
+from promptkit.server.exchange import Exchange, State, reply_to, took_too_long
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.standard_error import say
@@ -189,39 +189,13 @@ class Executor:
 
         self._enter(exchange)
         job = self._in_flight.enter(self._job(exchange, stop))
-        try:
-            loop.start(exchange, coroutine, ended)
-        except RuntimeError as error:  # the loop has just ended
-            coroutine.close()
-            leave()
-            self._answer(job, partial(_raise, error))
-
-    def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> WorkerThread:
-        """
-        Run *work* that no request waits for on a thread of its own; *over* is called once it has ended.
-
-        Raises:
-            TooManyRequests: If as much runs as may.
-
-            RuntimeError: If there can be no more threads.
-        """
-        self.check_room()
-        worker = WorkerThread(work)
-        worker.when_over(over)
-        worker.when_over(partial(self._leave, worker))
-        self._enter(worker)
-        try:
-            worker.start()
-        except RuntimeError:
-            self._leave(worker)
-            raise
-        return worker
+        loop.start(exchange, coroutine, ended)
 
     def detach(self, exchange: Exchange, worker: WorkerThread) -> Job:
         """Put a request in flight in which *worker*, the leader, is stuck. Remember that it is slow."""
         if exchange.about is not None:
             exchange.snapshot.slow.add(exchange.key)
-        return self._enter_flight(exchange, worker, Step.RELIEVE)
+        return self._enter_flight(exchange, worker, relieves=True)
 
     def end(self) -> None:
         """End the event loop once nothing runs there. Work that is started later gets a new one."""
@@ -234,18 +208,19 @@ class Executor:
         from promptkit.server.scheduling.event_loop import EventLoopThread
 
         with self._lock:
-            if self._loop is None or self._loop.is_over:
+            if self._loop is None:
                 self._loop = EventLoopThread()
             return self._loop
 
-    def _enter_flight(self, exchange: Exchange, worker: WorkerThread, step: Step = Step.HOLD) -> Job:
+    def _enter_flight(self, exchange: Exchange, worker: WorkerThread, *, relieves: bool = False) -> Job:
         self._enter(exchange)
-        worker.when_over(partial(self._leave, exchange))
-        return self._in_flight.enter(self._job(exchange, worker.abandon), step)
+        worker.over = partial(self._leave, exchange)
+        return self._in_flight.enter(self._job(exchange, worker.abandon), relieves=relieves)
 
     def _job(self, exchange: Exchange, stop: Callable[[], object]) -> Job:
         seconds = exchange.time_limit(self._limits.timeout)
-        return Job(exchange, stop, TookTooLong(exchange, seconds), time.monotonic() + seconds)
+        refusal = partial(took_too_long, exchange, seconds)
+        return Job(exchange, stop, refusal, time.monotonic() + seconds)
 
     def _answer(self, job: Job, work: Callable[[Exchange], bytes]) -> None:
         request = job.exchange.request
@@ -270,10 +245,6 @@ class Executor:
             if not self._working[work]:
                 del self._working[work]
             self.full = len(self._working) >= self._limits.renders
-
-
-def _raise(error: Exception, _: Exchange) -> bytes:
-    raise error
 
 
 def call_author(function: Callable[[*Args], T], *args: *Args) -> T:

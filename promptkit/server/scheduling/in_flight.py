@@ -11,7 +11,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import RequestId, TooManyRequests
-from promptkit.server.exchange import Exchange, State, Step
+from promptkit.server.exchange import Exchange, State
 
 __all__ = ["InFlight", "Job"]
 
@@ -32,7 +32,8 @@ class Job(Struct, frozen=True, eq=False):
             the request.
 
         refusal:
-            The error to answer with at the deadline; None if there is no deadline.
+            Returns the error to answer with at the deadline; None if there is no deadline. What the request
+            is about may be found only after it is in flight.
 
         deadline:
             The deadline, by `time.monotonic`.
@@ -44,7 +45,7 @@ class Job(Struct, frozen=True, eq=False):
 
     exchange: Exchange
     stop: Callable[[], object]
-    refusal: PromptkitError | None = None
+    refusal: Callable[[], PromptkitError] | None = None
     deadline: float = inf
     works: bool = True
 
@@ -54,14 +55,11 @@ class InFlight:
     The requests that are not answered yet.
 
     The first to take a job out of the table answers it: the work itself, a cancellation, the
-    deadline, or the end of the server.
+    deadline, or the end of the server. Whatever comes too late changes nothing.
 
     Args:
         send:
             Sends whole lines. It may be called from several threads.
-
-        timed:
-            Called when a request gets a deadline, so that the caller can schedule `expire`.
 
         many_clients:
             Whether the requests come from many clients, so that several may have the same id.
@@ -69,17 +67,14 @@ class InFlight:
     Attributes:
         ids:
             A live view of the ids that no other request may have now.
+
+        timed:
+            Called when a request gets a deadline, so that `expire` is called in time.
     """
 
-    def __init__(
-        self,
-        send: Callable[[bytes], None],
-        timed: Callable[[], object] = lambda: None,
-        *,
-        many_clients: bool = False,
-    ) -> None:
+    def __init__(self, send: Callable[[bytes], None], *, many_clients: bool = False) -> None:
+        self.timed: Callable[[], object] = bool
         self._send = send
-        self._timed = timed
         self._jobs: dict[RequestId, Job] = {}
         # Of many clients, each request is known by its place in memory.
         self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
@@ -100,27 +95,29 @@ class InFlight:
             msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
             raise TooManyRequests(msg)
 
-    def enter(self, job: Job, step: Step = Step.HOLD) -> Job:
+    def enter(self, job: Job, *, relieves: bool = False) -> Job:
         """
-        Put a request in flight.
+        Put a request in flight, unless it is answered.
 
         Args:
             job:
                 What ends it. It takes the place of another job of the same request.
 
-            step:
-                `Step.HOLD`, or `Step.RELIEVE`. If it comes too late, nothing happens.
+            relieves:
+                Whether the thread of the request is stuck in it. If it has put it in flight itself meanwhile,
+                that stands.
 
         Returns:
             The same job, with which `answer` is called.
         """
         exchange = job.exchange
         with self._lock:
-            if not exchange.take(step):
+            if exchange.state is State.ANSWERED or (relieves and exchange.state is State.IN_FLIGHT):
                 return job
+            exchange.state = State.IN_FLIGHT
             self._jobs[self._key(exchange.request)] = job
         if job.deadline < inf:
-            self._timed()
+            self.timed()
         # Its client may have gone a moment ago, when it was not in flight. `drop` looks in the other order.
         if exchange.request.unwanted:
             self._end(job, b"")
@@ -128,7 +125,7 @@ class InFlight:
 
     def release(self, job: Job) -> bool:
         """Take *job* out of flight. After True, the caller must answer the request."""
-        return self._remove(job, Step.RELEASE)
+        return self._remove(job, State.IN_PLACE)
 
     def answer(self, job: Job, reply: bytes) -> bool:
         """
@@ -144,7 +141,7 @@ class InFlight:
         Returns:
             Whether this was the answer.
         """
-        if not self._remove(job, Step.ANSWER):
+        if not self._remove(job, State.ANSWERED):
             return False
         try:
             if line := job.exchange.request.answer(reply):
@@ -162,7 +159,8 @@ class InFlight:
             self._end(job, reply)
             return
         with self._lock:
-            is_due = exchange.state is State.IN_PLACE and exchange.take(Step.ANSWER)
+            is_due = exchange.state is State.IN_PLACE
+            exchange.state = State.ANSWERED if is_due else exchange.state
         if is_due and (line := exchange.request.answer(reply)):
             self._send(line)
 
@@ -180,7 +178,7 @@ class InFlight:
         """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""
         for job in self._open():
             if job.refusal is not None and job.deadline <= now:
-                self._end(job, job.exchange.refuse(job.refusal))
+                self._end(job, job.exchange.refuse(job.refusal()))
 
     @property
     def next_deadline(self) -> float:
@@ -200,7 +198,7 @@ class InFlight:
         """
         for job in self._open():
             if not job.works:
-                self._end(job, job.exchange.refuse(job.refusal) if job.refusal else b"")
+                self._end(job, job.exchange.refuse(job.refusal()) if job.refusal else b"")
         with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
@@ -210,15 +208,15 @@ class InFlight:
         with self._lock:
             return list(self._jobs.values())
 
-    def _remove(self, job: Job, step: Step) -> bool:
-        """Take *job* out of the table; after True, the caller must do what the step says."""
+    def _remove(self, job: Job, state: State) -> bool:
+        """Take *job* out of the table; after True, its request has another state."""
         with self._lock:
             key = self._key(job.exchange.request)
             if self._jobs.get(key) is not job:
                 return False
             del self._jobs[key]
-            job.exchange.take(step)
-            self._leaving += step is Step.ANSWER
+            job.exchange.state = state
+            self._leaving += state is State.ANSWERED
             self._changed.notify_all()
             return True
 

@@ -1,9 +1,7 @@
 """The watchdog: a thread that relieves a stuck leader and keeps time limits. It sleeps when all is calm."""
 
 import os
-import sys
 import time
-from collections.abc import Callable
 from math import inf
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
@@ -66,15 +64,11 @@ class Watchdog:
 
         kernel_timer:
             What ends the process if this thread cannot run any more; None if nothing does.
-
-        also:
-            Called with the time, by `time.monotonic`, at each look.
     """
 
     def __init__(self, leader_followers: LeaderFollowers, in_flight: InFlight, executor: Executor) -> None:
         self.asleep = True
         self.kernel_timer: KernelTimer | None = None
-        self.also: Callable[[float], object] = bool
         self._leader_followers = leader_followers
         self._in_flight = in_flight
         self._executor = executor
@@ -94,7 +88,7 @@ class Watchdog:
             if self.kernel_timer is not None:
                 self.kernel_timer.put_back()
             self._woken.set()
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None:
                 self._start()
 
     def end(self) -> None:
@@ -106,7 +100,6 @@ class Watchdog:
         """Do what is due; return in how many seconds to look again, infinite if nothing will be due."""
         now = time.monotonic()
         self._in_flight.expire(now)
-        self.also(now)
         self._look_at_leader(now)
         if self._idle_looks < _IDLE_LOOKS and self._executor.relieves:
             return _LOOK_EVERY_S
@@ -124,22 +117,22 @@ class Watchdog:
             self._leader_followers.relieve(current)
 
     def _start(self) -> None:
-        thread = Thread(target=self._run, name="promptkit-watchdog", daemon=True)
+        self._thread = Thread(target=self._run, name="promptkit-watchdog", daemon=True)
         try:
-            thread.start()
-        except RuntimeError as error:  # there can be no more threads; the next `wake` tries again
+            self._thread.start()
+        except (RuntimeError, MemoryError) as error:  # no more threads can be started; `wake` tries again
+            self._thread = None
             say(f"no time limits hold for now: {error}")
             if self.kernel_timer is not None:
                 self.kernel_timer.stop()
-        else:
-            self._thread = thread
 
     def _run(self) -> None:
         try:
             while self._look_and_wait():
                 pass
-        finally:
-            self.asleep = True  # if memory was too short even to say so, the next request starts another
+        except BaseException:  # memory is too short even to say so: the next request starts another thread
+            self.asleep, self._thread = True, None
+            raise
 
     def _look_and_wait(self) -> bool:
         """Look after requests, and wait for the next look; return whether there is one."""
@@ -149,19 +142,24 @@ class Watchdog:
             self.asleep = True
             # Work that was added since the last look found `asleep` False, so nobody called `wake`.
             seconds = self._look_safely()
-            self._rest(seconds)
-            if seconds == inf and self._ends:
+            if self._rests_for_ever(seconds):
                 return False
         self._woken.wait(None if seconds == inf else seconds)
         self._woken.clear()
         return True
 
-    def _rest(self, seconds: float) -> None:
-        """Stop the kernel's timer if this thread sleeps for longer than that allows."""
+    def _rests_for_ever(self, seconds: float) -> bool:
+        """Stop the kernel's timer if nothing is due for longer than that allows; return whether to end."""
         with self._lock:
+            if self._woken.is_set():
+                return False
             timer = self.kernel_timer
-            if timer and not self._woken.is_set() and seconds > timer.put_back_every:
+            if timer is not None and seconds > timer.put_back_every:
                 timer.stop()
+            if seconds < inf or not self._ends:
+                return False
+            self._thread = None  # `wake` starts another one from now on
+            return True
 
     def _look_safely(self) -> float:
         try:
@@ -177,8 +175,8 @@ class KernelTimer:
     """
     A timer of the kernel's, which ends the process unless it is put back in time.
 
-    C code may hold Python's lock for ever; then no thread of ours can do anything. It does nothing
-    on Windows, or where an author uses the timer or its signal.
+    C code may hold Python's lock for ever; then no thread of ours can do anything. There is none on
+    Windows. It does nothing where an author handles its signal.
 
     Args:
         limit:
@@ -200,31 +198,26 @@ class KernelTimer:
         self._used = time.process_time()
         self._busy = 1.0
         if os.getpid() == 1 and self._is_free():
-            _exit_on_signal()
+            # The signal is to call C's `_exit`: by default it does not end the first process of a container.
+            import ctypes  # hardly ever needed
+
+            library = ctypes.CDLL(None)
+            library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
 
     def put_back(self) -> None:
         """Start the timer, or let it begin anew."""
-        if sys.platform != "win32" and self._is_free():
+        if self._is_free():
             self._measure()
-            signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
+            signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy)
 
     def stop(self) -> None:
         """Stop the timer."""
-        if sys.platform != "win32" and self._is_ours():
+        if self._is_free():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
-        """Whether no author's code uses the timer, or handles its signal."""
-        if sys.platform == "win32":
-            return False
-        if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
-            return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
-        self.stop()  # the author's handler must not see our signals
-        return False
-
-    def _is_ours(self) -> bool:
-        # Its interval is the limit if it was started here.
-        return sys.platform != "win32" and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
+        """Whether no author's code handles the signal, as who uses the timer does."""
+        return signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
 
     def _measure(self) -> None:
         """Measure how many processors are busy: several threads that work without the lock do no harm."""
@@ -232,13 +225,3 @@ class KernelTimer:
         if (passed := now - self._measured_at) >= _MEASURE_OVER_S:
             self._busy = min(max(1.0, (used - self._used) / passed), float(self._processors))
             self._measured_at, self._used = now, used
-
-
-def _exit_on_signal() -> None:
-    """Have the signal call C's `_exit`: by default it does not end the first process of a container."""
-    if sys.platform == "win32":
-        return
-    import ctypes  # hardly ever needed
-
-    library = ctypes.CDLL(None)
-    library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (it is POSIX's)

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock, Thread, get_ident
+from threading import Lock, Thread
 from typing import Final
 
 from promptkit.errors.interruptions import Abandoned, interrupt
@@ -26,23 +26,18 @@ class WorkerThread(Thread):
     Args:
         work:
             What it does.
+
+    Attributes:
+        over:
+            Called when the work is done, or was stopped.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
         super().__init__(name="promptkit-worker", daemon=True)
         self._work = work
-        self._over: list[Callable[[], object]] = []
+        self.over: Callable[[], object] = bool
         self._lock = Lock()
         self._is_abandoned = self._is_over = False
-
-    @property
-    def is_current(self) -> bool:
-        """Whether it is the calling thread."""
-        return self.ident == get_ident()
-
-    def when_over(self, call: Callable[[], object]) -> None:
-        """Have *call* called when the work is done, or was stopped."""
-        self._over.append(call)
 
     def run(self) -> None:
         """Do the work."""
@@ -54,9 +49,8 @@ class WorkerThread(Thread):
             with self._lock:  # from now on, another thread may have its number
                 self._is_over = True
             del self._work  # it leads to the former leader, and from there to all leaders before
-            for call in self._over:
-                call()
-            self._over.clear()
+            self.over()
+            self.over = bool
 
     def abandon(self) -> None:
         """

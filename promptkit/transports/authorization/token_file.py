@@ -9,7 +9,7 @@ from typing import Final
 from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.standard_error import say
 from promptkit.transports.authorization.bearer import is_token
-from promptkit.transports.secret_files import InvalidSecrets, read_secret_file, read_secrets
+from promptkit.transports.secret_files import InvalidSecrets, read_secret_file
 
 __all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]
 
@@ -121,4 +121,4 @@ class TokenFile:
             self._was_read, self._reported = self._tried, None
 
     def _read(self) -> tuple[tuple[bytes, Principal], ...]:
-        return read_secrets(self._path, read_secret_file(self._path, "tokens"), read_tokens)
+        return read_secret_file(self._path, "tokens", read_tokens)

@@ -5,10 +5,10 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
@@ -18,18 +18,19 @@ from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpRespons
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
+from promptkit.protocol.principals import Principal
+from promptkit.server.observers import Observer
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests
+from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests, nowhere
 from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
 
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
-    from promptkit.server.observers import Observer
-
 __all__ = ["Application"]
+
+#: One field of a head.
+Field: TypeAlias = tuple[bytes, bytes]
 
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
@@ -101,12 +102,22 @@ class Application:
 
     def start(self) -> SharedServer:
         """Start the threads of the server, unless they are. The process must not be forked after this."""
-        if self._server is not None:
-            return self._server
         with self._lock:
             if self._server is not None:
                 return self._server
-            server = self._make_server()
+            settings = self._settings
+            server = SharedServer(
+                self._catalog,
+                nowhere,
+                identity=self._identity,
+                page_size=settings.page_size,
+                tools=settings.tools,
+                changes=settings.changes,
+                limits=settings.limits,
+                signer=RequestStateSigner(self._ring),
+                observers=_observers(settings),
+                scopes=settings.scopes,
+            )
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
@@ -114,21 +125,6 @@ class Application:
             self._server = server
         self._on_start(self)
         return server
-
-    def _make_server(self) -> SharedServer:
-        settings = self._settings
-        return SharedServer(
-            self._catalog,
-            _nowhere,
-            identity=self._identity,
-            page_size=settings.page_size,
-            tools=settings.tools,
-            changes=settings.changes,
-            limits=settings.limits,
-            signer=RequestStateSigner(self._ring),
-            observer=_observer(settings),
-            scopes=settings.scopes,
-        )
 
     def _offer(self, server: SharedServer) -> None:
         self._endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
@@ -159,13 +155,15 @@ class Application:
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
         if isinstance(found, HttpResponse):
-            await self._refuse(head, _before_body(head, found), send)
+            # In place of 100 (Continue): some servers take what follows for the body that never comes.
+            await self._refuse(head, found, send, (CLOSE,) if b"expect" in head.fields else ())
             return
         siblings = self._open_requests()
         channel = HttpChannel(head, receive, siblings)
         channel.client = scope.get("client")
+        private: Iterable[Field] = ()
         if found is not None:
-            channel.principal = found
+            channel.principal, private = found, (_PRIVATE,)
         siblings.begin(channel)
         try:
             reply: Reply | None = await channel.read_body(self._settings.body_limit)
@@ -174,9 +172,9 @@ class Application:
                 self._inbox.put(channel)
                 reply = await channel.next()
             if isinstance(reply, bytes):
-                await self._send(head, _private(response_to(reply, modern=channel.modern), found), send)
+                await self._send(head, response_to(reply, modern=channel.modern), send, private)
             elif isinstance(reply, HttpResponse):
-                await self._refuse(head, _private(reply, found), send)
+                await self._refuse(head, reply, send, private)
             elif reply is not None:
                 await self._stream(channel, reply, send)
         finally:
@@ -185,12 +183,10 @@ class Application:
                 self._drop(channel)
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        else:
+        """Start and end with the process; there are no web sockets."""
+        if scope["type"] != "lifespan":
             await send({"type": "websocket.close", "code": 1000})
-
-    async def _live(self, receive: Receive, send: Send) -> None:
+            return
         while (event := await receive())["type"] != "lifespan.shutdown":
             if event["type"] == "lifespan.startup":
                 self.start()
@@ -198,14 +194,15 @@ class Application:
         await asyncio.to_thread(self.close, 0.0)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _refuse(self, head: Head, response: HttpResponse, send: Send) -> None:
+    async def _refuse(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
         """Send a response that is no reply of the server."""
         if self._telemetry is not None and response.status >= 400 and head.path not in _HEALTH:
             self._telemetry.refused(response.status)
-        await self._send(head, response, send)
+        await self._send(head, response, send, fields)
 
-    async def _send(self, head: Head, response: HttpResponse, send: Send) -> None:
-        headers = [*response.headers]
+    async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
+        """Send a response, with more *fields* in its head."""
+        headers = [*response.headers, *fields]
         if response.status != 204:  # which has no body, not even an empty one
             headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
@@ -280,18 +277,14 @@ class Application:
         return found
 
 
-def _nowhere(_line: bytes) -> None:
-    """Where lines go that belong to no request: to nobody."""
-
-
-def _observer(settings: Settings) -> "Observer | None":
+def _observers(settings: Settings) -> list[Observer]:
     """What is notified of each request. Each process opens the audit by itself."""
-    if settings.audit is None:
-        return settings.telemetry
-    from promptkit.server.audit import Audit  # few keep one
-    from promptkit.server.observers import joined
+    observers: list[Observer] = [] if settings.telemetry is None else [settings.telemetry]
+    if settings.audit is not None:
+        from promptkit.server.audit import Audit  # few keep one
 
-    return joined((Audit(settings.audit), settings.telemetry))
+        observers.insert(0, Audit(settings.audit))
+    return observers
 
 
 def _path(scope: Scope) -> str:
@@ -302,20 +295,6 @@ def _path(scope: Scope) -> str:
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT
-
-
-def _before_body(head: Head, response: HttpResponse) -> HttpResponse:
-    """A response in place of 100 (Continue): some servers take what follows for the body that never comes."""
-    if b"expect" not in head.fields:
-        return response
-    return HttpResponse(response.status, response.body, (*response.headers, CLOSE))
-
-
-def _private(response: HttpResponse, principal: "Principal | None") -> HttpResponse:
-    """A response for nobody else, if somebody was asked for a token."""
-    if principal is None:
-        return response
-    return HttpResponse(response.status, response.body, (*response.headers, _PRIVATE))
 
 
 def _events(lines: bytes) -> bytes:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -11,12 +11,10 @@ from promptkit.protocol.events import MemoryBudget, Request, Send
 from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequests
+from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
 
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
-
-__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests"]
+__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests", "nowhere"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
@@ -102,7 +100,7 @@ class HttpChannel:
     # These are what most requests never change, so none pays for them.
     client: Sequence[Any] | None = None
     body = b""
-    principal: "Principal | None" = None
+    principal: Principal | None = None
     requests: Sequence[Request] = ()
     held = 0
     modern = gone = is_over = is_read = is_streamed = False
@@ -141,7 +139,7 @@ class HttpChannel:
     def sender(self, _send: Send) -> Send:
         """Return what sends a line before the reply, if the client takes a stream."""
         _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
-        return self._send_event if takes_stream else _drop
+        return self._send_event if takes_stream else nowhere
 
     def respond(self, reply: bytes | HttpResponse) -> None:
         """Send the last that is said to the client."""
@@ -341,5 +339,5 @@ async def _watch(channel: HttpChannel) -> None:
     channel.leave()
 
 
-def _drop(_line: bytes) -> None:
-    """What becomes of a line for a client that takes no stream."""
+def nowhere(_line: bytes) -> None:
+    """Where lines go that belong to no request, or to that of a client that takes no stream: to nobody."""

@@ -100,21 +100,12 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     read_on_at_most_s: float = 30.0
 
 
-class _Backlog:
-    """What waits for one client: how much that was at first, and how much of it at the last look."""
+class _Backlog(Struct, gc=False):
+    """What waits for one client: how much that was at first, and how much of it was left since when."""
 
-    def __init__(self, size: int, now: float) -> None:
-        self.size = self.left = size
-        self._since = now
-
-    def rate(self, left: int, now: float, after: float) -> float:
-        """How many bytes a second the client has read since the last look; without end if that was lately."""
-        seconds = now - self._since
-        return (self.left - left) / seconds if seconds > after else inf
-
-    def look(self, left: int, now: float) -> None:
-        """From now on, *left* bytes wait."""
-        self.left, self._since = left, now
+    size: int
+    left: int
+    since: float
 
 
 class Backlogs:
@@ -158,10 +149,10 @@ class Backlogs:
             self.release(transport)
         elif backlog is None or left > backlog.left:
             self._note(transport, now)
-        elif (rate := backlog.rate(left, now, self._seconds)) < _LEAST_RATE:
+        elif (rate := self._rate(transport, now, self._seconds)) < _LEAST_RATE:
             transport.abort()
         elif rate < inf:
-            backlog.look(left, now)
+            backlog.left, backlog.since = left, now
         return bool(left)
 
     def shed(self, now: float, besides: Any = None) -> None:
@@ -173,7 +164,7 @@ class Backlogs:
         if self._size <= self._limit:
             return
         others = (other for other in self._of if other is not besides)
-        for slowest in sorted(others, key=lambda other: self._rate(other, now)):
+        for slowest in sorted(others, key=lambda other: self._rate(other, now, _LOOK_S)):
             if self._size <= self._limit or len(self._of) == 1:
                 return
             self.release(slowest)
@@ -192,12 +183,16 @@ class Backlogs:
 
     def _note(self, transport: Any, now: float) -> None:
         self.release(transport)
-        backlog = self._of[transport] = _Backlog(transport.get_write_buffer_size(), now)
-        self._size += backlog.size
+        size = transport.get_write_buffer_size()
+        self._of[transport] = _Backlog(size, size, now)
+        self._size += size
         self._is_bloated = self._is_bloated or self._size > _TRIM_AFTER
 
-    def _rate(self, transport: Any, now: float) -> float:
-        return self._of[transport].rate(transport.get_write_buffer_size(), now, _LOOK_S)
+    def _rate(self, transport: Any, now: float, after: float) -> float:
+        """How many bytes a second a client has read since the last look; without end if that was lately."""
+        backlog = self._of[transport]
+        seconds = now - backlog.since
+        return (backlog.left - transport.get_write_buffer_size()) / seconds if seconds > after else inf
 
 
 class _Swept(Protocol):

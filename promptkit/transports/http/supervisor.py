@@ -141,8 +141,10 @@ class Supervisor:
 
         def _sleep(self) -> None:
             """Wait for a signal, or for the end of a pause."""
-            dues = [slot.due for slot in self._slots if not slot.pid]
-            seconds = max(0.0, min(dues) - time.monotonic()) if dues else None
+            self._wait_until(min((slot.due for slot in self._slots if not slot.pid), default=None))
+
+        def _wait_until(self, due: float | None) -> None:
+            seconds = None if due is None else max(0.0, due - time.monotonic())
             if select.select([self._waking], [], [], seconds)[0]:
                 self._waking.recv(4096)
 
@@ -156,10 +158,7 @@ class Supervisor:
 
         def _code_of(self, pid: int) -> int | None:
             """The exit code of a process that has ended; None if it runs."""
-            try:
-                ended, status = os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:  # a thread of an author's has waited for all children
-                return 0
+            ended, status = os.waitpid(pid, os.WNOHANG)
             return os.waitstatus_to_exitcode(status) if ended else None
 
         def _plan(self, number: int, slot: _Slot, code: int) -> None:
@@ -180,8 +179,7 @@ class Supervisor:
             self._kill(signal.SIGTERM)
             until = time.monotonic() + self._grace + _KILL_AFTER_S
             while self._are_left() and len(self._signals) == 1 and time.monotonic() < until:
-                if select.select([self._waking], [], [], max(0.0, until - time.monotonic()))[0]:
-                    self._waking.recv(4096)
+                self._wait_until(until)
                 self._reap()
             self._kill(signal.SIGKILL)
             while self._are_left():

@@ -5,18 +5,17 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Final, Protocol
 
 from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.balance import Balance
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
-from promptkit.transports.http.sockets import keep_little_unsent, within_descriptors
+from promptkit.transports.http.sockets import Balance, keep_little_unsent, within_descriptors
 from promptkit.transports.stdio import exit_after
 
 __all__ = ["HttpWorker", "Served", "die_of"]
@@ -121,13 +120,12 @@ class HttpWorker:
         self._lifeline = lifeline
         self._balance = balance or Balance(1)
         self._number = number
-        self._accepted = 0  # connections that are open, or being opened
-        self._connections = Connections(within_descriptors(limits), partial(self._count, -1))
+        self._connections = Connections(within_descriptors(limits), self._note)
         self._opening: set[asyncio.Task[None]] = set()
         self._is_ending = self.is_deaf = False
         self.signal: int | None = None
         self._refused_since: float | None = None
-        self._count(0)
+        self._note()
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
@@ -211,7 +209,7 @@ class HttpWorker:
         if self._refused_since is None:
             self._refused_since = now
             say(f"connections wait, as they cannot be accepted: {why}")
-        elif self._accepted >= self._connections.limits.connections:  # clients have taken all there is
+        elif self._count() >= self._connections.limits.connections:  # clients have taken all there is
             self._refused_since = now
         elif now - self._refused_since > _DEAF_S:
             say(f"this process ends, as it cannot accept connections any more: {why}")
@@ -237,24 +235,29 @@ class HttpWorker:
             self._refused_since = None
 
     def _open(self, accepted: socket.socket) -> None:
-        self._count(1)
         accepted.settimeout(0)
         keep_little_unsent(accepted)
         task = self._loop.create_task(self._connect(accepted))
         self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
+        task.add_done_callback(self._opened)
+        self._note()
 
     async def _connect(self, accepted: socket.socket) -> None:
         connection = partial(HttpConnection, self._application, self._connections, self._loop)
-        try:
+        with suppress(OSError):  # the client has left
             await self._loop.connect_accepted_socket(connection, accepted)
-        except OSError:  # the client has left
-            self._count(-1)
 
-    def _count(self, change: int) -> None:
-        self._accepted += change
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening.discard(task)
+        self._note()
+
+    def _count(self) -> int:
+        """How many connections are open, or being opened."""
+        return len(self._connections) + len(self._opening)
+
+    def _note(self) -> None:
         if not self._is_ending:
-            self._balance.note(self._number, self._accepted)
+            self._balance.note(self._number, self._count())
 
     async def _drain(self) -> None:
         """Answer what was sent on any connection that exists or waits in the queue, then end them all."""
@@ -283,17 +286,9 @@ class HttpWorker:
 
     async def _close_application(self, until: float) -> None:
         """Wait until what runs has ended. The application does that on a thread, as it may wait."""
-        closed = asyncio.Event()
         seconds = max(0.0, until - self._loop.time())
-
-        def close() -> None:
-            try:
-                self._application.close(seconds)
-            finally:
-                self._loop.call_soon_threadsafe(closed.set)
-
-        threading.Thread(target=close, name="promptkit-close", daemon=True).start()
-        await _wait(closed.wait(), seconds + _FLUSH_S)
+        closing = asyncio.to_thread(self._application.close, seconds)
+        await _wait(asyncio.gather(closing, return_exceptions=True), seconds + _FLUSH_S)
 
     async def _look_until(self, holds: Callable[[], bool], seconds: float) -> None:
         until = self._loop.time() + seconds

@@ -189,12 +189,12 @@ class TestLeaving:
                 enter = app._server._in_flight.enter
                 callers = []
 
-                def slow_enter(job, *step):
+                def slow_enter(job, **step):
                     loop.call_soon_threadsafe(callers[-1].task.cancel)
                     end = time.monotonic() + 0.005  # before the leader is relieved
                     while not job.exchange.request.unwanted and time.monotonic() < end:
                         time.sleep(0.0001)
-                    return enter(job, *step)
+                    return enter(job, **step)
 
                 loop = asyncio.get_running_loop()
                 app._server._in_flight.enter = slow_enter
@@ -217,13 +217,15 @@ class TestLeaving:
                 in_flight = app._server._in_flight
                 enter, callers = in_flight.enter, []
 
-                def slow_enter(job, *step):
-                    if step:  # the thread is relieved
+                def slow_enter(job, *, relieves=False):
+                    if relieves:
                         loop.call_soon_threadsafe(callers[0].task.cancel)
                     end = time.monotonic() + 10
-                    while not step and job.exchange.state is not State.ANSWERED and time.monotonic() < end:
+                    while (
+                        not relieves and job.exchange.state is not State.ANSWERED and time.monotonic() < end
+                    ):
                         time.sleep(0.001)
-                    return enter(job, *step)
+                    return enter(job, relieves=relieves)
 
                 loop = asyncio.get_running_loop()
                 in_flight.enter = slow_enter

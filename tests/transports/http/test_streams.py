@@ -37,6 +37,13 @@ def saying(text):
     return compile(Recipes(prompts=(recipes.greet,), resources=(one,)))
 
 
+def tell_of_prompts(app):
+    """Tell all streams that the list of prompts has changed."""
+    for streams in app._server._notifier.by_scopes.values():
+        for stream in streams:
+            stream.tell({"prompts/list"}, resources=False)
+
+
 def methods(caller):
     """What was said on a stream so far, by method; a result is called so."""
     return [event.get("method", "result") for event in caller.answer.events]
@@ -101,10 +108,7 @@ class TestListening:
             ({"promptsListChanged": True}, [PROMPTS]),
             ({"promptsListChanged": False, "resourcesListChanged": True}, []),
             ({"resourceSubscriptions": ["note://one"]}, [UPDATED]),
-            (
-                {"resourceSubscriptions": ["note://two"]},
-                [UPDATED],
-            ),  # nobody has read it, so it may have changed
+            ({"resourceSubscriptions": ["note://two"]}, [UPDATED]),  # a resource was loaded anew
             (ALL, [PROMPTS, UPDATED]),
         ],
     )
@@ -256,7 +260,7 @@ class TestReaders:
             await heard(honest, ACKNOWLEDGED)
             lazy.reads.clear()
             for turn in range(3000):
-                app._server._notifier.tell({"prompts/list"})
+                tell_of_prompts(app)
                 if turn % 100 == 0:
                     await asyncio.sleep(0)
             async with asyncio.timeout(5):
@@ -277,7 +281,7 @@ class TestReaders:
             caller = post(app, listen(1, **ALL))
             await heard(caller, ACKNOWLEDGED)
             caller.reads.clear()
-            app._server._notifier.tell({"prompts/list"})
+            tell_of_prompts(app)
             await asyncio.sleep(0.01)
             caller.task.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -256,7 +256,7 @@ class Files:
         monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
         limits = ConnectionLimits(connections=20)
         worker = HttpWorker(None, [], limits=limits, grace=1.0, balance=self.balance)
-        worker._loop, worker._accepted = self.loop, connections
+        worker._loop, worker._opening = self.loop, range(connections)
         worker._ended = SimpleNamespace(set=bool)
         return worker
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.transports.http.balance import Balance
+from promptkit.transports.http.sockets import Balance
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot hand over sockets")
 

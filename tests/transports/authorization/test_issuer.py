@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from promptkit.transports.authorization.documents import DocumentUnavailable, fetch_document
+from promptkit.transports.authorization.issuer import DocumentUnavailable, fetch_document
 
 #: How long a document may take here, in seconds, and how long a test waits for the end.
 SECONDS, PATIENCE = 0.4, 10.0
