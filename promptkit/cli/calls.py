@@ -42,8 +42,6 @@ __all__ = [
     "Item",
     "call_within_limit",
     "failure_reason",
-    "label_of",
-    "refusal_of",
     "render_examples",
     "report_failure",
     "wire_examples",
@@ -94,6 +92,19 @@ class Call(Struct, frozen=True):
     def redactor(self) -> Redactor:
         """Hides the secrets that are given."""
         return Redactor.of(self.item.arguments, self.given)
+
+    @property
+    def label(self) -> str:
+        """How errors call what is sent, shortened, without secrets."""
+        if isinstance(self.item, CompiledResource):
+            return self.redactor.redacted(self.sent)
+        secret, sent = self.item.arguments.secret, self.sent.items()
+        words = (f"{name}={'<secret>' if name in secret else short_repr(value)}" for name, value in sent)
+        return ", ".join(words) or "its defaults"
+
+    def refusal(self, outcome: object) -> str | None:
+        """Return why the defaults, which nobody asked for, are refused; None if they are not."""
+        return str(outcome) if isinstance(outcome, PromptError) and not self.given else None
 
     def outcome(self) -> Workflow | EmbeddedResource | BaseException:
         """
@@ -212,18 +223,13 @@ def render_examples(
     return found, skipped
 
 
-def refusal_of(example: Call, outcome: object) -> str | None:
-    """Return why the defaults, which nobody asked for, are refused; None if they are not."""
-    return str(outcome) if isinstance(outcome, PromptError) and not example.given else None
-
-
 def _faults(
     name: str, examples: Iterable[Call], findings_in: Findings, skipped: dict[str, str]
 ) -> Sequence[Diagnostic]:
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     for example in examples:
         outcome = example.outcome()
-        if (reason := refusal_of(example, outcome)) is not None:
+        if (reason := example.refusal(outcome)) is not None:
             skipped[name] = reason
             continue
         error = outcome if isinstance(outcome, BaseException) else _why_unsent(example.item, outcome)
@@ -250,17 +256,8 @@ def _failure(example: Call, error: BaseException) -> Diagnostic:
     elif item.is_template:
         remedy = "correct it, or give examples that it can be read for"
     reason = example.redactor.redacted(failure_reason(error))
-    message = f"{example.kind} {item.name!r}: it fails for {label_of(example)}: {reason}"
+    message = f"{example.kind} {item.name!r}: it fails for {example.label}: {reason}"
     return Diagnostic(rule, message, remedy, _place(item.location, error))
-
-
-def label_of(example: Call) -> str:
-    """Return how errors call what is sent, shortened, without secrets."""
-    if isinstance(example.item, CompiledResource):
-        return example.redactor.redacted(example.sent)
-    secret, sent = example.item.arguments.secret, example.sent.items()
-    words = (f"{name}={'<secret>' if name in secret else short_repr(value)}" for name, value in sent)
-    return ", ".join(words) or "its defaults"
 
 
 def failure_reason(error: BaseException) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.cli.calls import Call, Item, failure_reason, label_of, refusal_of, wire_examples
+from promptkit.cli.calls import Call, Item, failure_reason, wire_examples
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
@@ -166,11 +166,11 @@ def _shown(example: Call) -> dict[str, Any]:
     outcome, text, failure = example.outcome(), None, None
     if not isinstance(outcome, BaseException):
         text = example.redactor.redacted(str(outcome))
-    elif (reason := refusal_of(example, outcome)) is not None:
+    elif (reason := example.refusal(outcome)) is not None:
         text = f"not rendered: {reason}"
     else:
         failure = example.redactor.redacted(failure_reason(outcome))
-    return {"for": label_of(example), "text": text, "failure": failure}
+    return {"for": example.label, "text": text, "failure": failure}
 
 
 if __name__ == "__main__":
