@@ -54,20 +54,7 @@ _MAX_BYTES: Final = 1024 * 1024
 
 
 class DocumentUnavailable(Exception):
-    """
-    A document that was not fetched.
-
-    Args:
-        reason:
-            Why not.
-
-        is_absent:
-            Whether there is none at its URL.
-    """
-
-    def __init__(self, reason: str, *, is_absent: bool = False) -> None:
-        super().__init__(reason)
-        self.is_absent = is_absent
+    """A document was not fetched, or cannot be used; the text says why."""
 
 
 class _Stay(HTTPRedirectHandler):
@@ -143,7 +130,7 @@ def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
         if isinstance(error, HTTPError):  # it is an answer, too, and would keep its connection open
             error.close()
         msg = f"{url}: {error}"
-        raise DocumentUnavailable(msg, is_absent=getattr(error, "code", None) in (404, 410)) from None
+        raise DocumentUnavailable(msg) from None
     return found
 
 
@@ -272,14 +259,14 @@ class Issuer:
         return keys
 
     def _discovered(self) -> str:
-        """Where the issuer has its keys, by its metadata."""
+        """Where the issuer has its keys, by the first metadata that there is."""
+        failures = list[str]()
         for url in _metadata_urls(self.url):
             try:
                 found = self._fetch(url)
             except DocumentUnavailable as error:
-                if error.is_absent:
-                    continue
-                raise
+                failures.append(str(error))
+                continue
             if found.get("issuer") != self.url:
                 msg = f"{url}: it is the metadata of another issuer: {found.get('issuer')!r:.200}"
                 raise DocumentUnavailable(msg)
@@ -288,7 +275,7 @@ class Issuer:
                 msg = f"{url}: it has no jwks_uri"
                 raise DocumentUnavailable(msg)
             return keys_url
-        msg = f"there is no metadata at {' nor '.join(_metadata_urls(self.url))}"
+        msg = "; ".join(failures)
         raise DocumentUnavailable(msg)
 
 

@@ -580,7 +580,7 @@ class TestAsking:
             ("meta", (200, {"issuer": "https://evil.example"}), "it is the metadata of another issuer"),
             ("meta", (200, {}), "it is the metadata of another issuer: None"),
             ("meta", (500, {}), "HTTP Error 500"),
-            ("meta", (404, {}), "there is no metadata at"),
+            ("meta", (404, {}), "HTTP Error 404"),
         ],
     )
     def test_answers_of_an_issuer_that_cannot_be_used(self, issuer, path, answer, said, capfd):
