@@ -14,7 +14,7 @@ from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:  # most recipes hold no resources, and few requests complete a value
-    from promptkit.catalog.completion import Completer, Completion
+    from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.uri_templates import Value
     from promptkit.language.documents import EmbeddedResource
@@ -133,11 +133,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None = None
     ) -> "Completion":
         """
-        Complete the value of an argument.
+        Complete the value of an argument, or of a variable.
 
         Args:
             name:
-                The prompt.
+                The prompt, or the URI template of a resource. A URI without variables has no suggestions.
 
             argument:
                 The argument. Without a completer, it has no suggestions.
@@ -151,13 +151,24 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Raises:
             UnknownPrompt: If no prompt has this name.
 
-            ArgumentErrors: If the prompt has no such argument.
+            UnknownResource: If no resource has this template.
+
+            ArgumentErrors: If it has no such argument.
 
             RuntimeError: If the completer is asynchronous and an event loop runs already.
 
             Exception: Whatever the author's completer raises.
         """
-        return _completion(self[name].arguments.completer(argument), typed, chosen)
+        completer = None
+        if ":" not in name:  # as in every URI
+            completer = self[name].arguments.completer(argument)
+        elif (resource := self.template(name)).is_template:
+            completer = resource.arguments.completer(argument)
+        if completer is not None:
+            return completer.complete(typed, chosen)
+        from promptkit.catalog.completion import Completion
+
+        return Completion()
 
     def resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]]":
         """
@@ -218,45 +229,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         resource, variables = self.resource(uri)
         return resource.read(uri, variables)
 
-    def complete_resource(
-        self, uri_template: str, variable: str, typed: str, chosen: Mapping[str, str] | None = None
-    ) -> "Completion":
-        """
-        Complete the value of a variable.
-
-        Args:
-            uri_template:
-                The template. A URI without variables has no suggestions.
-
-            variable:
-                The variable. Without a completer, it has no suggestions.
-
-            typed:
-                The text that was typed so far.
-
-            chosen:
-                The values of other variables, as far as they are known.
-
-        Raises:
-            UnknownResource: If no resource has this template.
-
-            ArgumentErrors: If the template has no such variable.
-
-            Exception: As `complete` does.
-        """
-        resource = self.template(uri_template)
-        completer = resource.arguments.completer(variable) if resource.is_template else None
-        return _completion(completer, typed, chosen)
-
     @property
     def healthy(self) -> bool:
         """Whether the compiler found no errors."""
         return not any(diagnostic.severity is Severity.ERROR for diagnostic in self.diagnostics)
-
-
-def _completion(completer: "Completer | None", typed: str, chosen: Mapping[str, str] | None) -> "Completion":
-    if completer is None:
-        from promptkit.catalog.completion import Completion
-
-        return Completion()
-    return completer.complete(typed, chosen)

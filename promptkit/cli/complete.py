@@ -46,8 +46,7 @@ def run(options: Namespace, output: Output) -> int:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentErrors) as error:
         return fail(unread_secrets(arguments, options.arguments).redacted(str(error)), Exit.USAGE)
-    complete = catalog.complete_resource if is_uri(options.name) else catalog.complete
-    outcome = call_within_limit(partial(complete, options.name, options.argument, typed, chosen))
+    outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
         return report_failure(f"completing {options.argument!r}", outcome, redactor)

@@ -1,10 +1,9 @@
 """
 Constraints, those of `msgspec.Meta` and of time zones: what they add to what is known of a type.
 
-Each function takes a type as `msgspec.inspect` sees it, or is made for one noun and takes it later.
+Each function takes a type as `msgspec.inspect` sees it; some take a noun, or an example, before it.
 """
 
-from collections.abc import Callable
 from datetime import datetime, time, tzinfo
 from typing import Any, Final
 
@@ -51,32 +50,20 @@ _BOUNDS: Final = (
 )
 
 
-def number_described(noun: str) -> Callable[[Any], str]:
-    """Make the description of a number, with its bounds: ``a whole number from 1 to 9``."""
-
-    def describe(tree: mi.IntType | mi.FloatType) -> str:
-        if tree.ge is not None and tree.le is not None:
-            return f"{noun} from {tree.ge} to {tree.le}"
-        bounds = [(phrase, getattr(tree, name)) for phrase, name in _BOUNDS]
-        words = [f"{phrase} {bound}" for phrase, bound in bounds if bound is not None]
-        return " ".join([noun, " and ".join(words)]).strip()
-
-    return describe
+def number_described(noun: str, tree: mi.IntType | mi.FloatType) -> str:
+    """Describe a number, with its bounds: ``a whole number from 1 to 9``."""
+    if tree.ge is not None and tree.le is not None:
+        return f"{noun} from {tree.ge} to {tree.le}"
+    bounds = [(phrase, getattr(tree, name)) for phrase, name in _BOUNDS]
+    words = [f"{phrase} {bound}" for phrase, bound in bounds if bound is not None]
+    return " ".join([noun, " and ".join(words)]).strip()
 
 
-def number_example(example: float) -> Callable[[Any], float]:
-    """Make an example within the bounds of a number, if they are as wide as they usually are."""
-
-    def within(tree: mi.IntType | mi.FloatType) -> float:
-        if tree.multiple_of is not None:
-            return tree.multiple_of
-        if tree.ge is not None or tree.le is not None:
-            return tree.ge if tree.ge is not None else tree.le or 0
-        if tree.gt is not None or tree.lt is not None:
-            return tree.gt + 1 if tree.gt is not None else (tree.lt or 0) - 1
-        return example
-
-    return within
+def number_example(example: float, tree: mi.IntType | mi.FloatType) -> float:
+    """Return an example within the bounds of a number, if they are as wide as they usually are."""
+    above, below = (None if tree.gt is None else tree.gt + 1), (None if tree.lt is None else tree.lt - 1)
+    fitting = (tree.multiple_of, tree.ge, tree.le, above, below)
+    return next((bound for bound in fitting if bound is not None), example)
 
 
 def describe_text(tree: mi.StrType) -> str:
@@ -93,18 +80,17 @@ def describe_base64(tree: mi.BytesType) -> str:
 def describe_length(tree: Any, noun: str) -> str:
     """Describe the bounds of a length, after a blank; ``""`` if it has none."""
     least, most = tree.min_length, tree.max_length
-    if least is None and most is None:
-        return ""
     if least == most:
-        return f" of {least} {noun}"
-    bounds = [f"at least {least}"] if least is not None else []
-    bounds += [f"at most {most}"] if most is not None else []
+        return "" if least is None else f" of {least} {noun}"
+    bounds = [
+        f"{word} {bound}" for word, bound in (("at least", least), ("at most", most)) if bound is not None
+    ]
     return f" of {' and '.join(bounds)} {noun}"
 
 
-def moment_described(noun: str) -> Callable[[Any], str]:
-    """Make the description of a date and time, or of a time: whether it has an offset, and an example."""
-    return lambda tree: f"{noun}{_OFFSET_WORDS[tree.tz]}, as in {moment_example(tree)}"
+def moment_described(noun: str, tree: mi.DateTimeType | mi.TimeType) -> str:
+    """Describe a date and time, or a time: whether it has an offset, and an example."""
+    return f"{noun}{_OFFSET_WORDS[tree.tz]}, as in {moment_example(tree)}"
 
 
 def moment_example(tree: mi.DateTimeType | mi.TimeType) -> str:

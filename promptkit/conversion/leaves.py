@@ -1,4 +1,4 @@
-"""Converts JSON values and object keys to values without parts, such as numbers and dates."""
+"""JSON values and object keys to values without parts, such as numbers and dates; and bounds on parts."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -19,6 +19,7 @@ __all__ = [
     "is_leaf",
     "key_converter",
     "leaf",
+    "sized",
     "step",
 ]
 
@@ -92,3 +93,18 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
 def step(key: str) -> str:
     """Return the path step for *key*, shortened, because every fault below it repeats the step."""
     return f"[{shortened(key)!r}]"
+
+
+def sized(read: Read, annotation: Any, tree: Any) -> Read:
+    """Make a function that reads a value with parts, of which there may be only as many as *tree* says."""
+    least, most = getattr(tree, "min_length", None) or 0, getattr(tree, "max_length", None)
+    if not least and most is None:
+        return read
+
+    def read_sized(value: Any) -> Any:
+        found = read(value)
+        if len(found) < least or (most is not None and len(found) > most):
+            raise ConversionError(expected_of(annotation), got=value)
+        return found
+
+    return read_sized

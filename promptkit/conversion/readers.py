@@ -32,6 +32,7 @@ from promptkit.conversion.kinds import (
     plain,
     type_tree,
 )
+from promptkit.conversion.leaves import sized
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalars import SCALARS, Reader, ScalarType, scalar_of
 
@@ -98,7 +99,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         return None
     expected = expected_of(annotation)
     if scalar_of(tree) is None and hasattr(tree, "min_length"):
-        read = _sized_read(inner.read, tree, expected)
+        read = sized(inner.read, annotation, tree)
     else:
 
         def read(value: Any) -> Any:
@@ -110,19 +111,6 @@ def _constrained_reader(annotation: Any) -> Reader | None:
 
     hint = expected if expected != "text" else ""
     return Reader(read, expected, hint, inner.values, is_several=inner.is_several)
-
-
-def _sized_read(read: Read, tree: Any, expected: str) -> Read:
-    """Make a function that reads a value with parts, of which there may be only so many."""
-    least, most = tree.min_length or 0, tree.max_length
-
-    def read_sized(value: Any) -> Any:
-        found = read(value)
-        if len(found) < least or (most is not None and len(found) > most):
-            raise ConversionError(expected)
-        return found
-
-    return read_sized
 
 
 def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:

@@ -7,6 +7,7 @@ A new scalar type is one entry in `SCALARS`. `register_type` adds the types of a
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -184,8 +185,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         _WHOLE,
         _WHOLE,
         tree=mi.IntType,
-        described=constraints.number_described(_WHOLE),
-        example=constraints.number_example(1),
+        described=partial(constraints.number_described, _WHOLE),
+        example=partial(constraints.number_example, 1),
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
         convert_key=parsing.convert_int_key,
@@ -195,8 +196,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         _NUMBER,
         _NUMBER,
         tree=mi.FloatType,
-        described=constraints.number_described(_NUMBER),
-        example=constraints.number_example(1.5),
+        described=partial(constraints.number_described, _NUMBER),
+        example=partial(constraints.number_example, 1.5),
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
     ),
@@ -238,7 +239,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         _DATETIME,
         f"{_DATETIME}, read as it is written, with an offset (+01:00) or without",
         tree=mi.DateTimeType,
-        described=constraints.moment_described("a date and time"),
+        described=partial(constraints.moment_described, "a date and time"),
         example=constraints.moment_example,
         schema={"type": "string"},
         facets=constraints.moment_facets,
@@ -251,7 +252,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         _TIME,
         _TIME,
         tree=mi.TimeType,
-        described=constraints.moment_described("a time of day"),
+        described=partial(constraints.moment_described, "a time of day"),
         example=constraints.moment_example,
         schema={"type": "string"},
         facets=constraints.moment_facets,

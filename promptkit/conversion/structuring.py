@@ -31,7 +31,7 @@ from promptkit.conversion.kinds import (
     plain,
     type_tree,
 )
-from promptkit.conversion.leaves import is_leaf, key_converter, leaf, step
+from promptkit.conversion.leaves import is_leaf, key_converter, leaf, sized, step
 from promptkit.conversion.parsing import Read
 from promptkit.errors.exceptions import nearest, shortened
 
@@ -195,17 +195,7 @@ def _mapping(annotation: Any) -> Read:
 
 def _sized(annotation: Any) -> Read:
     """Structure a value with parts, of which there may be only so many."""
-    inner = annotation.__origin__
-    tree = type_tree(annotation)
-    least, most = (getattr(tree, name, None) for name in ("min_length", "max_length"))
-
-    def structure(value: Any) -> Any:
-        found = _structured(value, inner)
-        if (least is not None and len(found) < least) or (most is not None and len(found) > most):
-            raise ConversionError(expected_of(annotation), got=value)
-        return found
-
-    return structure
+    return sized(lambda value: _structured(value, annotation.__origin__), annotation, type_tree(annotation))
 
 
 def _union(annotation: Any) -> Read:

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
+from promptkit.conversion.parsing import extent
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import (
@@ -44,8 +45,6 @@ def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
         return InternalError("the message is not read: there is not enough memory for it")
     if isinstance(line, OverlongLine):
         return InvalidRequest(f"the message is not read: it is longer than {limits.line:,} bytes")
-    from promptkit.conversion.parsing import extent  # few of these lines need a closer look
-
     for depth, values in extent(line):
         if depth > limits.depth:
             return ParseError(f"the message is not read: it is nested more than {limits.depth:,} deep")

@@ -375,14 +375,14 @@ class TestResources:
         """
         template = logs.uri_template
 
-        assert DOCUMENTS.complete_resource(template, variable, typed, chosen).values == values
+        assert DOCUMENTS.complete(template, variable, typed, chosen).values == values
 
     def test_a_single_document_offers_nothing(self):
         """
         It has no variables; and what there is not is an error.
         """
-        assert DOCUMENTS.complete_resource("notes://today", "day", "").values == ()
+        assert DOCUMENTS.complete("notes://today", "day", "").values == ()
         with pytest.raises(ArgumentErrors, match="did you mean 'day'"):
-            DOCUMENTS.complete_resource("notes://{day}", "dya", "")
+            DOCUMENTS.complete("notes://{day}", "dya", "")
         with pytest.raises(UnknownResource):
-            DOCUMENTS.complete_resource("notes://{other}/x", "day", "")
+            DOCUMENTS.complete("notes://{other}/x", "day", "")

@@ -56,7 +56,7 @@ def test_a_prompt_does_not_wait_for_the_whole_catalog():
         lambda catalog: catalog.healthy,
         lambda catalog: catalog.read("notes://today"),
         lambda catalog: catalog.template("notes://{day}"),
-        lambda catalog: catalog.complete_resource("notes://{day}", "day", ""),
+        lambda catalog: catalog.complete("notes://{day}", "day", ""),
     ],
     ids="names number prompts resources diagnostics healthy read template complete".split(),  # noqa: SIM905 (ids)
 )
