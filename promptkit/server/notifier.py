@@ -63,7 +63,7 @@ class Notifier:
         """Close the stream that *request* has opened."""
         self.subscriptions.cancel(request.id)
 
-    def tell(self, lists: Collection[str], *, resources: bool) -> None:
+    def tell(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
         """
         Tell of changes.
 
@@ -71,13 +71,12 @@ class Notifier:
             lists:
                 The methods of the lists that have changed.
 
-            resources:
-                Whether the resources that the client has subscribed to may have, too.
+            is_changed:
+                Whether the resource of a URI may have, too.
         """
         with self._notify_lock:
             lines = [self.subscriptions.changed(lists)]
-            if resources:
-                lines += map(self.subscriptions.updated, sorted(self.subscriptions.uris))
+            lines += map(self.subscriptions.updated, sorted(filter(is_changed, self.subscriptions.uris)))
             if data := b"".join(lines):
                 self._send(data)
 

@@ -206,7 +206,7 @@ class Server:
         Serve another catalog from now on, and tell the client what has changed for it.
 
         Requests that are being answered are answered from the catalog that they found. Whether a
-        resource holds something else is not known: all may have changed if one was loaded anew.
+        resource holds something else is not known: those may have that were loaded anew.
 
         Args:
             catalog:
@@ -220,9 +220,9 @@ class Server:
         changed_lists = cache(Snapshot.changed_lists)  # clients with other scopes often see the same
         for scopes, notifiers in self._notifier.by_scopes.items():
             seen, before = self._view(new, scopes), self._view(old, scopes)
-            lists, resources = changed_lists(seen, before), not seen.has_resources_of(before)
+            lists, is_changed = changed_lists(seen, before), seen.changed_resources(before)
             for notifier in notifiers:
-                notifier.tell(lists, resources=resources)
+                notifier.tell(lists, is_changed)
 
     def complete(self, catalog: Catalog) -> None:
         """

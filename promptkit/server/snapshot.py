@@ -145,9 +145,13 @@ class Snapshot:
             if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
         }
 
-    def has_resources_of(self, other: "Snapshot") -> bool:
-        """Whether all resources are those of *other*, and none was loaded anew."""
-        return [*map(id, self.catalog.resources)] == [*map(id, other.catalog.resources)]
+    def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:
+        """Return whether what a URI leads to was loaded anew since *other*: that resource, or a template."""
+        new, old = self.catalog.find_template, other.catalog.find_template
+        templates, before = (
+            [id(one) for one in of.resources if one.is_template] for of in (self.catalog, other.catalog)
+        )
+        return lambda uri: (new(uri) is not old(uri)) or (new(uri) is None and templates != before)
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """Return every page of every list, for every revision."""

@@ -57,9 +57,9 @@ def told(client, catalog):
     return client.replies()
 
 
-def templates():
+def templates(scheme="any"):
     """A resource at every URI of a scheme."""
-    return compile(Recipes(resources=(resource("any://{name}")(lambda name: name),)))
+    return compile(Recipes(resources=(resource(f"{scheme}://{{name}}")(lambda name: name),)))
 
 
 def opening(revision):
@@ -171,6 +171,24 @@ class TestSessions:
 
         assert [one["method"] for one in told(client, others)] == ["notifications/prompts/list_changed"]
         assert len(told(client, catalog_of("ab"))) == 1
+
+    def test_only_those_that_were_loaded_anew_are_told(self):
+        """
+        The resource of a URI is told if it was loaded anew; what templates make, if one of these was.
+        """
+        first = catalog_of(notes={"a": "one", "b": "one"}).resources + templates("notes").resources
+        client = Client(Catalog((), (), first), "2025-06-18", changes=True)
+        for name in ("a", "b", "c"):
+            client.ask("resources/subscribe", {"uri": f"notes://{name}"})
+        second = (catalog_of(notes={"a": "two"}).resources[0], *first[1:])
+        third = second[:2] + templates("notes").resources
+
+        def uris(resources):
+            return [one["params"]["uri"] for one in told(client, Catalog((), (), resources))]
+
+        assert uris(first) == []
+        assert uris(second) == ["notes://a"]
+        assert uris(third) == ["notes://c"]
 
     @pytest.mark.requirement("resources/unsubscribe")
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")

@@ -186,8 +186,23 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
     named = name if method in _NAMED else None
+    if _is_same(head, version, method, named):  # nearly always
+        return None
     fault = _fault(head, _VERSION, version) or _fault(head, _METHOD, method)
     return fault if fault or named is None else _fault(head, _NAME, named)
+
+
+def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
+    """Whether the head repeats the body, byte for byte."""
+    fields, sent = head.fields, method if name is None else method + name
+    return (
+        not head.repeated
+        and fields.get(_VERSION[1]) == version.encode()
+        and fields.get(_METHOD[1]) == method.encode()
+        and (name is None or (fields.get(_NAME[1]) == name.encode() and name[:2] != "=?"))
+        and sent.isascii()
+        and sent.isprintable()
+    )
 
 
 def _fault(head: Head, field: tuple[str, bytes], value: str) -> HeaderMismatch | None:

@@ -41,7 +41,7 @@ def tell_of_prompts(app):
     """Tell all streams that the list of prompts has changed."""
     for streams in app._server._notifier.by_scopes.values():
         for stream in streams:
-            stream.tell({"prompts/list"}, resources=False)
+            stream.tell({"prompts/list"}, bool)
 
 
 def methods(caller):
@@ -108,7 +108,7 @@ class TestListening:
             ({"promptsListChanged": True}, [PROMPTS]),
             ({"promptsListChanged": False, "resourcesListChanged": True}, []),
             ({"resourceSubscriptions": ["note://one"]}, [UPDATED]),
-            ({"resourceSubscriptions": ["note://two"]}, [UPDATED]),  # a resource was loaded anew
+            ({"resourceSubscriptions": ["note://two"]}, []),
             (ALL, [PROMPTS, UPDATED]),
         ],
     )
