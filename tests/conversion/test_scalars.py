@@ -285,8 +285,7 @@ class TestEveryRecord:
 
     def test_there_is_no_other_table(self):
         """
-        What msgspec calls a scalar type stands in one module, and where values are made up for tests: only
-        these import hypothesis.
+        What msgspec calls a scalar type stands in one module.
         """
         names = {"BoolType", "DecimalType", "DateType", "TimeDeltaType", "UUIDType"}
         package = Path(promptkit.__file__).parent
@@ -297,4 +296,4 @@ class TestEveryRecord:
             if isinstance(node, ast.Attribute) and node.attr in names
         }
 
-        assert found == {"scalars.py", "strategies.py"}
+        assert found == {"scalars.py"}
