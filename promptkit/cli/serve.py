@@ -8,37 +8,34 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain, repeat
 from math import inf
-from threading import Thread
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
 from promptkit.cli.options import limits_of
-from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import GRACE_S
 from promptkit.standard_error import say
 from promptkit.transports import stdio
-from promptkit.transports.early import EarlyServer, import_progress
-from promptkit.transports.import_inputs import Purpose, StaleSet
-from promptkit.transports.kept_lists import KeptLists
+from promptkit.transports.early_server import EarlyServer
+from promptkit.transports.kept_lists import KeptLists, Purpose
+from promptkit.transports.read_files import StaleSet
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
 
     from promptkit.catalog.catalog import Catalog
-    from promptkit.cli.lazy_serving import LazyServing
+    from promptkit.compiler.lazy_import import LazyImport
     from promptkit.compiler.reloading import Load, Reloader
-    from promptkit.protocol.connection import Connection
     from promptkit.server import Server
     from promptkit.server.observers import Observer
     from promptkit.server.snapshot import Snapshot
@@ -47,6 +44,19 @@ __all__ = ["run"]
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
+
+#: When the handshake is answered at the latest, though it is not known yet what the recipes hold.
+_GREET_AFTER_S: Final = 3.0
+
+#: How long requests wait for recipes at least if the client has closed the input.
+_HOLD_AFTER_END_S: Final = 5.0
+
+
+_REFUSED: Final = "the recipes cannot be served: standard error says why"
+
+
+class FaultyRecipes(Exception):
+    """The recipes have faults, and are to be served only without any."""
 
 
 def run(options: "Namespace") -> int:
@@ -83,15 +93,7 @@ def run(options: "Namespace") -> int:
 
         _print(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
-    cache = _startup_cache(options)
-    early = _answer_early(options, wire, cache.found if cache else None)
-    try:
-        code = _serve(options, wire, observer, cache, early)
-    except LoadError:
-        _refuse_requests(cache, early)
-        raise
-    if code != Exit.FINE:
-        _refuse_requests(cache, early)
+    if (code := StdioSession(options, wire, observer).serve()) != Exit.FINE:
         return code
     if observer is not None:
         observer.close()
@@ -103,178 +105,181 @@ def _print(text: str) -> None:
     print(f"promptkit: {text}", file=sys.stderr)
 
 
-def _answer_early(options: "Namespace", wire: stdio.Wire, kept: KeptLists | None) -> EarlyServer:
-    """Begin to answer from the start-up cache."""
-    early = EarlyServer(
-        kept,
-        _server_info(options),
-        limits_of(options),
-        wire.write,
-        importing=partial(import_progress, options.target),
-        changes=options.watch and place_of(options.target) is not None,
-        tools=options.tools,
-        greets=options.audit is None and not options.otel,  # of early replies nobody is told
-    )
-    done = partial(stdio.exit_after, *_longest_import(options))
-    early.read_from(wire.read, done)
-    if kept is not None:
+class StdioSession:
+    """
+    The session of one client on standard input and output.
+
+    Args:
+        options:
+            The command line.
+
+        wire:
+            The client.
+
+        observer:
+            What is notified of each request, if anything is.
+    """
+
+    def __init__(self, options: "Namespace", wire: stdio.Wire, observer: "Observer | None") -> None:
+        self._options, self._wire, self._observer = options, wire, observer
+        self._identity = ServerInfo(options.name, VERSION)
+        self._limits = limits_of(options)
+        self._scopes: frozenset[str] = options.scopes or frozenset()
+        self._cache = _startup_cache(options)
+        self._early: EarlyServer | None = None
+        self._changes = False
+        self._is_answered = Event()
+
+    def serve(self) -> int:
+        """
+        Serve until the client hangs up, and return the exit code.
+
+        Raises:
+            LoadError: If there is nothing at the target.
+        """
+        if self._cache and self._cache.found:
+            self._early = self._answer_early(self._cache.found)
+        _import_the_rest()
+        try:
+            return self._import_and_serve()
+        except (LoadError, FaultyRecipes) as error:
+            if self._cache:
+                self._cache.discard()
+            if isinstance(error, LoadError):
+                raise
+            return Exit.FAULTY
+
+    def _answer_early(self, kept: KeptLists) -> EarlyServer:
+        """Begin to answer from the start-up cache."""
+        connection = Connection(self._identity, kept.capabilities, self._limits)
+        early = EarlyServer(kept, connection, self._limits, self._wire.write)
+        early.read_from(self._wire.read)
         early.ready.wait(_FIRST_LIST_WAIT_S)
-    early.watch(done, options.grace, lambda: wire.is_orphaned)
-    return early
+        return early
 
+    def _import_and_serve(self) -> int:
+        from promptkit.compiler.lazy_import import LazyImport
+        from promptkit.compiler.reloading import Reloader
 
-def _longest_import(options: "Namespace") -> tuple[float, int]:
-    """How long importing may go on, in seconds, once the client has hung up, and the exit code after that."""
-    if not options.strict:
-        return options.grace, Exit.FINE
-    # Whoever starts it may want to know nothing but whether there are faults.
-    return max(options.grace, options.timeout), Exit.FAULTY
+        options, early = self._options, self._early
+        reloader = Reloader(options.target, self._report_faults)
+        self._changes = options.watch and reloader.watches
+        kept = self._cache.found if self._cache and not options.strict else None
+        expected = early.expected_prompts() if early else ()
+        recipes = LazyImport(options.target, kept.prompts if kept else {}, expected)
 
+        def imported(catalog: "Catalog") -> None:
+            self._is_answered.wait()  # until then, clients are still sent the lists that were kept
+            if whole is None:
+                server.complete(catalog)
+            self._keep_current(server, reloader, catalog)
 
-def _serve(
-    options: "Namespace",
-    wire: stdio.Wire,
-    observer: "Observer | None",
-    cache: StartupCache | None,
-    early: EarlyServer,
-) -> int:
-    """Import the recipes, and serve them until the client hangs up."""
-    _import_the_rest()
-    from promptkit.compiler.reloading import Reloader
+        load = partial(self._load, reloader)
+        recipes.start(load, imported, self._wire.end, InternalError(_REFUSED))
+        whole = None if early else recipes.wait(_GREET_AFTER_S)
+        server = self._server(self._unfinished(recipes) if whole is None else whole)
+        read, events = self._reading(recipes), early.hand_over if early else tuple
+        served = stdio.serve(server, self._wire, read=read, events=events, grace=options.grace)
+        is_known = recipes.finish(self._longest_import) or not options.strict
+        return Exit.FINE if served and is_known else Exit.FAULTY
 
-    reloader = Reloader(options.target, partial(_report_faults, options))
-    load = partial(_load, options, reloader, cache)
-    names = cache.names() if cache and not options.strict else None
-    lazy = None if names is None else _lazy_serving(options, early, names)
-    loaded = None if lazy else load()
-    if loaded is not None and options.strict and not loaded.healthy:
-        say("nothing is served because of --strict: fix the faults above, or leave out the option")
-        return Exit.FAULTY
-    changes = options.watch and reloader.watches
-    found = lazy.snapshot if lazy else loaded
-    assert found is not None  # noqa: S101 (what is not imported lazily is loaded)
-    server = _server(options, found, wire, early.connection, observer, changes=changes)
-    imported = partial(_imported, options, server, reloader, cache)
-    saving = Thread(target=imported, args=(loaded,), name="promptkit-set", daemon=True)
-    if lazy:
-        lazy.start(load, server, imported, wire.end)
-        read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
-    else:
-        read = _reading(early, wire, answered=saving.start)
-    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
-    if lazy:
-        lazy.finish(options.grace)
-    elif saving.is_alive():
-        saving.join(options.grace)
-    return Exit.FINE if served else Exit.FAULTY
+    @property
+    def _longest_import(self) -> float:
+        """How long importing may go on, in seconds, once the client has hung up."""
+        grace: float = self._options.grace
+        # Who starts it with --strict may want to know nothing but whether there are faults.
+        return max(grace, self._options.timeout) if self._options.strict else grace
+
+    def _load(self, reloader: "Reloader", work: "Load") -> "Catalog":
+        """Import all recipes, and report their faults. Raises `FaultyRecipes` if none may be there."""
+        catalog = self._cache.load(reloader.load, work) if self._cache else reloader.load(work)
+        self._report_faults(catalog)
+        if self._options.strict and not catalog.healthy:
+            say("nothing is served because of --strict: fix the faults above, or leave out the option")
+            raise FaultyRecipes
+        return catalog
+
+    def _report_faults(self, catalog: "Catalog") -> None:
+        if catalog.diagnostics:
+            from promptkit.cli.loading import report_faults  # most recipes have none
+
+            report_faults(catalog, self._options.ignore)
+
+    def _unfinished(self, recipes: "LazyImport") -> "Snapshot":
+        """What is served until all recipes are imported."""
+        from promptkit.compiler.loading.import_thread import import_progress
+        from promptkit.server.snapshot import Snapshot
+
+        early, options = self._early, self._options
+        # Lists of resources are answered even if there are none, so that declaring them is harmless.
+        usual = Capabilities(resources=True, changes=self._changes, tools=options.tools)
+        snapshot = Snapshot(
+            recipes.catalog.visible_to(self._scopes),
+            self._identity,
+            options.page_size,
+            changes=self._changes,
+            capabilities=early.connection.capabilities if early else usual,
+            known_page=early.page if early else None,
+        )
+        snapshot.importing = partial(import_progress, options.target)
+        return snapshot
+
+    def _server(self, found: "Catalog | Snapshot") -> "Server":
+        from promptkit.server import Server
+
+        return Server(
+            found,
+            self._wire.write,
+            identity=self._identity,
+            page_size=self._options.page_size,
+            changes=self._changes,
+            tools=self._options.tools,
+            limits=self._limits,
+            observer=self._observer,
+            connection=self._early.connection if self._early else None,
+            scopes=self._scopes,
+        )
+
+    def _reading(self, recipes: "LazyImport") -> Callable[[], bytes]:
+        """What reads the client's bytes, and waits at their end for what requests need of the recipes."""
+
+        def first() -> bytes:
+            self._is_answered.set()
+            return self._early.read_rest() if self._early else self._wire.read()
+
+        sources = chain((first,), repeat(self._wire.read))
+
+        def read() -> bytes:
+            if not (data := next(sources)()):
+                recipes.hold(max(self._longest_import, _HOLD_AFTER_END_S), self._still_imported)
+            return data
+
+        return read
+
+    def _still_imported(self) -> InternalError:
+        from promptkit.compiler.loading.import_thread import import_progress
+
+        return InternalError(f"the recipes are still being imported{import_progress(self._options.target)}")
+
+    def _keep_current(self, server: "Server", reloader: "Reloader", catalog: "Catalog") -> None:
+        """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
+        if catalog.requirements:
+            from promptkit.cli.loading import report_hidden  # few recipes need scopes
+
+            report_hidden(catalog, self._options.scopes)
+        if self._cache:
+            self._cache.verify_and_save(server.snapshot, server.correct, catalog, reloader.names_by_file)
+        if server.capabilities.changes:
+            reloader.start(server.replace)
 
 
 def _import_the_rest() -> None:
     """Import what the first list does not need."""
     gc.disable()  # imports leave no garbage, and looking for it takes time
-    import_module("promptkit.compiler.reloading")
+    import_module("promptkit.compiler.lazy_import")
     import_module("promptkit.server")
     gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()
-
-
-def _lazy_serving(
-    options: "Namespace", early: EarlyServer, names: "Mapping[str, Sequence[str]]"
-) -> "LazyServing":
-    from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
-
-    return LazyServing(options.target, names, early, options.page_size, _scopes(options))
-
-
-def _load(
-    options: "Namespace", reloader: "Reloader", cache: StartupCache | None, work: "Load | None" = None
-) -> "Catalog":
-    """Import all recipes, and report their faults."""
-    catalog = cache.load(reloader.load, work) if cache else reloader.load(work)
-    _report_faults(options, catalog)
-    return catalog
-
-
-def _report_faults(options: "Namespace", catalog: "Catalog") -> None:
-    if catalog.diagnostics:
-        from promptkit.cli.loading import report_faults  # most recipes have none
-
-        report_faults(catalog, options.ignore)
-
-
-def _server(  # noqa: PLR0913 (a server has that many properties)
-    options: "Namespace",
-    found: "Catalog | Snapshot",
-    wire: stdio.Wire,
-    connection: "Connection",
-    observer: "Observer | None",
-    *,
-    changes: bool,
-) -> "Server":
-    from promptkit.server import Server
-
-    return Server(
-        found,
-        wire.write,
-        identity=_server_info(options),
-        page_size=options.page_size,
-        changes=changes,
-        tools=options.tools,
-        limits=limits_of(options),
-        observer=observer,
-        connection=connection,
-        scopes=_scopes(options),
-    )
-
-
-def _imported(
-    options: "Namespace",
-    server: "Server",
-    reloader: "Reloader",
-    cache: StartupCache | None,
-    catalog: "Catalog",
-) -> None:
-    """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
-    if catalog.requirements:
-        from promptkit.cli.loading import report_hidden  # few recipes need scopes
-
-        report_hidden(catalog, options.scopes)
-    if cache:
-        names = reloader.names_by_file if catalog.healthy else None
-        cache.verify_and_save(server.snapshot, server.correct, catalog, names)
-    if server.capabilities.changes:
-        reloader.start(server.replace)
-
-
-def _reading(
-    early: EarlyServer,
-    wire: stdio.Wire,
-    answered: Callable[[], object] = bool,
-    ended: Callable[[], object] = bool,
-) -> Callable[[], bytes]:
-    """What reads the client's bytes, calling *answered* before the first read, and *ended* at the end."""
-    sources = chain((early.read_rest,), repeat(wire.read))
-    is_answered = False
-
-    def read() -> bytes:
-        nonlocal is_answered
-        if not is_answered:
-            is_answered = True
-            with suppress(RuntimeError):  # there can be no more threads
-                answered()
-        data = next(sources)()
-        if not data:
-            ended()
-        return data
-
-    return read
-
-
-def _refuse_requests(cache: StartupCache | None, early: EarlyServer) -> None:
-    """Discard the new start-up cache, and refuse all open requests."""
-    if cache:
-        cache.discard()
-    early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
 def _startup_cache(options: "Namespace") -> StartupCache | None:
@@ -285,7 +290,7 @@ def _startup_cache(options: "Namespace") -> StartupCache | None:
         if options.compiled is not None:
             _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
         return None
-    how = options.name, options.page_size, options.tools, _scopes(options)
+    how = options.name, options.page_size, options.tools, options.scopes
     purpose = Purpose.of(options.target, *how)
     if options.compiled is not None:
         try:
@@ -293,15 +298,6 @@ def _startup_cache(options: "Namespace") -> StartupCache | None:
         except StaleSet as stale:
             _print(f"{options.compiled!r} is not used: {stale}")
     return StartupCache.of(purpose)
-
-
-def _scopes(options: "Namespace") -> frozenset[str]:
-    """What the client may do."""
-    return options.scopes or frozenset()
-
-
-def _server_info(options: "Namespace") -> ServerInfo:
-    return ServerInfo(options.name, VERSION)
 
 
 def _observer(options: "Namespace") -> "Observer | None":

@@ -292,7 +292,7 @@ class _Serving:
         from promptkit.transports.http.worker import HttpWorker
 
         if number > 0:  # the first worker reports for all
-            self._reloader.is_news = lambda _stamps, _said: False
+            self._reloader.is_quiet = True
         application = self._make()
         worker = HttpWorker(
             application,

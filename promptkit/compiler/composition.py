@@ -177,29 +177,7 @@ def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({
             Which file has served what so far: it goes on to, whoever else declares the same.
     """
     winners, _ = _find_winners(files, before)
-    if winners:
-        return {key: file.file for key, file, _ in _served(files, winners)}
-    return _LazyOwners(files)
-
-
-class _LazyOwners(Mapping[Key, Path | None]):
-    """Which file serves what, where nothing is declared twice. Mostly nobody asks."""
-
-    def __init__(self, files: Sequence[CompiledFile]) -> None:
-        self._files = files
-
-    def __getitem__(self, key: Key) -> Path | None:
-        return self._by_key[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._by_key)
-
-    def __len__(self) -> int:
-        return len(self._by_key)
-
-    @cached_property
-    def _by_key(self) -> Mapping[Key, Path | None]:
-        return {key: file.file for key, file, _ in _served(self._files, {})}
+    return {key: file.file for key, file, _ in _served(files, winners)}
 
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:

@@ -13,8 +13,7 @@ from queue import Queue
 import pytest
 
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.watched_files import find_files
-from promptkit.compiler.loading.watcher import Debounce
+from promptkit.compiler.loading.watcher import Debounce, find_files
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
 from promptkit.errors.regular_files import file_stamp
@@ -885,7 +884,6 @@ class TestWatching:
         What another computer writes to a shared folder is found all the same, a few seconds later.
         """
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
-        monkeypatch.setattr("promptkit.compiler.reloading._MAX_SHARE", 1.0)
         monkeypatch.setattr("promptkit.compiler.loading.watcher._paths", lambda _: set())
         author = watched(greet=greet("one"))
 

@@ -4,13 +4,11 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 import pytest
-from msgspec import MsgspecError
 
 from promptkit import Arg, prompt, resource
 from promptkit.compiler.compilation import compile
@@ -18,48 +16,59 @@ from promptkit.compiler.recipes import Recipes
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.transports.import_inputs import Inputs, Purpose, StaleSet, noted_reads
-from promptkit.transports.kept_lists import MADE_BY, MAGIC, Index, KeptLists, ShellWords, write_set
+from promptkit.transports.kept_lists import MADE_BY, MAGIC, KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import ReadFiles, StaleSet, noted_reads
 
 REVISION = list(REVISIONS.values())[-2]
-NO_WORDS = msgspec.msgpack.encode(ShellWords())
+NO_WORDS = ShellWords()
 PURPOSE = Purpose("folder", "all", "--name 'promptkit'")
 
 
+class Listed:
+    """
+    A snapshot of some pages.
+    """
+
+    capabilities = Capabilities()
+
+    def __init__(self, *pages):
+        self._pages = pages
+
+    def pages(self):
+        """The pages, each with its key."""
+        return [(("prompts/list", REVISION, str(n)), page) for n, page in enumerate(self._pages)]
+
+
 def nothing():
-    """The inputs of recipes that read nothing: other tests may have changed where modules are looked for."""
+    """The files of recipes that read nothing: other tests may have changed where modules are looked for."""
     with noted_reads("") as reads:
-        return Inputs(path=reads.inputs().path)
+        return ReadFiles(path=reads.files().path)
 
 
-def index_of(inputs, **fields):
-    return Index(MADE_BY, PURPOSE, inputs, Capabilities(), **fields)
-
-
-def fill(file, *pages, inputs=None):
-    """Write a set, and return it."""
-    named = [(("prompts/list", REVISION, str(n)), page) for n, page in enumerate(pages)]
-    write_set(str(file), index_of(inputs or nothing()), named, ShellWords())
+def fill(file, *pages, files=None, words=NO_WORDS):
+    """Write lists, and return their file."""
+    KeptLists.of(Listed(*pages), PURPOSE, files or nothing(), {}, words).write_to(str(file))
     return file
 
 
-def forge(file, inputs, pages):
-    """Write a set with any content, as an attacker who knows the format can."""
-    put(file, msgspec.msgpack.encode(index_of(inputs, pages=pages)))
+def forge(file, files, pages, contents=()):
+    """Write lists with any content, as an attacker who knows the format can."""
+    lists = msgspec.msgpack.decode(msgspec.msgpack.encode(KeptLists(MADE_BY, PURPOSE, files, Capabilities())))
+    lists[5:7] = pages, contents
+    put(file, msgspec.msgpack.encode(lists))
 
 
-def put(file, index):
-    file.write_bytes(MAGIC + len(index).to_bytes(8, "big") + digest(index) + index)
+def put(file, lists):
+    file.write_bytes(MAGIC + digest(lists) + lists)
 
 
 def read(file):
-    """The pages of a set; None if it is not used, and for each page that is not there."""
+    """The pages of the lists; None if they are not used, and for each page that is not there."""
     try:
-        kept = KeptLists.open(str(file), PURPOSE)
+        kept = KeptLists.read_from(str(file), PURPOSE, {})
     except StaleSet:
         return None
-    with closing(kept):
-        return [kept.page("prompts/list", REVISION, str(n)) for n in range(len(kept.index.pages))]
+    return [kept.page("prompts/list", REVISION, str(n)) for n in range(len(kept.pages))]
 
 
 @pytest.fixture
@@ -85,28 +94,25 @@ class TestHostileSets:
 
         assert read(kept) is None
 
-    def test_a_size_is_not_believed(self, kept):
+    def test_a_large_file_takes_no_memory(self, kept):
         """
-        A file that claims an index, or a page, of 8 GiB, and is as large, takes no memory.
+        A file of 8 GiB is not read.
         """
         os.truncate(kept, 8 << 30)
-        with kept.open("r+b") as file:
-            file.write(MAGIC + (8 << 30).to_bytes(8, "big"))
+
         assert read(kept) is None
 
-        for page in (
-            (0, 8 << 30, b"x" * 16),
-            (1 << 63, 1, b""),
-            (-1, 1, b""),
-            (0, -1, b""),
-            (1 << 40, 5, b""),
-        ):
-            kept.unlink()
-            forge(kept, nothing(), {f"prompts/list {REVISION.date} 0": page})
-            assert read(kept) == [None]
+    @pytest.mark.parametrize("place", [1, -1, 1 << 40])
+    def test_a_page_that_is_not_there(self, kept, place):
+        """
+        Lists that name a page which they do not hold are ignored.
+        """
+        forge(kept, nothing(), {f"prompts/list {REVISION.date} 0": place}, [b"x"])
+
+        assert read(kept) is None
 
     @pytest.mark.parametrize(
-        "inputs",
+        "files",
         [
             {"read": {"a\0b": (STAMP, b"x")}},
             {"read": {"/dev/zero": (STAMP, b"x")}},
@@ -117,18 +123,18 @@ class TestHostileSets:
             {"read": {"x/" * 10_000: (STAMP, b"y")}},
             {"read": {f"/nothing/{number}": (STAMP, b"x") for number in range(10_000)}},
         ],
-        ids=lambda inputs: next(iter(inputs)),
+        ids=lambda files: next(iter(files)),
     )
-    def test_strange_inputs_are_no_error(self, kept, inputs):
+    def test_strange_files_are_no_error(self, kept, files):
         """
-        A set with valid digests that names unreadable files is ignored.
+        A set with a valid digest that names unreadable files is ignored.
         """
-        forge(kept, Inputs(**inputs, path=nothing().path), {})
+        forge(kept, ReadFiles(**files, path=nothing().path), {})
 
         assert read(kept) is None
 
     @pytest.mark.parametrize(
-        "index",
+        "lists",
         [
             b"\x91" * 100_000,
             b"\xdd\xff\xff\xff\xff",
@@ -138,22 +144,13 @@ class TestHostileSets:
             b"\xc6\xff\xff\xff\xff",
         ],
     )
-    def test_a_strange_index_is_no_error(self, kept, index):
+    def test_strange_lists_are_no_error(self, kept, lists):
         """
-        So is one whose index is nested, claims more than there is, or is missing.
+        So is one that is nested, claims more than there is, or is empty.
         """
-        put(kept, index)
+        put(kept, lists)
 
         assert read(kept) is None
-
-    def test_a_file_that_shrinks_while_it_is_read(self, kept):
-        """
-        A page that is gone when it is asked for is not sent.
-        """
-        with closing(KeptLists.open(str(kept), PURPOSE)) as found:
-            os.truncate(kept, 100)
-
-            assert found.page("prompts/list", REVISION, "0") is None
 
 
 class TestTampering:
@@ -165,26 +162,23 @@ class TestTampering:
 
     def test_no_byte_can_be_changed(self, kept):
         """
-        Whichever byte of the file changes, nothing is sent that was not written.
+        Whichever byte of the file changes, it is not used.
         """
         data = kept.read_bytes()
-        for place in range(len(data) - len(NO_WORDS)):
+        for place in range(len(data)):
             kept.write_bytes(data[:place] + bytes([data[place] ^ 0x41]) + data[place + 1 :])
-            found = read(kept)
 
-            assert found is None or set(found) <= {b"one", b"two" * 50, None}
-            assert found != [b"one", b"two" * 50]
+            assert read(kept) is None
 
     def test_a_part_of_a_file_is_not_used(self, kept):
         """
-        A file that was cut off anywhere tells nothing that is not whole.
+        Wherever the file was cut off.
         """
         data = kept.read_bytes()
-        for size in range(len(data) - len(NO_WORDS)):
+        for size in range(len(data)):
             kept.write_bytes(data[:size])
-            found = read(kept)
 
-            assert found is None or set(found) <= {b"one", None}
+            assert read(kept) is None
 
     @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no such permissions")
     @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
@@ -247,11 +241,11 @@ class TestTampering:
 
 WRITER = """
 import sys
-from tests.transports.test_kept_lists import Inputs, fill
+from tests.transports.test_kept_lists import ReadFiles, fill
 file, path, letter = sys.argv[1:]
 for _ in range(100):
     pages = [letter.encode() * 5000 + b"%d" % n for n in range(9)]
-    fill(file, *pages, inputs=Inputs(path=bytes.fromhex(path)))
+    fill(file, *pages, files=ReadFiles(path=bytes.fromhex(path)))
 """
 
 
@@ -278,23 +272,8 @@ def test_equal_pages_are_written_once(kept):
     """
     fill(kept, b"a" * 100, b"b", b"a" * 100)
 
-    with closing(KeptLists.open(str(kept), PURPOSE)) as found:
-        places = list(found.index.pages.values())
-    assert [size for _, size, _ in places] == [100, 1, 100]
-    assert len(set(places)) == 2
+    assert KeptLists.read_from(str(kept), PURPOSE, {}).contents == [b"a" * 100, b"b"]
     assert read(kept) == [b"a" * 100, b"b", b"a" * 100]
-
-
-def test_what_is_found_right_does_not_age(kept):
-    """
-    Of a set that is used every day, the recipes need not be imported first once a day.
-    """
-    then = time.time() - 23 * 3600
-    os.utime(kept, (then, then))
-    with closing(KeptLists.open(str(kept), PURPOSE)) as found:
-        found.confirm()
-
-    assert kept.stat().st_mtime > then + 3600
 
 
 @pytest.mark.parametrize(
@@ -311,9 +290,7 @@ def test_lists_are_compared(kept, pages, wrong):
     """
     A page that is another one, that is new or that is gone makes its list a wrong one.
     """
-    named = [(("prompts/list", REVISION, str(n)), page) for n, page in enumerate(pages)]
-    with closing(KeptLists.open(str(kept), PURPOSE)) as found:
-        assert found.wrong_lists(named) == wrong
+    assert KeptLists.read_from(str(kept), PURPOSE, {}).wrong_lists(Listed(*pages).pages()) == wrong
 
 
 @prompt
@@ -344,9 +321,8 @@ def test_what_the_shell_completes(kept):
     """
     Names, URIs, and the values that are the same whatever was typed, as far as a shell can show them.
     """
-    write_set(str(kept), index_of(nothing()), [], ShellWords.of(compile(Recipes([review], [guide, page]))))
-    with closing(KeptLists.open(str(kept), PURPOSE)) as found:
-        words = found.words()
+    fill(kept, words=ShellWords.of(compile(Recipes([review], [guide, page]))))
+    words = KeptLists.read_from(str(kept), PURPOSE, {}).words()
 
     assert words.prompts["review"].pop("most") == tuple(map(str, range(10_000)))
     assert words == ShellWords(
@@ -362,14 +338,3 @@ def test_what_the_shell_completes(kept):
         },
         {"docs://guide": {}, "docs://{page}": {"page": ("intro", "end")}},
     )
-
-
-def test_words_that_are_damaged(kept):
-    """
-    They are refused by one kind of error, so that TAB stays silent.
-    """
-    with closing(KeptLists.open(str(kept), PURPOSE)) as found:
-        os.truncate(kept, 100)
-
-        with pytest.raises(MsgspecError):
-            found.words()
