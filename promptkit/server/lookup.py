@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
+from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
-from promptkit.language.scopes import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
@@ -21,8 +20,7 @@ if TYPE_CHECKING:  # most recipes have none
 __all__ = ["RequestTarget", "chosen_arguments", "hide", "scopes_of", "target_of"]
 
 
-@attrs.frozen
-class RequestTarget:
+class RequestTarget(Struct, frozen=True):
     """
     What a request is about.
 
@@ -47,7 +45,10 @@ class RequestTarget:
     asked: str
     name: str | None = None
     arguments: Arguments | None = None
-    given: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    given: Mapping[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"RequestTarget({self.kind!r}, {self.asked!r})"  # what it is given may be secret
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -76,7 +77,7 @@ def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[st
     """
     found = _item(request, whole)
     if found is None or _item(request, view) is not None:
-        return NO_SCOPES
+        return frozenset()
     return found.scopes
 
 
