@@ -11,7 +11,7 @@ from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
 from promptkit.transports.read_files import StaleSet, noted_reads
 from promptkit.version import VERSION
 
@@ -45,10 +45,10 @@ def run(options: Namespace, output: Output) -> int:
     visible = catalog.visible_to(options.scopes or frozenset())
     identity = ServerInfo(options.name, VERSION)
     snapshot = Snapshot(visible, identity, options.page_size, changes=True, tools=options.tools)
-    kept = KeptLists.of(snapshot, purpose, files, reloader.names_by_file(), ShellWords())
+    kept = KeptLists(MADE_BY, purpose, files, snapshot.capabilities, reloader.names_by_file())
     file = options.out or _beside(options.target)
     try:
-        kept.write_to(file, mode=0o644)  # other users may serve it
+        kept.write_to(file, snapshot.pages(), ShellWords(), mode=0o644)  # other users may serve it
     except (OSError, ValueError) as error:
         print_error(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}")
         return Exit.FAULTY

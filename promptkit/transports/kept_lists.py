@@ -2,7 +2,7 @@
 Kept lists: a file with the pages of all lists, and with what they were made from.
 
 It is data, never code. It is used only if it belongs to its reader or to root, if nobody else may write to
-it, and if it has its digest.
+it, and if what is used of it has its digest.
 """
 
 import os
@@ -10,13 +10,13 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, msgpack
+from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
 from promptkit.compiler.loading.targets import package_of, place_of, project_root
-from promptkit.errors.regular_files import Stamp, read_regular_file, replace_regular_file
+from promptkit.errors.regular_files import Stamp, replace_regular_file
 from promptkit.protocol.capabilities import Capabilities, ToolMode
 from promptkit.protocol.digests import digest
 from promptkit.protocol.methods import PageKey
@@ -28,17 +28,16 @@ if TYPE_CHECKING:
     from promptkit.catalog.arguments import Arguments
     from promptkit.catalog.catalog import Catalog
     from promptkit.catalog.completion import Completer
-    from promptkit.server.snapshot import Snapshot
 
 __all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose", "ShellWords"]
 
 MAGIC: Final = b"promptkit compiled set 4\n"
 
-#: What precedes the lists: the magic, and their digest.
-_HEAD_BYTES: Final = len(MAGIC) + 16
+#: What precedes all else: the magic, and the length and the digest of what precedes the pages.
+_HEAD_BYTES: Final = len(MAGIC) + 8 + 16
 
-#: The longest file.
-_MAX_BYTES: Final = 256 * 1024 * 1024
+#: The longest page, and the most that precedes the pages.
+_MAX_BYTES: Final = 64 * 1024 * 1024
 
 #: Lists that were not found right for so long are not used, unless they were built for deployment.
 _MAX_AGE_S: Final = 24 * 60 * 60
@@ -48,11 +47,17 @@ MADE_BY: Final = (
     f"optimized {sys.flags.optimize}, UTF-8 {sys.flags.utf8_mode}"
 )
 
+#: How the file is opened: pipes are not waited for.
+_FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("RDONLY", "NONBLOCK", "CLOEXEC", "BINARY"))
+
 #: Who may own the file. On systems without user ids, such as Windows, the owner is always 0.
 _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
 
 #: Of an argument with more values, the shell completes none.
 _MAX_VALUES: Final = 10_000
+
+#: Where a page begins behind what precedes all pages, how long it is, and its digest.
+Page: TypeAlias = tuple[int, int, bytes]
 
 
 class Purpose(Struct, frozen=True, array_like=True):
@@ -133,7 +138,7 @@ class ShellWords(Struct, frozen=True, array_like=True):
 
 class KeptLists(Struct, frozen=True, array_like=True):
     """
-    The lists that one server answers, and what they were made from.
+    The lists that one server answers, and what they were made from. A page is read when it is asked for.
 
     Args:
         made_by:
@@ -152,13 +157,16 @@ class KeptLists(Struct, frozen=True, array_like=True):
             The names of the prompts that each recipe file declares, by its path within the folder.
 
         pages:
-            By its name: where each page stands in *contents*.
-
-        contents:
-            The pages. Those that are equal stand there once: most revisions have the same.
+            The pages, by their names. Those that are equal are kept once: most revisions have the same.
 
         encoded_words:
-            `ShellWords`, encoded: a server does not need them.
+            Where `ShellWords` lie among the pages.
+
+        file:
+            Where they were read from.
+
+        start:
+            Where in the file the pages begin.
     """
 
     made_by: str
@@ -166,32 +174,10 @@ class KeptLists(Struct, frozen=True, array_like=True):
     files: ReadFiles
     capabilities: Capabilities
     prompts: Mapping[str, Sequence[str]] = {}
-    pages: Mapping[str, int] = {}
-    contents: Sequence[bytes] = ()
-    encoded_words: Raw = Raw(msgpack.encode(ShellWords()))
-
-    def __post_init__(self) -> None:
-        if not all(0 <= place < len(self.contents) for place in self.pages.values()):
-            msg = "there is no such page"
-            raise ValueError(msg)
-
-    @classmethod
-    def of(
-        cls,
-        snapshot: "Snapshot",
-        purpose: Purpose,
-        files: ReadFiles,
-        prompts: Mapping[str, Sequence[str]],
-        words: ShellWords,
-    ) -> "KeptLists":
-        """
-        Return the lists of a snapshot.
-        """
-        named = {_name_of(*key): page for key, page in snapshot.pages()}
-        places = {page: place for place, page in enumerate(dict.fromkeys(named.values()))}
-        pages = {name: places[page] for name, page in named.items()}
-        encoded = Raw(msgpack.encode(words))
-        return cls(MADE_BY, purpose, files, snapshot.capabilities, prompts, pages, tuple(places), encoded)
+    pages: Mapping[str, Page] = {}
+    encoded_words: Page = (0, 0, b"")
+    file: str = ""
+    start: int = 0
 
     @classmethod
     def read_from(
@@ -220,26 +206,21 @@ class KeptLists(Struct, frozen=True, array_like=True):
         if not purpose.folder:
             msg = "only a folder or a file can be built"
             raise StaleSet(msg)
-        if not is_built and os.path.islink(file):
-            msg = "it is a link"
-            raise StaleSet(msg)
         try:
-            data = read_regular_file(file, _MAX_BYTES, _check_built if is_built else _check)
-        except (OSError, ValueError) as error:
-            msg = f"it cannot be read: {getattr(error, 'strerror', error)}"
-            raise StaleSet(msg) from None
-        try:
-            encoded = data[_HEAD_BYTES:]
-            is_whole = data.startswith(MAGIC) and digest(encoded) == data[len(MAGIC) : _HEAD_BYTES]
-            found = msgpack.decode(encoded if is_whole else b"", type=cls)
-            reason = _why_unfit(found, purpose) or next(found.files.changes(seen, are_copied=is_built), None)
+            data, start = _read_beginning(file, is_built=is_built)
+            kept = structs.replace(msgpack.decode(data, type=cls), file=file, start=start)
+            reason = _why_unfit(kept, purpose) or next(kept.files.changes(seen, are_copied=is_built), None)
+        except OSError as error:
+            reason = f"it cannot be read: {error.strerror or error}"
         except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError, OverflowError):
             reason = "it is damaged, or no compiled set"
         if reason is not None:
             raise StaleSet(reason)
-        return found
+        return kept
 
-    def write_to(self, file: str, mode: int = 0o600) -> None:
+    def write_to(
+        self, file: str, pages: Iterable[tuple[PageKey, bytes]], words: ShellWords, mode: int = 0o600
+    ) -> None:
         """
         Write the lists, all at once, whoever else reads or writes the file.
 
@@ -247,37 +228,79 @@ class KeptLists(Struct, frozen=True, array_like=True):
             file:
                 Where they are kept.
 
+            pages:
+                All of their pages.
+
+            words:
+                What the shell completes.
+
             mode:
-                Who may read it.
+                Who may read the file.
 
         Raises:
             OSError: If the file cannot be written.
 
             ValueError: If a path cannot be written as text.
         """
-        data = msgpack.encode(self)
-        replace_regular_file(file, MAGIC, digest(data), data, mode=mode)
+        named = {_name_of(*key): page for key, page in pages}
+        encoded, places, size = msgpack.encode(words), dict[bytes, Page](), 0
+        for page in (*named.values(), encoded):
+            if page not in places:
+                places[page] = size, len(page), digest(page)
+                size += len(page)
+        placed = {name: places[page] for name, page in named.items()}
+        data = msgpack.encode(structs.replace(self, pages=placed, encoded_words=places[encoded]))
+        head = MAGIC + len(data).to_bytes(8, "big") + digest(data)
+        replace_regular_file(file, head, data, *places, mode=mode)
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes | None:
         """
-        Return a page of a list; None if there is none of that name.
+        Return a page of a list; None if it is missing or damaged.
         """
-        place = self.pages.get(_name_of(method, revision, cursor))
-        return None if place is None else self.contents[place]
+        page = self.pages.get(_name_of(method, revision, cursor))
+        return None if page is None else self._read(page)
 
     def words(self) -> ShellWords:
         """
         Return what the shell completes.
+
+        Raises:
+            MsgspecError: If that is missing or damaged.
         """
-        return msgpack.decode(self.encoded_words, type=ShellWords)
+        return msgpack.decode(self._read(self.encoded_words) or b"", type=ShellWords)
 
     def wrong_lists(self, pages: Iterable[tuple[PageKey, bytes]]) -> set[str]:
         """
         Return the methods of the lists whose pages are not *pages*.
         """
-        known = {(name, self.contents[place]) for name, place in self.pages.items()}
-        differing = known ^ {(_name_of(*key), page) for key, page in pages}
+        known = {(name, expected) for name, (_, _, expected) in self.pages.items()}
+        differing = known ^ {(_name_of(*key), digest(page)) for key, page in pages}
         return {name.partition(" ")[0] for name, _ in differing}
+
+    def _read(self, page: Page) -> bytes | None:
+        offset, size, expected = page
+        if not 0 <= size <= _MAX_BYTES:
+            return None
+        try:
+            with open(os.open(self.file, _FLAGS), "rb") as file:
+                file.seek(self.start + offset)
+                found = file.read(size)
+        except (OSError, ValueError, OverflowError):  # it was removed or replaced, or there is no such place
+            return None
+        return found if digest(found) == expected else None
+
+
+def _read_beginning(file: str, *, is_built: bool) -> tuple[bytes, int]:
+    """What precedes the pages, encoded, and where these begin. Raises `StaleSet`, OSError or ValueError."""
+    flags = _FLAGS if is_built else _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+    with open(os.open(file, flags), "rb") as opened:
+        _check(os.fstat(opened.fileno()), ages=not is_built)
+        head = opened.read(_HEAD_BYTES)
+        size = int.from_bytes(head[-24:-16], "big")
+        data = opened.read(size) if head.startswith(MAGIC) and size <= _MAX_BYTES else b""
+    if digest(data) != head[-16:]:
+        raise ValueError
+    return data, _HEAD_BYTES + size
 
 
 def _why_unfit(kept: KeptLists, purpose: Purpose) -> str | None:
@@ -292,18 +315,13 @@ def _why_unfit(kept: KeptLists, purpose: Purpose) -> str | None:
     return None
 
 
-def _check_built(status: os.stat_result) -> None:
-    """Raise `StaleSet` unless nobody but its reader and root may have written the file."""
+def _check(status: os.stat_result, *, ages: bool) -> None:
+    """Raise `StaleSet` unless a file is a plain one that nobody but its reader and root may have written."""
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "geteuid")
-    if shared or status.st_uid not in _TRUSTED:
+    if not stat.S_ISREG(status.st_mode) or shared or status.st_uid not in _TRUSTED:
         msg = "it is not trusted: it must be a file of yours or of root, which nobody else may write"
         raise StaleSet(msg)
-
-
-def _check(status: os.stat_result) -> None:
-    """The same, and that the file is not too old."""
-    _check_built(status)
-    if not 0 <= time.time() - status.st_mtime < _MAX_AGE_S:
+    if ages and not 0 <= time.time() - status.st_mtime < _MAX_AGE_S:
         msg = "it is too old"
         raise StaleSet(msg)
 

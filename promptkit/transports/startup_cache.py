@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from promptkit.errors.regular_files import Stamp
 from promptkit.protocol.digests import digest
 from promptkit.standard_error import say
-from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
 from promptkit.transports.read_files import FileReads, StaleSet, noted_reads
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ class StartupCache:
         with suppress(OSError, ValueError, StaleSet):  # a path may hold bytes that are not text
             os.makedirs(os.path.dirname(self._file), exist_ok=True)
             if reads is not None:
-                words = ShellWords.of(catalog)
-                KeptLists.of(snapshot, self._purpose, reads.files(), names, words).write_to(self._file)
+                kept = KeptLists(MADE_BY, self._purpose, reads.files(), snapshot.capabilities, names)
+                kept.write_to(self._file, snapshot.pages(), ShellWords.of(catalog))
                 return True
         return False
 

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
+from msgspec import UNSET
 
 from promptkit.cli import main
-from promptkit.transports.kept_lists import KeptLists, Purpose
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
 from promptkit.transports.read_files import ReadFiles
 from tests.wire import initialize, line, notification, request
 
@@ -35,6 +36,9 @@ class Gate:
 gate = os.environ.pop("TEST_GATE")
 sys.meta_path.insert(0, Gate)
 from promptkit.cli import main
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import ReadFiles
 sys.exit(main())
 """
 
@@ -277,8 +281,13 @@ def test_a_set_that_turns_out_wrong_is_corrected_and_kept(place, built, run, mon
     monkeypatch.setattr(ReadFiles, "changes", lambda *_, **__: iter(()))
     purpose = Purpose.of(str(place / "recipes"), None, 0, tools=False, scopes=None)
     kept = KeptLists.read_from(str(built), purpose, {}, is_built=True)
-    wrong = [page.replace(b"Say hello.", b"Say good-bye.") for page in kept.contents]
-    replace(kept, contents=wrong).write_to(str(built), 0o644)
+    pages = [
+        (key, kept.page(*key).replace(b"Say hello.", b"Say good-bye."))
+        for method in ("prompts/list", "resources/list", "resources/templates/list", "tools/list")
+        for revision in REVISIONS.values()
+        if kept.page(*(key := (method, revision, UNSET))) is not None
+    ]
+    kept.write_to(str(built), pages, ShellWords(), 0o644)
     before = built.read_bytes()
     process = run("serve", "recipes", "--compiled", built)
     say(process, *SESSION, notification("notifications/initialized"))

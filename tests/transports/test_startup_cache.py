@@ -27,7 +27,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server.snapshot import Snapshot
 from promptkit.transports.early_server import EarlyServer
-from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
 from promptkit.transports.read_files import ReadFiles, noted_reads
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
@@ -1163,7 +1163,8 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     with noted_reads("") as reads:
         purpose, file = Purpose("x", "", ""), str(tmp_path_factory.getbasetemp() / "kept")
     files = ReadFiles(path=reads.files().path)  # in a folder of all tests
-    KeptLists.of(server.snapshot, purpose, files, {}, ShellWords()).write_to(file)
+    kept = KeptLists(MADE_BY, purpose, files, Capabilities(resources=True))
+    kept.write_to(file, server.snapshot.pages(), ShellWords())
     arriving, ended = Queue(), Event()
     kept = KeptLists.read_from(file, purpose, {})
     first = EarlyServer(kept, Connection(IDENTITY, Capabilities(resources=True)), Limits(), sent.append)
