@@ -177,7 +177,9 @@ def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({
             Which file has served what so far: it goes on to, whoever else declares the same.
     """
     winners, _ = _find_winners(files, before)
-    return {key: file.file for key, file, _ in _served(files, winners)}
+    if winners:
+        return {key: file.file for key, file, _ in _served(files, winners)}
+    return {key: file.file for file in files for key in file.served}
 
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:

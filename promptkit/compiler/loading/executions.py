@@ -7,7 +7,7 @@ may compute the names of what it imports is executed again by every load.
 
 import os
 import sys
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -77,7 +77,19 @@ class Execution(Struct, eq=False):
             That of the file when it was executed.
 
         code:
-            Its code, until `mentioned` has looked at it; None if that is not known.
+            Its code, until `look` has looked at it; None if that is not known.
+
+        names:
+            All names that its code mentions, each once, once `look` has looked at it.
+
+        is_open:
+            Whether it may import or make anything, as far as is known.
+
+        reads:
+            Whether it may read files that it does not tell of.
+
+        is_maker:
+            Whether it made prompts of functions of other modules.
     """
 
     name: str
@@ -87,35 +99,26 @@ class Execution(Struct, eq=False):
     read: list[Path] = field(default_factory=list)
     stamp: Stamp | None = None
     code: CodeType | None = None
-    known_names: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
+    is_open: bool = True
+    reads: bool = False
+    is_maker: bool = False
 
-    def mentioned(self) -> tuple[str, ...] | None:
-        """Return all names that its code mentions, each once; None if that is not known."""
-        if self.known_names is None and self.code is not None:
-            self.known_names, self.code = tuple(_names_in(self.code)), None
-        return self.known_names
+    def look(self) -> None:
+        """Find out what may change what it does when it is executed again, unless that is known."""
+        if self.code is not None:
+            self.names, self.code = tuple(_names_in(self.code)), None
+            self.is_open = self.module is None or not _COMPUTING.isdisjoint(self.names)
+            self.reads = not _READING.isdisjoint(self.names)
+            self.is_maker = any(prompt.__module__ != self.name for prompt in self.made)
 
     def may_import(self, names: AbstractSet[str], packages: AbstractSet[str]) -> bool:
         """
         Return whether it may import one of *names*, or all of one of *packages*: their last parts.
         """
-        mentioned = self.mentioned() or ()
-        if not names.isdisjoint(mentioned):
+        if not names.isdisjoint(self.names):
             return True
-        return "*" in mentioned and not packages.isdisjoint(mentioned)  # it takes all that a package holds
-
-    @property
-    def is_maker(self) -> bool:
-        """Whether it made prompts of functions of other modules."""
-        return any(prompt.__module__ != self.name for prompt in self.made)
-
-    def may_read(self, changed: Collection[str], *, has_unknown: bool) -> bool:
-        """Return whether its import may go otherwise now, whatever it imports."""
-        mentioned = self.mentioned()
-        if mentioned is None or self.module is None or not _COMPUTING.isdisjoint(mentioned):
-            return True
-        reads = has_unknown and not _READING.isdisjoint(mentioned)
-        return reads or any(str(path) in changed for path in self.read)
+        return "*" in self.names and not packages.isdisjoint(self.names)
 
 
 class Executions:
@@ -162,16 +165,25 @@ class Executions:
             folder:
                 Its folder.
         """
-        changed, by_file = set(changed), {one.file: one.name for one in self}
+        changed, executed = set(changed), list(self)
+        for one in executed:
+            one.look()
+        by_file = {one.file: one.name for one in executed}
         names = [by_file.get(path) or _module_at(path, package, folder) for path in changed]
         packages = {name for file, name in by_file.items() if file.endswith("__init__.py")}
         has_unknown = not by_file.keys() >= changed  # what was not executed may have been read
-        found = {one.name for one in self if one.may_read(changed, has_unknown=has_unknown)}
+        found = {
+            one.name
+            for one in executed
+            if one.is_open
+            or (one.reads and has_unknown)
+            or (one.read and not changed.isdisjoint(map(str, one.read)))
+        }
         found.update(name for name in names if name is not None)
         ahead = found
         while ahead:  # those that import these, then those that import them, and so on
-            before = [one for one in self if one.name in ahead]
-            left = [one for one in self if one.name not in found]
+            before = [one for one in executed if one.name in ahead]
+            left = [one for one in executed if one.name not in found]
             these = _last_parts(ahead)
             ahead = {one.name for one in left if one.may_import(*these)}
             # What they import may be imported no more, and then other modules' prompts that it made are gone.

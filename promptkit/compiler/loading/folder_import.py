@@ -145,7 +145,7 @@ class FolderImport:
     def prepare_reuse(self) -> None:
         """Find out what each module mentions, so that the next import need not do so."""
         for one in () if self.package is None else self.package.executions:
-            one.mentioned()
+            one.look()
 
     @property
     def failed(self) -> set[str]:
