@@ -73,7 +73,6 @@ class Reloader:
         self._lint = lint
         self.is_quiet = False
         self._publish: Callable[[Catalog], None] = lambda _: None
-        self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
         self._folder: Path | None = None
         self._suffix, self._target = "", str(target)
@@ -132,20 +131,15 @@ class Reloader:
                     names.setdefault(imports.name_of(file), []).append(name)
         return names
 
-    def start(
-        self, publish: Callable[[Catalog], None], reloaded: Callable[[], object] = lambda: None
-    ) -> None:
+    def start(self, publish: Callable[[Catalog], None]) -> None:
         """
         Watch the files from now on. What has changed since `load` is loaded, too.
 
         Args:
             publish:
                 Called on another thread with each new catalog.
-
-            reloaded:
-                Called on that thread after each reload, when nothing is kept any more for going back.
         """
-        self._publish, self._reloaded = publish, reloaded
+        self._publish = publish
         if self._folder is not None:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
@@ -293,7 +287,6 @@ class Reloader:
 
     def _reload_and_prepare(self, paths: Iterable[str] = ()) -> None:
         self._reload(paths)
-        self._reloaded()
         self._prepare_reuse()
 
     def _prepare_reuse(self) -> None:

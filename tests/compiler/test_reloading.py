@@ -678,6 +678,19 @@ class TestTheProject:
 
         author.wait_for(greet="one", part="bye")
 
+    def test_a_module_that_a_recipe_can_do_without(self, watched, project):
+        """
+        Once it is there, it is used; also if the recipe was not imported by the last reload.
+        """
+        optional = "try:\n    from lost import word\nexcept ImportError:\n    word = 'none'\n"
+        sys.modules.pop("lost", None)
+        author = watched(greet=optional + greet("").replace("return ''", "return word"))
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="none", part="bye")
+        (project.parent / "lost.py").write_text("word = 'found'")
+
+        author.wait_for(greet="found", part="bye")
+
     def test_a_sibling_that_takes_its_place(self, watched, project):
         """
         A module beside the recipes counts more than the project's, also if it is made later.
