@@ -70,6 +70,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
         gc.disable()  # imports leave no garbage, and what is imported stays
         try:
+            _import_msgspec()
             options = _import("promptkit.cli.options").parse(argv)
             module = _MODULES.get(options.command, options.command)
             run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
@@ -98,6 +99,17 @@ def _complete_and_exit() -> NoReturn:
 
         complete_and_exit()
     raise SystemExit(Exit.FAULTY)
+
+
+def _import_msgspec() -> None:
+    """Import msgspec, but not typing_extensions for it: it takes nothing of that which `typing` has not."""
+    if "typing_extensions" in sys.modules:
+        return
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # it takes longer than msgspec itself
+    try:
+        _import("msgspec")
+    finally:
+        del sys.modules["typing_extensions"]
 
 
 def _import(name: str) -> ModuleType:

@@ -11,8 +11,8 @@ from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.import_inputs import Purpose, noted_reads
-from promptkit.transports.kept_lists import MADE_BY, Index, ShellWords, write_set
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import StaleSet, noted_reads
 from promptkit.version import VERSION
 
 __all__ = ["run"]
@@ -32,21 +32,23 @@ def run(options: Namespace, output: Output) -> int:
     reloader = Reloader(options.target, lambda _: None)
     with noted_reads(purpose.folder) as reads:
         catalog = reloader.load()
-    inputs = reads.inputs()
     print_diagnostics(catalog.diagnostics, output)
-    if not catalog.healthy or inputs is None:
+    try:
+        files, reason = reads.files() if catalog.healthy else None, "fix the faults above"
+    except StaleSet as changed:
+        files, reason = None, str(changed)
+    if files is None:
         output.send()
-        reason = "a recipe has changed meanwhile" if catalog.healthy else "fix the faults above"
         print_error(f"nothing was built: {reason}")
         return Exit.FAULTY
     report_hidden(catalog, options.scopes)
     visible = catalog.visible_to(options.scopes or frozenset())
     identity = ServerInfo(options.name, VERSION)
     snapshot = Snapshot(visible, identity, options.page_size, changes=True, tools=options.tools)
-    index = Index(MADE_BY, purpose, inputs, snapshot.capabilities, reloader.names_by_file())
+    kept = KeptLists(MADE_BY, purpose, files, snapshot.capabilities, reloader.names_by_file())
     file = options.out or _beside(options.target)
     try:
-        write_set(file, index, snapshot.pages(), ShellWords(), mode=0o644)  # whoever serves it reads it
+        kept.write_to(file, snapshot.pages(), ShellWords(), mode=0o644)  # other users may serve it
     except (OSError, ValueError) as error:
         print_error(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}")
         return Exit.FAULTY

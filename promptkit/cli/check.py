@@ -60,12 +60,12 @@ def _linted(target: str) -> Catalog:
 
 def _why_stale(options: Namespace) -> str | None:
     """Why a built set cannot be served, looked for before recipes are imported; None if it can."""
-    from promptkit.transports.import_inputs import Purpose, StaleSet  # only for a built set
-    from promptkit.transports.kept_lists import KeptLists
+    from promptkit.transports.kept_lists import KeptLists, Purpose  # only for a built set
+    from promptkit.transports.read_files import StaleSet
 
     purpose = Purpose.of(options.target, None, 0, tools=False, scopes=None)
     try:
-        KeptLists.open(options.compiled, purpose, is_built=True).close()
+        KeptLists.read_from(options.compiled, purpose, {}, is_built=True)
     except StaleSet as stale:
         return str(stale)
     return None

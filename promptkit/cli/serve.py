@@ -6,34 +6,35 @@ Lists are answered from the start-up cache if possible; compiler and recipes are
 
 import gc
 import os
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import chain, repeat
 from math import inf
-from threading import Thread
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
 from promptkit.cli.options import limits_of
-from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import GRACE_S
 from promptkit.standard_error import say
 from promptkit.transports import stdio
-from promptkit.transports.early import EarlyServer, import_progress
-from promptkit.transports.import_inputs import Purpose, StaleSet
+from promptkit.transports.early_server import EarlyServer
+from promptkit.transports.kept_lists import KeptLists, Purpose
+from promptkit.transports.read_files import StaleSet
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Mapping, Sequence
 
     from promptkit.catalog.catalog import Catalog
-    from promptkit.cli.lazy_serving import LazyServing
-    from promptkit.compiler.reloading import Load
+    from promptkit.compiler.lazy_import import LazyImport
+    from promptkit.compiler.reloading import Load, Reloader
     from promptkit.server import Server
     from promptkit.server.observers import Observer
     from promptkit.server.snapshot import Snapshot
@@ -42,6 +43,19 @@ __all__ = ["run"]
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
+
+#: When the handshake is answered at the latest, though it is not known yet what the recipes hold.
+_GREET_AFTER_S: Final = 3.0
+
+#: How long requests wait for recipes at least if the client has closed the input.
+_HOLD_AFTER_END_S: Final = 5.0
+
+
+_REFUSED: Final = "the recipes cannot be served: standard error says why"
+
+
+class FaultyRecipes(Exception):
+    """The recipes have faults, and are to be served only without any."""
 
 
 def run(options: "Namespace") -> int:
@@ -78,8 +92,7 @@ def run(options: "Namespace") -> int:
 
         say(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
-    code = _Serving(options, wire, observers).run()
-    if code != Exit.FINE:
+    if (code := StdioSession(options, wire, observers).serve()) != Exit.FINE:
         return code
     for observer in observers:
         observer.close()
@@ -87,90 +100,98 @@ def run(options: "Namespace") -> int:
     return stdio.exit_now()
 
 
-class _Serving:
-    """Serves one client on standard input and output, at first from the start-up cache."""
+class StdioSession:
+    """
+    The session of one client on standard input and output.
+
+    Args:
+        options:
+            The command line.
+
+        wire:
+            The client.
+
+        observers:
+            What is notified of each request.
+    """
 
     def __init__(self, options: "Namespace", wire: stdio.Wire, observers: "Sequence[Observer]") -> None:
-        self._options = options
-        self._wire = wire
-        self._observers = observers
+        self._options, self._wire, self._observers = options, wire, observers
+        self._identity = ServerInfo(options.name, VERSION)
+        self._limits = limits_of(options)
         self._scopes: frozenset[str] = options.scopes or frozenset()
         self._cache = _startup_cache(options)
-        self._early = self._answer_early()
-        self._has_taken_over = False
-        self._saving: Thread | None = None
-        self._lazy: LazyServing | None = None
+        self._early: EarlyServer | None = None
+        self._changes = False
+        self._is_answered = Event()
 
-    def run(self) -> int:
-        """Import the recipes, and serve them until the client hangs up. Raises LoadError."""
-        _import_the_rest()
-        from promptkit.compiler.reloading import Reloader
+    def serve(self) -> int:
+        """
+        Serve until the client hangs up, and return the exit code.
 
-        self._reloader = Reloader(self._options.target, self._report_faults)
-        try:
-            names = self._cache.names() if self._cache and not self._options.strict else None
-            code = self._import_and_serve() if names is None else self._serve_while_importing(names)
-        except LoadError:
-            self._refuse_requests()
-            raise
-        if code != Exit.FINE:
-            self._refuse_requests()
-        return code
-
-    def _answer_early(self) -> EarlyServer:
-        """Begin to answer from the start-up cache."""
-        options, wire = self._options, self._wire
-        early = EarlyServer(
-            self._cache.found if self._cache else None,
-            ServerInfo(options.name, VERSION),
-            limits_of(options),
-            wire.write,
-            importing=partial(import_progress, options.target),
-            changes=options.watch and place_of(options.target) is not None,
-            tools=options.tools,
-            greets=options.audit is None and not options.otel,  # no observer is notified of early replies
-        )
-        # A client that hangs up at once may want to know nothing but whether --strict finds a fault.
-        longest = max(options.grace, options.timeout) if options.strict else options.grace
-        done = partial(stdio.exit_after, longest, Exit.FAULTY if options.strict else Exit.FINE)
-        early.read_from(wire.read, done)
+        Raises:
+            LoadError: If there is nothing at the target.
+        """
         if self._cache and self._cache.found:
-            early.ready.wait(_FIRST_LIST_WAIT_S)
-        early.watch(done, options.grace, lambda: wire.is_orphaned)
+            self._early = self._answer_early(self._cache.found)
+        _import_the_rest()
+        try:
+            return self._import_and_serve()
+        except (LoadError, FaultyRecipes) as error:
+            if self._cache:
+                self._cache.discard()
+            if isinstance(error, LoadError):
+                raise
+            return Exit.FAULTY
+
+    def _answer_early(self, kept: KeptLists) -> EarlyServer:
+        """Begin to answer from the start-up cache."""
+        connection = Connection(self._identity, kept.capabilities, self._limits)
+        early = EarlyServer(kept, connection, self._limits, self._wire.write)
+        early.read_from(self._wire.read)
+        early.ready.wait(_FIRST_LIST_WAIT_S)
         return early
 
     def _import_and_serve(self) -> int:
-        """Import all recipes before anything is served of them."""
-        catalog = self._load()
+        from promptkit.compiler.lazy_import import LazyImport
+        from promptkit.compiler.reloading import Reloader
+
+        options, early = self._options, self._early
+        reloader = Reloader(options.target, self._report_faults)
+        self._changes = options.watch and reloader.watches
+        kept = self._cache.found if self._cache and not options.strict else None
+        expected = early.expected_prompts() if early else ()
+        recipes = LazyImport(options.target, kept.prompts if kept else {}, expected)
+
+        def imported(catalog: "Catalog") -> None:
+            self._is_answered.wait()  # until then, clients are still sent the lists that were kept
+            if whole is None:
+                server.complete(catalog)
+            self._keep_current(server, reloader, catalog)
+
+        load = partial(self._load, reloader)
+        recipes.start(load, imported, self._wire.end, InternalError(_REFUSED))
+        whole = None if early else recipes.wait(_GREET_AFTER_S)
+        server = self._server(self._unfinished(recipes) if whole is None else whole)
+        read, events = self._reading(recipes), early.hand_over if early else tuple
+        served = stdio.serve(server, self._wire, read=read, events=events, grace=options.grace)
+        is_known = recipes.finish(self._longest_import) or not options.strict
+        return Exit.FINE if served and is_known else Exit.FAULTY
+
+    @property
+    def _longest_import(self) -> float:
+        """How long importing may go on, in seconds, once the client has hung up."""
+        grace: float = self._options.grace
+        # Who starts it with --strict may want to know nothing but whether there are faults.
+        return max(grace, self._options.timeout) if self._options.strict else grace
+
+    def _load(self, reloader: "Reloader", work: "Load") -> "Catalog":
+        """Import all recipes, and report their faults. Raises `FaultyRecipes` if none may be there."""
+        catalog = self._cache.load(reloader.load, work) if self._cache else reloader.load(work)
+        self._report_faults(catalog)
         if self._options.strict and not catalog.healthy:
             say("nothing is served because of --strict: fix the faults above, or leave out the option")
-            return Exit.FAULTY
-        server = self._make_server(catalog)
-        saving = Thread(target=self._after_import, args=(server, catalog), name="promptkit-set", daemon=True)
-        self._saving = saving
-        code = self._serve(server)
-        if saving.is_alive():
-            saving.join(self._options.grace)
-        return code
-
-    def _serve_while_importing(self, names: "Mapping[str, Sequence[str]]") -> int:
-        """Import each recipe when it is needed, as the start-up cache says where each prompt is."""
-        from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
-
-        options = self._options
-        lazy = LazyServing(options.target, names, self._early, options.page_size, self._scopes)
-        self._lazy = lazy
-        server = self._make_server(lazy.snapshot)
-        lazy.start(self._load, server, partial(self._after_import, server), self._wire.end)
-        code = self._serve(server)
-        lazy.finish(options.grace)
-        return code
-
-    def _load(self, work: "Load | None" = None) -> "Catalog":
-        """Import all recipes, and report their faults."""
-        load = self._reloader.load
-        catalog = self._cache.load(load, work) if self._cache else load(work)
-        self._report_faults(catalog)
+            raise FaultyRecipes
         return catalog
 
     def _report_faults(self, catalog: "Catalog") -> None:
@@ -179,66 +200,78 @@ class _Serving:
 
             report_faults(catalog, self._options.ignore)
 
-    def _make_server(self, found: "Catalog | Snapshot") -> "Server":
+    def _unfinished(self, recipes: "LazyImport") -> "Snapshot":
+        """What is served until all recipes are imported."""
+        from promptkit.compiler.loading.import_thread import import_progress
+        from promptkit.server.snapshot import Snapshot
+
+        early, options = self._early, self._options
+        # Lists of resources are answered even if there are none, so that declaring them is harmless.
+        usual = Capabilities(resources=True, changes=self._changes, tools=options.tools)
+        snapshot = Snapshot(
+            recipes.catalog.visible_to(self._scopes),
+            self._identity,
+            options.page_size,
+            changes=self._changes,
+            capabilities=early.connection.capabilities if early else usual,
+            known_page=early.page if early else None,
+        )
+        snapshot.importing = partial(import_progress, options.target)
+        return snapshot
+
+    def _server(self, found: "Catalog | Snapshot") -> "Server":
         from promptkit.server import Server
 
-        connection = self._early.connection
         return Server(
             found,
             self._wire.write,
-            identity=connection.server_info,
+            identity=self._identity,
             page_size=self._options.page_size,
-            changes=self._options.watch and self._reloader.watches,
+            changes=self._changes,
             tools=self._options.tools,
-            limits=limits_of(self._options),
+            limits=self._limits,
             observers=self._observers,
-            connection=connection,
+            connection=self._early.connection if self._early else None,
             scopes=self._scopes,
         )
 
-    def _after_import(self, server: "Server", catalog: "Catalog") -> None:
+    def _reading(self, recipes: "LazyImport") -> Callable[[], bytes]:
+        """What reads the client's bytes, and waits at their end for what requests need of the recipes."""
+
+        def first() -> bytes:
+            self._is_answered.set()
+            return self._early.read_rest() if self._early else self._wire.read()
+
+        sources = chain((first,), repeat(self._wire.read))
+
+        def read() -> bytes:
+            if not (data := next(sources)()):
+                recipes.hold(max(self._longest_import, _HOLD_AFTER_END_S), self._still_imported)
+            return data
+
+        return read
+
+    def _still_imported(self) -> InternalError:
+        from promptkit.compiler.loading.import_thread import import_progress
+
+        return InternalError(f"the recipes are still being imported{import_progress(self._options.target)}")
+
+    def _keep_current(self, server: "Server", reloader: "Reloader", catalog: "Catalog") -> None:
         """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
         if catalog.requirements:
             from promptkit.cli.loading import report_hidden  # few recipes need scopes
 
             report_hidden(catalog, self._options.scopes)
         if self._cache:
-            names = self._reloader.names_by_file if catalog.healthy else None
-            self._cache.verify_and_save(server.snapshot, server.correct, catalog, names)
+            self._cache.verify_and_save(server.snapshot, server.correct, catalog, reloader.names_by_file)
         if server.capabilities.changes:
-            self._reloader.start(server.replace)
-
-    def _serve(self, server: "Server") -> int:
-        """Serve until the client hangs up."""
-        events, grace = self._early.hand_over, self._options.grace
-        served = stdio.serve(server, self._wire, read=self._read, events=events, grace=grace)
-        return Exit.FINE if served else Exit.FAULTY
-
-    def _read(self) -> bytes:
-        """Return what has arrived; the first time, what was being read when the server took over."""
-        if self._has_taken_over:
-            data = self._wire.read()
-        else:
-            self._has_taken_over = True
-            if self._saving is not None:
-                with suppress(RuntimeError):  # there can be no more threads
-                    self._saving.start()
-            data = self._early.read_rest()
-        if not data and self._lazy is not None:
-            self._lazy.hold(self._options.grace)  # requests may still need recipes
-        return data
-
-    def _refuse_requests(self) -> None:
-        """Discard the new start-up cache, and refuse all open requests."""
-        if self._cache:
-            self._cache.discard()
-        self._early.refuse(InternalError("the recipes cannot be served: standard error says why"))
+            reloader.start(server.replace)
 
 
 def _import_the_rest() -> None:
     """Import what the first list does not need."""
     gc.disable()  # imports leave no garbage, and looking for it takes time
-    import_module("promptkit.compiler.reloading")
+    import_module("promptkit.compiler.lazy_import")
     import_module("promptkit.server")
     gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()

@@ -286,7 +286,7 @@ class _Work(Struct):
         from promptkit.transports.http.worker import HttpWorker
 
         if number > 0:  # the first worker reports for all
-            self.reloader.is_news = lambda _stamps, _said: False
+            self.reloader.is_quiet = True
         application = self.make()
         worker = HttpWorker(
             application,

@@ -7,7 +7,7 @@ Prompts and resources are known from the start-up cache. No recipe is imported w
 import os
 from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 from argcomplete.completers import FilesCompleter
@@ -18,8 +18,7 @@ from msgspec import MsgspecError
 from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
-from promptkit.transports.import_inputs import Purpose
-from promptkit.transports.kept_lists import ShellWords
+from promptkit.transports.kept_lists import Purpose, ShellWords
 from promptkit.transports.startup_cache import StartupCache
 
 __all__ = ["complete_and_exit"]
@@ -135,6 +134,6 @@ def _known(target: str | None) -> ShellWords:
     ):
         kept = StartupCache.of(Purpose.of(configured.target, *wanted))
         if kept is not None and kept.found is not None:
-            with closing(kept.found) as lists, suppress(MsgspecError):
-                return lists.words()
+            with suppress(MsgspecError):
+                return kept.found.words()
     return ShellWords()

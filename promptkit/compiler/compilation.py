@@ -5,25 +5,52 @@ Each file is compiled by itself; `promptkit.compiler.composition` makes one cata
 One pass finds every error, and equal input gives an equal catalog.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.composition import CompiledFile, Declaration, Definition, compose, is_sound
-from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.loader import FolderImport, ModuleImport, load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
 from promptkit.errors.interruptions import call_interruptible
+from promptkit.errors.regular_files import Stamps, file_stamp
 
-__all__ = ["Target", "catalog_of", "compile", "compile_files", "sound"]
+__all__ = ["UNKNOWN", "LoadedRecipes", "Target", "catalog_of", "compile", "compile_files", "sound"]
 
 #: What can be served: a folder, a file, a module, a catalog, or prompts and resources.
 Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition]"
+
+#: Differs from the stamp of each file, whether it exists or not.
+UNKNOWN: Final = (-1, -1, -1, -1)
+
+
+class LoadedRecipes(Struct):
+    """One load: what was imported and compiled, and the stamps of the files that it was made from."""
+
+    imports: FolderImport | ModuleImport
+    recipes: Recipes
+    files: Sequence[CompiledFile]
+    stamps: Stamps = {}
+
+    def changed(self, now: Stamps) -> set[str]:
+        """
+        Return the paths of the files that the next load has to look at: they have changed, or have errors.
+
+        Args:
+            now:
+                The stamps of all files.
+        """
+        changed = {path for path, stamp in now.items() if self.stamps.get(path, UNKNOWN) != stamp}
+        gone = (path for path in self.stamps.keys() - now.keys() if file_stamp(path) != self.stamps[path])
+        return changed.union(gone, (str(one.file) for one in self.files if one.file and not one.is_sound))
 
 
 def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:

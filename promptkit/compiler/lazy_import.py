@@ -1,7 +1,7 @@
 """Lazy import: recipe files are imported one by one, first those whose prompts are asked for."""
 
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.compilation import compile_files
+from promptkit.compiler.compilation import LoadedRecipes, compile_files
 from promptkit.compiler.composition import CompiledFile
-from promptkit.compiler.loaded_recipes import LoadedRecipes
 from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
+from promptkit.compiler.reloading import Load
 
 __all__ = ["LazyCatalog", "LazyImport"]
 
@@ -75,14 +75,20 @@ class LazyImport:
 
         names:
             By the path of each recipe file within the folder: the names of the prompts that it is known to
-            declare. What it declares in truth is served, if that is something else.
+            declare. What it declares in truth is served, if that is something else. If nothing is known, all
+            files are imported together.
+
+        expected:
+            The names of prompts that are needed first.
 
     Attributes:
         catalog:
             What is imported, before all of it is.
     """
 
-    def __init__(self, target: str | Path, names: Mapping[str, Container[str]]) -> None:
+    def __init__(
+        self, target: str | Path, names: Mapping[str, Container[str]], expected: Iterable[str] = ()
+    ) -> None:
         self.catalog = LazyCatalog(self.find, self.whole)
         self._target = target
         self._names = names
@@ -93,8 +99,76 @@ class LazyImport:
         self._compiled: dict[str, tuple[LoadedFile, CompiledFile] | None] = {}
         self._prompts: dict[str, CompiledPrompt] = {}
         self._result: Catalog | BaseException | None = None
+        self._error: BaseException | None = None
+        self._thread: Thread | None = None
         self._waiting = 0
         self._changed = Condition()
+        for name in expected:
+            self._expect(name)
+
+    def start(
+        self,
+        load: Callable[[Load], Catalog],
+        then: Callable[[Catalog], object],
+        failed: Callable[[], object],
+        refusal: BaseException,
+    ) -> None:
+        """
+        Begin to import on a thread of its own. Returns at once.
+
+        Args:
+            load:
+                Loads all recipes, given what imports them.
+
+            then:
+                Called with the whole catalog, on that thread.
+
+            failed:
+                Called if the recipes cannot be imported at all.
+
+            refusal:
+                Raised then in those who wait.
+        """
+
+        def run() -> None:
+            try:
+                catalog = load(self.load)
+            except BaseException as error:  # noqa: BLE001 (`wait` and `finish` raise it)
+                self._error = error
+                self.end(refusal)
+                failed()
+            else:
+                self.end(catalog)
+                then(catalog)
+
+        self._thread = Thread(target=run, name="promptkit-import", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> Catalog | None:
+        """
+        Return the catalog of all files; None if they are not imported after so many *seconds*.
+
+        Raises:
+            BaseException: What has kept the recipes from being imported.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._result is not None, seconds)
+        if self._error is not None:
+            raise self._error
+        return self._result if isinstance(self._result, Catalog) else None
+
+    def finish(self, seconds: float) -> bool:
+        """
+        Wait until the thread has ended, for *seconds* at most, and return whether it has.
+
+        Raises:
+            BaseException: What has kept the recipes from being imported.
+        """
+        if self._thread is not None:
+            self._thread.join(seconds)
+        if self._error is not None:
+            raise self._error
+        return self._thread is None or not self._thread.is_alive()
 
     def find(self, name: str) -> CompiledPrompt:
         """
@@ -105,19 +179,10 @@ class LazyImport:
 
             BaseException: What `end` was given.
         """
-        if name not in self._prompts and (file := self.expect(name)) is not None:
+        if name not in self._prompts and (file := self._expect(name)) is not None:
             self._wait_for(name, file)
         found = self._prompts.get(name)
         return self.whole()[name] if found is None else found
-
-    def expect(self, name: str) -> str | None:
-        """Have a prompt imported before the others. Returns its file at once; None if that is not known."""
-        # A dictionary of all prompts takes longer to make than the few that are asked for take to find.
-        file = next((file for file, declared in self._names.items() if name in declared), None)
-        if file is not None:
-            with self._changed:
-                self._asked.setdefault(file, set()).add(name)
-        return file
 
     def whole(self) -> Catalog:
         """
@@ -133,7 +198,7 @@ class LazyImport:
 
     def load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """
-        Import and compile all files on this thread, one by one. `end` has to be called afterwards.
+        Import and compile all files on this thread. `end` has to be called afterwards.
 
         Args:
             importing:
@@ -143,7 +208,7 @@ class LazyImport:
             LoadError: If there is nothing at the target.
         """
         begun = begin(self._target, importing)
-        if isinstance(begun, FolderImport):
+        if self._names and isinstance(begun, FolderImport):
             with self._changed:
                 self._begun, self._left = begun, dict.fromkeys(begun.names)
             while (name := self._next()) is not None:
@@ -167,10 +232,22 @@ class LazyImport:
             self._result = result
             self._changed.notify_all()
 
-    def wait_for_waiting(self, seconds: float) -> None:
-        """Wait until nobody waits for a file, for *seconds* at most."""
+    def hold(self, seconds: float, refusal: Callable[[], BaseException]) -> None:
+        """
+        Wait until nobody waits for a file. After so many *seconds*, a *refusal* is raised in those who do.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: not self._waiting, seconds)
+            if not self._changed.wait_for(lambda: not self._waiting, seconds):
+                self.end(refusal())
+
+    def _expect(self, name: str) -> str | None:
+        """Have a prompt imported before the others. Returns its file at once; None if that is not known."""
+        # A dictionary of all prompts takes longer to make than the few that are asked for take to find.
+        file = next((file for file, declared in self._names.items() if name in declared), None)
+        if file is not None:
+            with self._changed:
+                self._asked.setdefault(file, set()).add(name)
+        return file
 
     def _wait_for(self, name: str, file: str) -> None:
         def is_known() -> bool:

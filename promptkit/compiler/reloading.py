@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.compilation import compile_files
+from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
 from promptkit.compiler.composition import (
     CompiledFile,
     Owners,
@@ -23,13 +23,12 @@ from promptkit.compiler.composition import (
     summary,
     with_duplicates,
 )
-from promptkit.compiler.loaded_recipes import UNKNOWN, LoadedRecipes
+from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import WatchedFiles, compare, find_files
-from promptkit.compiler.loading.watcher import DEBOUNCE, changes_in
+from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
 from promptkit.errors.regular_files import Stamps
 from promptkit.standard_error import say
 
@@ -39,10 +38,8 @@ __all__ = ["Reloader"]
 _POLL_EVERY_S: Final = 1.0
 
 #: How often they are checked where they are watched, in seconds: not all changes are reported, such as those
-#: that another computer makes. Checks take no more than this part of the time, however slow they are.
+#: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
-_MAX_SHARE: Final = 0.005
-
 
 #: Loads and compiles recipes. It calls its argument with each file before it imports or compiles it.
 Load: TypeAlias = Callable[[Callable[[Path], None]], LoadedRecipes]
@@ -66,17 +63,16 @@ class Reloader:
             Whether probable mistakes are among the diagnostics.
 
     Attributes:
-        is_news:
-            Called with the stamps of files, and what is said of them; tells whether nobody else has said it.
+        is_quiet:
+            Whether nothing is said of what is found, as another process says it.
     """
 
     def __init__(self, target: str | Path, report: Callable[[Catalog], None], *, lint: bool = False) -> None:
         name, attribute = split_target(str(target))
         self._report = report
         self._lint = lint
-        self.is_news: Callable[[Stamps, object], bool] = lambda _stamps, _said: True
+        self.is_quiet = False
         self._publish: Callable[[Catalog], None] = lambda _: None
-        self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
         self._folder: Path | None = None
         self._suffix, self._target = "", str(target)
@@ -115,7 +111,7 @@ class Reloader:
             LoadError: If there is nothing at the target.
         """
         self._known_files = before = self._find_files(seen)
-        loaded = self._importer.run_here(load)
+        loaded = (load or self._load)(ignore)
         self._served = with_duplicates(loaded.files, owners={})
         self._owners = owners_of(self._served)
         self._settled, stamps = compare(before.files, loaded.recipes.read)
@@ -135,20 +131,15 @@ class Reloader:
                     names.setdefault(imports.name_of(file), []).append(name)
         return names
 
-    def start(
-        self, publish: Callable[[Catalog], None], reloaded: Callable[[], object] = lambda: None
-    ) -> None:
+    def start(self, publish: Callable[[Catalog], None]) -> None:
         """
         Watch the files from now on. What has changed since `load` is loaded, too.
 
         Args:
             publish:
                 Called on another thread with each new catalog.
-
-            reloaded:
-                Called on that thread after each reload, when nothing is kept any more for going back.
         """
-        self._publish, self._reloaded = publish, reloaded
+        self._publish = publish
         if self._folder is not None:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
@@ -193,10 +184,8 @@ class Reloader:
             return True
         if self._watching and time.monotonic() < self._next_look:
             return False
-        started = time.monotonic()
         changed = self._has_changed()
-        ended = time.monotonic()
-        self._next_look = ended + max(_LOOK_EVERY_S, (ended - started) / _MAX_SHARE)
+        self._next_look = time.monotonic() + _LOOK_EVERY_S
         return changed
 
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
@@ -241,7 +230,7 @@ class Reloader:
             imports.restore()
             self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
             reason = str(error) or type(error).__name__
-            if self._reported != reason and not self._stop.is_set() and self.is_news({}, reason):
+            if self._reported != reason and not (self._stop.is_set() or self.is_quiet):
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
@@ -298,7 +287,6 @@ class Reloader:
 
     def _reload_and_prepare(self, paths: Iterable[str] = ()) -> None:
         self._reload(paths)
-        self._reloaded()
         self._prepare_reuse()
 
     def _prepare_reuse(self) -> None:
@@ -307,11 +295,10 @@ class Reloader:
             self._last.imports.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
-        is_news = self.is_news(self._known_files.files, (catalog.diagnostics, what))
-        if is_news and catalog.diagnostics != self._reported and catalog.diagnostics:
+        if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call("report", self._report, catalog)
         self._reported = catalog.diagnostics
-        if is_news and what:
+        if what and not self.is_quiet:
             say(what)
 
     def _report_skipped(self, watched: WatchedFiles) -> None:

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
+from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import UnknownPrompt
-from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
@@ -21,8 +20,7 @@ if TYPE_CHECKING:  # most recipes have none
 __all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "scopes_of", "target_of"]
 
 
-@attrs.frozen
-class RequestTarget:
+class RequestTarget(Struct, frozen=True):
     """
     What a request is about.
 
@@ -43,7 +41,10 @@ class RequestTarget:
     kind: str
     asked: str
     found: "CompiledPrompt | CompiledResource | None"
-    given: Mapping[str, Any] = attrs.field(repr=False)
+    given: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"RequestTarget({self.kind!r}, {self.asked!r})"  # what it is given may be secret
 
     @property
     def name(self) -> str | None:
@@ -90,7 +91,7 @@ def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[st
     """
     found = _item(request, whole)
     if found is None or _item(request, view) is not None:
-        return NO_SCOPES
+        return frozenset()
     return found.scopes
 
 

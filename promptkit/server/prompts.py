@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
 from promptkit.errors.interruptions import call_interruptible
-from promptkit.language.context import Context, Progress
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
@@ -20,6 +19,9 @@ from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import read_hidden
 from promptkit.server.rate_limit import TokenBucket
 from promptkit.server.scheduling.executor import NESTED_REFUSALS, Executor
+
+if TYPE_CHECKING:
+    from promptkit.language.context import Context
 
 __all__ = ["PromptMethods"]
 
@@ -160,8 +162,10 @@ def _result(
     return result
 
 
-def _context(request: Request, send: Callable[[bytes], None]) -> Context:
+def _context(request: Request, send: Callable[[bytes], None]) -> "Context":
     """What a prompt may know of the request that it answers; *send* takes whole lines."""
+    from promptkit.language.context import Context, Progress  # most prompts do without
+
     client = request.client
     progress = Progress(_progress_sender(request, send))
     request.when_answered(lambda _: progress.end())

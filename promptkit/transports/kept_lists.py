@@ -1,26 +1,26 @@
 """
-Sets of lists on disk: the pages of all lists, and an index of them that says what they were made from.
+Kept lists: a file with the pages of all lists, and with what they were made from.
 
-They are data, never code. A set is used only if it belongs to its reader or to root, if nobody else may write
-to it, and if what is used of it has its digest.
+It is data, never code. It is used only if it belongs to its reader or to root, if nobody else may write to
+it, and if what is used of it has its digest.
 """
 
 import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
+from promptkit.compiler.loading.targets import package_of, place_of, project_root
 from promptkit.errors.regular_files import Stamp, replace_regular_file
-from promptkit.protocol.capabilities import Capabilities, PageKey
+from promptkit.protocol.capabilities import Capabilities, PageKey, ToolMode
 from promptkit.protocol.digests import digest
 from promptkit.protocol.revisions import Revision
-from promptkit.transports.import_inputs import Inputs, Purpose, StaleSet
+from promptkit.transports.read_files import ReadFiles, StaleSet
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
     from promptkit.catalog.completion import Completer
 
-__all__ = ["MADE_BY", "MAGIC", "Index", "KeptLists", "ShellWords", "write_set"]
+__all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose", "ShellWords"]
 
-MAGIC: Final = b"promptkit compiled set 3\n"
+MAGIC: Final = b"promptkit compiled set 4\n"
 
-#: What precedes the index: the magic, and the length and the digest of the index.
+#: What precedes all else: the magic, and the length and the digest of what precedes the pages.
 _HEAD_BYTES: Final = len(MAGIC) + 8 + 16
 
-#: The longest index, and the longest page, unless a server has another limit.
+#: The longest page, and the most that precedes the pages.
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
-#: A set that was not found right for so long is not used, unless it was built for deployment.
+#: Lists that were not found right for so long are not used, unless they were built for deployment.
 _MAX_AGE_S: Final = 24 * 60 * 60
 
 MADE_BY: Final = (
@@ -46,56 +46,66 @@ MADE_BY: Final = (
     f"optimized {sys.flags.optimize}, UTF-8 {sys.flags.utf8_mode}"
 )
 
-#: Do not follow links, and do not wait for pipes.
-_FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
+#: How the file is opened: pipes are not waited for.
+_FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("RDONLY", "NONBLOCK", "CLOEXEC", "BINARY"))
 
-#: What reading a hostile file may raise. The server must start all the same.
-_UNREADABLE: Final = (OSError, ValueError, OverflowError, MemoryError, RecursionError, msgspec.MsgspecError)
-
-#: Who may own a set. On systems without user ids, such as Windows, the owner is always 0.
+#: Who may own the file. On systems without user ids, such as Windows, the owner is always 0.
 _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
 
 #: Of an argument with more values, the shell completes none.
 _MAX_VALUES: Final = 10_000
 
-#: Where a page begins, how long it is, and its digest.
+#: Where a page begins behind what precedes all pages, how long it is, and its digest.
 Page: TypeAlias = tuple[int, int, bytes]
 
 
-class Index(Struct, frozen=True, array_like=True):
+class Purpose(Struct, frozen=True, array_like=True):
     """
-    The index at the beginning of a set.
+    What lists depend on besides the files that the recipes read.
 
     Args:
-        made_by:
-            The versions of the software that wrote the set.
+        folder:
+            The folder of the recipes, without links; ``""`` for a module, which may come from anywhere.
 
-        purpose:
-            What the lists are for.
+        recipes:
+            What is served of it, and where it lies in a package and in a project.
 
-        inputs:
-            What they were made from.
-
-        capabilities:
-            What a server of them declares.
-
-        names:
-            The names of the prompts that each recipe file declares, by its path.
-
-        pages:
-            The pages by their names.
-
-        words:
-            Where `ShellWords` lie behind the pages.
+        options:
+            How it is served, as options of the command line; None for any.
     """
 
-    made_by: str
-    purpose: Purpose
-    inputs: Inputs
-    capabilities: Capabilities
-    names: Mapping[str, Sequence[str]] = {}
-    pages: Mapping[str, Page] = {}
-    words: Page = (0, 0, b"")
+    folder: str
+    recipes: str
+    options: str | None
+
+    @classmethod
+    def of(
+        cls, target: str, name: str | None, page_size: int, tools: ToolMode, scopes: Collection[str] | None
+    ) -> "Purpose":
+        """
+        Return the purpose of a server.
+
+        Args:
+            target:
+                What the command line names.
+
+            name:
+                The server's name; None for a server with any name and other options.
+
+            page_size:
+                How many items a page of a list holds.
+
+            tools:
+                Whether prompts are offered as tools.
+
+            scopes:
+                What the client may do.
+        """
+        folder, attribute = place_of(target) or ("", target)
+        offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
+        seen = f" --scopes {' '.join(sorted(scopes))!r}" if scopes else ""
+        options = None if name is None else f"--name {name!r} --page-size {page_size}{offered}{seen}"
+        return cls(folder, repr((attribute, package_of(folder), project_root(folder))), options)
 
 
 class ShellWords(Struct, frozen=True, array_like=True):
@@ -125,79 +135,129 @@ class ShellWords(Struct, frozen=True, array_like=True):
         )
 
 
-class KeptLists:
+class KeptLists(Struct, frozen=True, array_like=True):
     """
-    A set whose pages are read when they are asked for.
+    The lists that one server answers, and what they were made from. A page is read when it is asked for.
 
     Args:
-        descriptor:
-            The open file, which `close` closes.
+        made_by:
+            The versions of the software that wrote them.
 
-        index:
-            What stands at its beginning.
+        purpose:
+            What they are for.
+
+        files:
+            The files that they were made from.
+
+        capabilities:
+            What a server of them declares.
+
+        prompts:
+            The names of the prompts that each recipe file declares, by its path within the folder.
+
+        pages:
+            The pages, by their names. Those that are equal are kept once: most revisions have the same.
+
+        encoded_words:
+            Where `ShellWords` lie among the pages.
+
+        file:
+            Where they were read from.
 
         start:
-            Where in the file the first page begins.
-
-        seen:
-            The stamps of what was looked at to find out whether all is as it was.
+            Where in the file the pages begin.
     """
 
-    def __init__(self, descriptor: int, index: Index, start: int, seen: Mapping[str, Stamp | None]) -> None:
-        self.index = index
-        self.seen = seen
-        self._descriptor = descriptor
-        self._start = start
+    made_by: str
+    purpose: Purpose
+    files: ReadFiles
+    capabilities: Capabilities
+    prompts: Mapping[str, Sequence[str]] = {}
+    pages: Mapping[str, Page] = {}
+    encoded_words: Page = (0, 0, b"")
+    file: str = ""
+    start: int = 0
 
     @classmethod
-    def open(cls, file: str, purpose: Purpose, *, is_built: bool = False) -> "KeptLists":
+    def read_from(
+        cls, file: str, purpose: Purpose, seen: dict[str, Stamp | None], *, is_built: bool = False
+    ) -> "KeptLists":
         """
-        Open a set. The caller closes it.
+        Read lists.
 
         Args:
             file:
-                The file.
+                Where they are kept.
 
             purpose:
-                What it has to be for.
+                What they have to be for.
+
+            seen:
+                Is filled with the stamps of the files that are looked at.
 
             is_built:
-                Whether it was built for deployment. Then it may lie behind a link, as some systems put files
-                into containers, it does not age, and the recipes may have been copied.
+                Whether they were built for deployment. Then the file may lie behind a link, as some systems
+                put files into containers, it does not age, and the recipes may have been copied.
 
         Raises:
-            StaleSet: If it cannot be used, or the recipes have changed since it was written.
+            StaleSet: If they cannot be used, or the recipes have changed since they were written.
         """
         if not purpose.folder:
             msg = "only a folder or a file can be built"
             raise StaleSet(msg)
         try:
-            follow = getattr(os, "O_NOFOLLOW", 0) if is_built else 0
-            descriptor = os.open(file, os.O_RDONLY | _FLAGS & ~follow)
-        except (OSError, ValueError) as error:
-            msg = f"it cannot be read: {getattr(error, 'strerror', error)}"
-            raise StaleSet(msg) from None
-        try:
-            _check_file(os.fstat(descriptor), ages=not is_built)
-            index, start = _read_index(descriptor)
-            seen = _check_index(index, purpose, are_copied=is_built)
-        except _UNREADABLE:
-            os.close(descriptor)
-            msg = "it is damaged, or no compiled set"
-            raise StaleSet(msg) from None
-        except StaleSet:
-            os.close(descriptor)
-            raise
-        return cls(descriptor, index, start, seen)
+            data, start = _read_beginning(file, is_built=is_built)
+            kept = structs.replace(msgpack.decode(data, type=cls), file=file, start=start)
+            reason = _why_unfit(kept, purpose) or next(kept.files.changes(seen, are_copied=is_built), None)
+        except OSError as error:
+            reason = f"it cannot be read: {error.strerror or error}"
+        except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError, OverflowError):
+            reason = "it is damaged, or no compiled set"
+        if reason is not None:
+            raise StaleSet(reason)
+        return kept
 
-    def page(
-        self, method: str, revision: Revision, cursor: str | UnsetType = UNSET, longest: int = _MAX_BYTES
-    ) -> bytes | None:
+    def write_to(
+        self, file: str, pages: Iterable[tuple[PageKey, bytes]], words: ShellWords, mode: int = 0o600
+    ) -> None:
         """
-        Return a page of a list; None if it is missing, damaged, or longer than *longest*.
+        Write the lists, all at once, whoever else reads or writes the file.
+
+        Args:
+            file:
+                Where they are kept.
+
+            pages:
+                All of their pages.
+
+            words:
+                What the shell completes.
+
+            mode:
+                Who may read the file.
+
+        Raises:
+            OSError: If the file cannot be written.
+
+            ValueError: If a path cannot be written as text.
         """
-        page = self.index.pages.get(_name_of(method, revision, cursor))
-        return None if page is None else self._read(page, longest)
+        named = {_name_of(*key): page for key, page in pages}
+        encoded, places, size = msgpack.encode(words), dict[bytes, Page](), 0
+        for page in (*named.values(), encoded):
+            if page not in places:
+                places[page] = size, len(page), digest(page)
+                size += len(page)
+        placed = {name: places[page] for name, page in named.items()}
+        data = msgpack.encode(structs.replace(self, pages=placed, encoded_words=places[encoded]))
+        head = MAGIC + len(data).to_bytes(8, "big") + digest(data)
+        replace_regular_file(file, head, data, *places, mode=mode)
+
+    def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes | None:
+        """
+        Return a page of a list; None if it is missing or damaged.
+        """
+        page = self.pages.get(_name_of(method, revision, cursor))
+        return None if page is None else self._read(page)
 
     def words(self) -> ShellWords:
         """
@@ -206,82 +266,55 @@ class KeptLists:
         Raises:
             MsgspecError: If that is missing or damaged.
         """
-        return msgpack.decode(self._read(self.index.words, _MAX_BYTES) or b"", type=ShellWords)
+        return msgpack.decode(self._read(self.encoded_words) or b"", type=ShellWords)
 
     def wrong_lists(self, pages: Iterable[tuple[PageKey, bytes]]) -> set[str]:
         """
         Return the methods of the lists whose pages are not *pages*.
         """
-        known = {(name, page[2]) for name, page in self.index.pages.items()}
+        known = {(name, expected) for name, (_, _, expected) in self.pages.items()}
         differing = known ^ {(_name_of(*key), digest(page)) for key, page in pages}
         return {name.partition(" ")[0] for name, _ in differing}
 
-    def confirm(self) -> None:
-        """Note that it was found right, so that it does not age."""
-        with suppress(OSError):  # it was removed, or belongs to root
-            os.utime(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
-
-    def _read(self, page: Page, longest: int) -> bytes | None:
+    def _read(self, page: Page) -> bytes | None:
         offset, size, expected = page
-        if not 0 <= size <= longest:
+        if not 0 <= size <= _MAX_BYTES:
             return None
         try:
-            found = _read_at(self._descriptor, self._start + offset, size)
-        except (OSError, OverflowError):
+            with open(os.open(self.file, _FLAGS), "rb") as file:
+                file.seek(self.start + offset)
+                found = file.read(size)
+        except (OSError, ValueError, OverflowError):  # it was removed or replaced, or there is no such place
             return None
         return found if digest(found) == expected else None
 
 
-def write_set(
-    file: str, index: Index, pages: Iterable[tuple[PageKey, bytes]], words: ShellWords, mode: int = 0o600
-) -> None:
-    """
-    Write a set, all at once, whoever else reads or writes the file.
-
-    Args:
-        file:
-            The file.
-
-        index:
-            Its index, without the pages.
-
-        pages:
-            The pages of all lists. Those that are equal are kept once: most revisions have the same.
-
-        words:
-            What the shell completes.
-
-        mode:
-            Who may read it.
-
-    Raises:
-        OSError: If the file cannot be written.
-
-        ValueError: If a path cannot be written as text.
-    """
-    body: dict[bytes, bytes] = {}
-    places: dict[bytes, Page] = {}
-    size = 0
-
-    def placed(page: bytes) -> Page:
-        nonlocal size
-        if (key := digest(page)) not in body:
-            body[key], places[key] = page, (size, len(page), key)
-            size += len(page)
-        return places[key]
-
-    named = {_name_of(*key): placed(page) for key, page in pages}
-    index = structs.replace(index, pages=named, words=placed(msgpack.encode(words)))
-    data = msgpack.encode(index)
-    head = MAGIC + len(data).to_bytes(8, "big") + digest(data)
-    replace_regular_file(file, head, data, *body.values(), mode=mode)
+def _read_beginning(file: str, *, is_built: bool) -> tuple[bytes, int]:
+    """What precedes the pages, encoded, and where these begin. Raises `StaleSet`, OSError or ValueError."""
+    flags = _FLAGS if is_built else _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+    with open(os.open(file, flags), "rb") as opened:
+        _check(os.fstat(opened.fileno()), ages=not is_built)
+        head = opened.read(_HEAD_BYTES)
+        size = int.from_bytes(head[-24:-16], "big")
+        data = opened.read(size) if head.startswith(MAGIC) and size <= _MAX_BYTES else b""
+    if digest(data) != head[-16:]:
+        raise ValueError
+    return data, _HEAD_BYTES + size
 
 
-def _check_file(status: os.stat_result, *, ages: bool) -> None:
+def _why_unfit(kept: KeptLists, purpose: Purpose) -> str | None:
+    """Why lists are of no use for a purpose; None if they are."""
+    if kept.made_by != MADE_BY:
+        return f"it was built by {kept.made_by}; this is {MADE_BY}"
+    made_for = kept.purpose
+    if (made_for.folder, made_for.recipes) != (purpose.folder, purpose.recipes):
+        return f"it was built for other recipes, or in another place: {made_for.folder}"
+    if purpose.options not in (None, made_for.options):
+        return f"it was built with {made_for.options}"
+    return None
+
+
+def _check(status: os.stat_result, *, ages: bool) -> None:
     """Raise `StaleSet` unless a file is a plain one that nobody but its reader and root may have written."""
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "geteuid")
     if not stat.S_ISREG(status.st_mode) or shared or status.st_uid not in _TRUSTED:
@@ -292,43 +325,9 @@ def _check_file(status: os.stat_result, *, ages: bool) -> None:
         raise StaleSet(msg)
 
 
-def _read_index(descriptor: int) -> tuple[Index, int]:
-    """The index, and where the pages begin. Raises ValueError if the file is damaged, or something else."""
-    head = os.read(descriptor, _HEAD_BYTES)
-    size = int.from_bytes(head[-24:-16], "big")
-    data = os.read(descriptor, size) if head.startswith(MAGIC) and size <= _MAX_BYTES else b""
-    if digest(data) != head[-16:]:
-        raise ValueError
-    return msgpack.decode(data, type=Index), _HEAD_BYTES + size
-
-
-def _check_index(index: Index, purpose: Purpose, *, are_copied: bool) -> Mapping[str, Stamp | None]:
-    """The stamps that were looked at. Raises `StaleSet` if a set is of no use for a purpose now."""
-    made_for, seen = index.purpose, dict[str, Stamp | None]()
-    reason: str | None
-    if index.made_by != MADE_BY:
-        reason = f"it was built by {index.made_by}; this is {MADE_BY}"
-    elif (made_for.folder, made_for.recipes) != (purpose.folder, purpose.recipes):
-        reason = f"it was built for other recipes, or in another place: {made_for.folder}"
-    elif purpose.options not in (None, made_for.options):
-        reason = f"it was built with {made_for.options}"
-    else:
-        reason = next(index.inputs.changes(seen, are_copied=are_copied), None)
-    if reason is not None:
-        raise StaleSet(reason)
-    return seen
-
-
 def _name_of(method: str, revision: Revision, cursor: str | UnsetType) -> str:
-    """What a page is called in the index."""
+    """What a page is called."""
     return f"{method} {revision.date} {'' if cursor is UNSET else cursor}"
-
-
-def _read_at(descriptor: int, place: int, size: int) -> bytes:
-    if sys.platform != "win32":
-        return os.pread(descriptor, size, place)  # several threads may read
-    os.lseek(descriptor, place, os.SEEK_SET)
-    return os.read(descriptor, size)
 
 
 def _values(arguments: "Arguments") -> dict[str, tuple[str, ...]]:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from promptkit.errors.regular_files import Stamp
 from promptkit.protocol.digests import digest
 from promptkit.standard_error import say
-from promptkit.transports.import_inputs import ImportReads, Purpose, StaleSet, noted_reads
-from promptkit.transports.kept_lists import MADE_BY, Index, KeptLists, ShellWords, write_set
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import FileReads, StaleSet, noted_reads
 
 if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
@@ -51,10 +52,12 @@ class StartupCache:
         self._file = file
         self._purpose = purpose
         self._is_built = is_built
-        self._reads: ImportReads | None = None
+        self._seen: dict[str, Stamp | None] = {}
+        self._reads: FileReads | None = None
         try:
-            self.found = KeptLists.open(file, purpose, is_built=is_built)
+            self.found = KeptLists.read_from(file, purpose, self._seen, is_built=is_built)
         except StaleSet:
+            self._seen.clear()  # the recipes may be imported much later
             if is_built:
                 raise
 
@@ -71,12 +74,6 @@ class StartupCache:
         file = f"promptkit-{name}.{sys.implementation.cache_tag}{optimized}.compiled"
         return cls(os.path.join(_cache_folder(purpose.folder), file), purpose)
 
-    def names(self) -> Mapping[str, Sequence[str]] | None:
-        """
-        Return the names of the prompts of each recipe file; None if they are not known.
-        """
-        return self.found.index.names or None if self.found else None
-
     def load(self, load: "Callable[..., Catalog]", *how: Any) -> "Catalog":
         """
         Call *load*, and note what it reads.
@@ -88,16 +85,15 @@ class StartupCache:
             *how:
                 Its other arguments.
         """
-        seen = self.found.seen if self.found else {}
         with noted_reads(self._purpose.folder) as self._reads:
-            return load(*how, seen=seen)
+            return load(*how, seen=self._seen)
 
     def verify_and_save(
         self,
         snapshot: "Snapshot",
         correct: Callable[[Collection[str]], object],
         catalog: "Catalog",
-        names: Callable[[], Mapping[str, Sequence[str]]] | None,
+        names: Callable[[], Mapping[str, Sequence[str]]],
     ) -> None:
         """
         Compare the lists with those of the recipes, and save these if they differ.
@@ -110,25 +106,22 @@ class StartupCache:
                 Called with the methods of the lists that were wrong.
 
             catalog:
-                All that was loaded, also what the client does not see.
+                All that was loaded, also what the client does not see. If a recipe has a fault, nothing is
+                kept.
 
             names:
-                Returns the names of the prompts of each recipe file; None if a recipe has a fault, as
-                such recipes are not kept.
+                Returns the names of the prompts of each recipe file.
         """
         found, self.found = self.found, None
         if found is not None:
-            wrong = found.wrong_lists(snapshot.pages())
-            if not wrong and not self._is_built:
-                found.confirm()
-            found.close()
-            if not wrong:
+            if not (wrong := found.wrong_lists(snapshot.pages())):
+                self._confirm()
                 return
             correct(wrong)
         if self._is_built:
             what = f"{self._file!r} was wrong, and clients are corrected at every start"
             say(f"{what}: run promptkit build again")
-        elif names is None or not self._save(snapshot, catalog, names()):
+        elif not catalog.healthy or not self._save(snapshot, catalog, names()):
             self.discard()
 
     def discard(self) -> None:
@@ -139,13 +132,20 @@ class StartupCache:
             with suppress(OSError, ValueError):
                 os.unlink(self._file)
 
+    def _confirm(self) -> None:
+        """Note that the lists were found right, so that they do not age."""
+        if not self._is_built:
+            with suppress(OSError):  # the file was removed, or belongs to root
+                os.utime(self._file)
+
     def _save(self, snapshot: "Snapshot", catalog: "Catalog", names: Mapping[str, Sequence[str]]) -> bool:
         """Replace the file; return whether that was possible, and the recipes have not changed meanwhile."""
-        with suppress(OSError, ValueError):  # a path may hold bytes that are not text
+        reads, self._reads = self._reads, None
+        with suppress(OSError, ValueError, StaleSet):  # a path may hold bytes that are not text
             os.makedirs(os.path.dirname(self._file), exist_ok=True)
-            if self._reads is not None and (inputs := self._reads.inputs()) is not None:
-                index = Index(MADE_BY, self._purpose, inputs, snapshot.capabilities, names)
-                write_set(self._file, index, snapshot.pages(), ShellWords.of(catalog))
+            if reads is not None:
+                kept = KeptLists(MADE_BY, self._purpose, reads.files(), snapshot.capabilities, names)
+                kept.write_to(self._file, snapshot.pages(), ShellWords.of(catalog))
                 return True
         return False
 

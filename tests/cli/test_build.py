@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from msgspec import UNSET
 
 from promptkit.cli import main
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.transports.import_inputs import Inputs, Purpose
-from promptkit.transports.kept_lists import KeptLists, ShellWords, write_set
+from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import ReadFiles
 from tests.wire import initialize, line, notification, request
 
 #: Starts a process to which permissions apply, though it is root's.
@@ -37,6 +36,9 @@ class Gate:
 gate = os.environ.pop("TEST_GATE")
 sys.meta_path.insert(0, Gate)
 from promptkit.cli import main
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.transports.kept_lists import KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import ReadFiles
 sys.exit(main())
 """
 
@@ -276,16 +278,16 @@ def test_a_set_that_turns_out_wrong_is_corrected_and_kept(place, built, run, mon
     """
     The client is told of the right list, and standard error to build again; the file is only read.
     """
-    monkeypatch.setattr(Inputs, "changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr(ReadFiles, "changes", lambda *_, **__: iter(()))
     purpose = Purpose.of(str(place / "recipes"), None, 0, tools=False, scopes=None)
-    with closing(KeptLists.open(str(built), purpose, is_built=True)) as kept:
-        pages = [
-            (key, kept.page(*key).replace(b"Say hello.", b"Say good-bye."))
-            for method in ("prompts/list", "resources/list", "resources/templates/list", "tools/list")
-            for revision in REVISIONS.values()
-            if kept.page(*(key := (method, revision, UNSET))) is not None
-        ]
-        write_set(str(built), kept.index, pages, ShellWords(), 0o644)
+    kept = KeptLists.read_from(str(built), purpose, {}, is_built=True)
+    pages = [
+        (key, kept.page(*key).replace(b"Say hello.", b"Say good-bye."))
+        for method in ("prompts/list", "resources/list", "resources/templates/list", "tools/list")
+        for revision in REVISIONS.values()
+        if kept.page(*(key := (method, revision, UNSET))) is not None
+    ]
+    kept.write_to(str(built), pages, ShellWords(), 0o644)
     before = built.read_bytes()
     process = run("serve", "recipes", "--compiled", built)
     say(process, *SESSION, notification("notifications/initialized"))

@@ -97,9 +97,7 @@ def test_a_file_that_is_expected_comes_first(folder, capsys):
     """
     A file is imported before all others if a request for it came before the import began.
     """
-    lazy = LazyImport(folder(a="", b="", c=""), own_names("a", "b", "c"))
-    lazy.expect("c")
-    lazy.expect("unknown")
+    lazy = LazyImport(folder(a="", b="", c=""), own_names("a", "b", "c"), ["c", "unknown"])
 
     import_all(lazy)
 
@@ -261,18 +259,49 @@ def test_who_waits_hears_that_nothing_can_be_imported(folder, pool, tmp_path):
         lazy.find("first")
 
 
-def test_it_is_known_whether_anybody_waits(folder, pool):
+def test_at_the_end_of_the_input_it_is_waited_for_those_who_wait(folder, pool):
     """
-    At the end of the input that is waited for, but not for ever.
+    But not for ever: after a while they are refused.
     """
     lazy = LazyImport(folder(first=""), own_names("first"))
-    lazy.wait_for_waiting(60)
+    lazy.hold(60, ValueError)
     asked = pool.submit(lazy.find, "first")
     waits(lazy)
-    lazy.wait_for_waiting(0.01)
-    assert not asked.done()
+    lazy.hold(0.01, ValueError)
 
-    import_all(lazy)
-    lazy.wait_for_waiting(60)
-
+    with pytest.raises(ValueError, match=r"^$"):
+        asked.result(20)
+    lazy.hold(60, ValueError)
     assert lazy._waiting == 0
+
+
+def test_it_is_imported_on_a_thread(folder):
+    """
+    Whoever waits for all files gets the catalog; after that, something more may be done.
+    """
+    done = Future()
+    lazy = LazyImport(folder(first=""), {})
+    early = lazy.wait(0)
+    lazy.start(lambda load: compose(load(ignore).files), done.set_result, done.cancel, ValueError())
+    catalog = lazy.wait(20)
+    lazy.finish(20)
+
+    assert (early, list(catalog)) == (None, ["first"])
+    assert done.result() is catalog
+
+
+def test_an_import_that_fails(folder, tmp_path, pool):
+    """
+    Its error is raised in the thread that serves; others are refused.
+    """
+    failed = Future()
+    lazy = LazyImport(tmp_path / "gone", own_names("first"))
+    asked = pool.submit(lazy.find, "first")
+    waits(lazy)
+    lazy.start(lambda load: load(ignore), failed.set_result, failed.cancel, ValueError())
+
+    assert isinstance(asked.exception(20), ValueError)
+    for wait in (lazy.wait, lazy.finish):
+        with pytest.raises(LoadError):
+            wait(20)
+    assert failed.cancelled()

@@ -627,7 +627,12 @@ class TestBytecode:
     def found(self, tmp_path, monkeypatch):
         """A function that returns a constant of the code in a file, as a new process would load it."""
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
-        return lambda: SourceLoader("a", str(tmp_path / "a.py"), again=False).get_code("a").co_consts[0]
+
+        def found():
+            monkeypatch.setattr("promptkit.compiler.loading.executions._EXECUTED", set())
+            return SourceLoader("a", str(tmp_path / "a.py")).get_code("a").co_consts[0]
+
+        return found
 
     @pytest.fixture
     def file(self, tmp_path, found):

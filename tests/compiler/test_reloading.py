@@ -13,8 +13,7 @@ from queue import Queue
 import pytest
 
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.watched_files import find_files
-from promptkit.compiler.loading.watcher import Debounce
+from promptkit.compiler.loading.watcher import Debounce, find_files
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
 from promptkit.errors.regular_files import file_stamp
@@ -679,6 +678,19 @@ class TestTheProject:
 
         author.wait_for(greet="one", part="bye")
 
+    def test_a_module_that_a_recipe_can_do_without(self, watched, project):
+        """
+        Once it is there, it is used; also if the recipe was not imported by the last reload.
+        """
+        optional = "try:\n    from lost import word\nexcept ImportError:\n    word = 'none'\n"
+        sys.modules.pop("lost", None)
+        author = watched(greet=optional + greet("").replace("return ''", "return word"))
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="none", part="bye")
+        (project.parent / "lost.py").write_text("word = 'found'")
+
+        author.wait_for(greet="found", part="bye")
+
     def test_a_sibling_that_takes_its_place(self, watched, project):
         """
         A module beside the recipes counts more than the project's, also if it is made later.
@@ -885,7 +897,6 @@ class TestWatching:
         What another computer writes to a shared folder is found all the same, a few seconds later.
         """
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
-        monkeypatch.setattr("promptkit.compiler.reloading._MAX_SHARE", 1.0)
         monkeypatch.setattr("promptkit.compiler.loading.watcher._paths", lambda _: set())
         author = watched(greet=greet("one"))
 

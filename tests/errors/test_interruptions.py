@@ -185,7 +185,7 @@ def test_what_notes_an_import_is_not_interrupted(tmp_path):
             heard.append((execution.name, interrupt(own, Stopped)))
 
     def author():
-        SourceLoader("other", str(file), again=False, executions=Noted()).exec_module(ModuleType("other"))
+        SourceLoader("other", str(file), Noted()).exec_module(ModuleType("other"))
         interrupt(own, Stopped)
         time.sleep(0)
 

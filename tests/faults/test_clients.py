@@ -114,8 +114,8 @@ class TestReading:
         serving.read_on()
 
         assert serving.process.wait(PATIENCE) == 0
-        whole = b"".join(sent)[:taken].splitlines(keepends=True)
-        assert faults(serving.drained(), [text for text in whole if text.endswith(b"\n")]) == []
+        lines = b"".join(sent)[:taken].splitlines(keepends=True)  # the last may be cut off, which is an error
+        assert faults(serving.drained(), lines) == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -8,10 +8,13 @@ import sys
 
 import pytest
 
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import Capabilities
+from promptkit.protocol.connection import Connection
 from promptkit.protocol.limits import Limits
 from promptkit.server.server import PROMPTKIT
-from promptkit.transports.early import EarlyServer
+from promptkit.transports.early_server import EarlyServer
+from promptkit.transports.kept_lists import KeptLists, Purpose
+from promptkit.transports.read_files import ReadFiles
 from tests.wire import initialize, line, notification, request
 
 HANG = """
@@ -143,89 +146,49 @@ def test_the_end_of_the_parent_ends_it(recipes):
 SESSION = [initialize("2025-11-25"), notification("notifications/initialized")]
 
 
-@pytest.fixture
-def early():
-    """A server that waits for recipes, its client greeted, and what it has sent."""
-    sent = []
-    server = EarlyServer(None, ServerInfo("promptkit", PROMPTKIT.version), Limits(), sent.append)
-    server._greet()
-
-    def receive(*messages):
-        sent.clear()
-        server._receive(b"".join(map(line, messages)))
-        return [json.loads(each) for each in b"".join(sent).splitlines()]
-
-    receive(*SESSION)
-    return server, receive
-
-
 def get(number):
     return request(number, "prompts/get", {"name": "a"})
 
 
-class TestWhatIsHeld:
-    def test_the_prompts_that_requests_wait_for(self, early):
+class TestWhatWaitsForTheServer:
+    @pytest.fixture
+    def sent(self):
+        """What was sent so far."""
+        return []
+
+    @pytest.fixture
+    def early(self, sent):
+        """A server that answers early, with no list that is kept."""
+        kept = KeptLists("", Purpose("", "", ""), ReadFiles(), Capabilities())
+        return EarlyServer(kept, Connection(PROMPTKIT), Limits(), sent.append)
+
+    def test_the_prompts_that_requests_wait_for(self, early, sent):
         """
         It is known which prompts are needed first; other requests name none.
         """
-        server, receive = early
-        receive(get(1), request(2, "prompts/list"))
+        early._receive(b"".join(map(line, [*SESSION, get(1), request(2, "prompts/list")])))
 
-        assert server.held_prompts() == ["a"]
+        assert early.expected_prompts() == ["a"]
+        assert [json.loads(reply)["id"] for reply in sent] == [0]
+        assert [event.id for event in early.hand_over()] == [1, 2]
 
-    def test_so_many_requests(self, early):
+    def test_what_is_cancelled(self, early):
         """
-        What goes beyond is refused at once; what was held before stays.
+        The server is told of it, after the request.
         """
-        server, receive = early
-        refused = [receive(get(number)) for number in range(1_003)]
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        early._receive(b"".join(map(line, [*SESSION, get(1), cancelled])))
 
-        assert [reply[0]["id"] for reply in refused if reply] == [1_000, 1_001, 1_002]
-        assert "1,000 requests wait for the recipes" in refused[1_000][0]["error"]["message"]
-        assert [event.id for event in server.hand_over()] == list(range(1_000))
+        request, cancellation = early.hand_over()
+        assert (request.id, cancellation.request_id) == (1, 1)
 
     def test_so_many_bytes(self, early):
         """
-        One request is held whatever its size, and others beside it while there is room.
+        No more is read than so much, and what comes then is read by the server.
         """
-        server, receive = early
-        large = {"name": "a", "arguments": {"x": "y" * (4 << 20)}}
+        data = b"".join(map(line, SESSION))
+        chunks = iter([data, *[line(request(n, "ping", {"x": "y" * 65_536})) for n in range(100)]])
+        early.read_from(lambda: next(chunks))
+        early._reader.join(20)
 
-        assert receive(request(1, "prompts/get", large)) == []
-        assert receive(get(2))[0]["error"]["message"].startswith("1 requests wait")
-        assert receive(request(1, "notifications/cancelled") | {"params": {"requestId": 1}})[0]["error"]
-        receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-        assert receive(get(3)) == []
-        assert [event.id for event in server.hand_over()] == [3]
-
-    def test_what_is_cancelled_is_dropped(self, early):
-        """
-        A cancelled request gets no reply, and its id is free again.
-        """
-        server, receive = early
-        receive(get(1), get("1"))
-        receive({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-
-        assert [event.id for event in server.hand_over()] == ["1"]
-
-    def test_an_id_in_use_is_refused(self, early):
-        """
-        Two requests that wait cannot bear the same id.
-        """
-        server, receive = early
-
-        assert receive(get(1), get(1))[0]["error"]["message"] == "id 1 is in use by a request that still runs"
-        assert len(server.hand_over()) == 1
-
-    def test_what_was_not_read_yet_is_bounded(self):
-        """
-        A client that sends much before it is greeted is greeted earlier.
-        """
-        sent = []
-        server = EarlyServer(None, ServerInfo("promptkit", PROMPTKIT.version), Limits(), sent.append)
-        server._receive(b"".join(map(line, SESSION)))
-        assert sent == []
-        for number in range(100):
-            server._receive(line(request(number, "ping", {"_meta": {"x": "y" * 65_536}})))
-
-        assert b'"protocolVersion"' in sent[0]
+        assert 30 < len(list(chunks)) < 40

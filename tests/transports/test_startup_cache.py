@@ -22,12 +22,13 @@ from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.connection import Connection
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.early import EarlyServer
-from promptkit.transports.import_inputs import Inputs, Purpose, noted_reads
-from promptkit.transports.kept_lists import MADE_BY, Index, KeptLists, ShellWords, write_set
+from promptkit.transports.early_server import EarlyServer
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
+from promptkit.transports.read_files import ReadFiles, noted_reads
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
@@ -98,7 +99,7 @@ LISTS = ("prompts/list", "resources/list", "resources/templates/list")
 #: Run first: on a busy machine, recipes may be imported before the server takes over from the cache.
 SLOW_TO_TAKE_OVER = """
 import time
-from promptkit.transports.early import EarlyServer
+from promptkit.transports.early_server import EarlyServer
 
 def hand_over(early, take_over=EarlyServer.hand_over):
     time.sleep(0.5)
@@ -1161,12 +1162,13 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     server.receive_data(SESSION)
     with noted_reads("") as reads:
         purpose, file = Purpose("x", "", ""), str(tmp_path_factory.getbasetemp() / "kept")
-    inputs = Inputs(path=reads.inputs().path)  # in a folder of all tests
-    index = Index(MADE_BY, purpose, inputs, Capabilities(resources=True))
-    write_set(file, index, server.snapshot.pages(), ShellWords())
+    files = ReadFiles(path=reads.files().path)  # in a folder of all tests
+    kept = KeptLists(MADE_BY, purpose, files, Capabilities(resources=True))
+    kept.write_to(file, server.snapshot.pages(), ShellWords())
     arriving, ended = Queue(), Event()
-    first = EarlyServer(KeptLists.open(file, purpose), IDENTITY, Limits(), sent.append)
-    first.read_from(arriving.get, lambda: None)
+    kept = KeptLists.read_from(file, purpose, {})
+    first = EarlyServer(kept, Connection(IDENTITY, Capabilities(resources=True)), Limits(), sent.append)
+    first.read_from(arriving.get)
     for part in parts[:early]:
         arriving.put(part)
     while not arriving.empty():
@@ -1195,6 +1197,24 @@ def file_for(folder):
     """Where the lists of a folder are kept."""
     folder.mkdir(exist_ok=True)
     return StartupCache.of(purpose_of(folder))._file
+
+
+def test_what_is_found_right_does_not_age(monkeypatch, tmp_path):
+    """
+    Of lists that are used every day, the recipes need not be imported first once a day.
+    """
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    snapshot = Snapshot(CATALOG, IDENTITY, 10, changes=True)
+    cache = StartupCache.of(purpose_of(tmp_path))
+    cache.load(lambda seen: CATALOG)
+    cache.verify_and_save(snapshot, print, CATALOG, dict)
+    file, then = Path(cache._file), time.time() - 23 * 3600
+    os.utime(file, (then, then))
+
+    cache = StartupCache.of(purpose_of(tmp_path))
+    cache.verify_and_save(snapshot, print, CATALOG, dict)
+
+    assert file.stat().st_mtime > then + 3600
 
 
 @pytest.mark.parametrize("prefix", [None, "elsewhere/cache"])

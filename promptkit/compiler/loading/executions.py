@@ -8,6 +8,7 @@ may compute the names of what it imports is executed again by every load.
 import os
 import sys
 from collections.abc import Container, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.machinery import BYTECODE_SUFFIXES, SourceFileLoader
@@ -22,7 +23,7 @@ from promptkit.errors.interruptions import call_interruptible, shielded
 from promptkit.errors.regular_files import Stamp, file_stamp
 from promptkit.language.files import files_read
 
-__all__ = ["Execution", "Executions", "ImportGraph", "SourceLoader", "collecting"]
+__all__ = ["Execution", "Executions", "SourceLoader", "collecting"]
 
 T = TypeVar("T")
 
@@ -34,6 +35,9 @@ _COMPUTING: Final = frozenset(
         *("resolve_name", "run_module", "run_path", "walk_packages"),
     }
 )
+
+#: The files that this process has executed. Their bytecode may be of a version that was edited meanwhile.
+_EXECUTED: Final[set[str]] = set()
 
 #: Code that mentions one of these may read files that it does not tell of.
 _READING: Final = frozenset({"files", "getsource", "open", "read_bytes", "read_text"})
@@ -73,7 +77,19 @@ class Execution(Struct, eq=False):
             That of the file when it was executed.
 
         code:
-            Its code, until `mentioned` has looked at it; None if that is not known.
+            Its code, until `look` has looked at it; None if that is not known.
+
+        names:
+            All names that its code mentions, each once, once `look` has looked at it.
+
+        is_open:
+            Whether it may import or make anything, as far as is known.
+
+        reads:
+            Whether it may read files that it does not tell of.
+
+        is_maker:
+            Whether it made prompts of functions of other modules.
     """
 
     name: str
@@ -83,28 +99,36 @@ class Execution(Struct, eq=False):
     read: list[Path] = field(default_factory=list)
     stamp: Stamp | None = None
     code: CodeType | None = None
-    known_names: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
+    is_open: bool = True
+    reads: bool = False
+    is_maker: bool = False
 
-    def mentioned(self) -> tuple[str, ...] | None:
-        """Return all names that its code mentions, each once; None if that is not known."""
-        if self.known_names is None and self.code is not None:
-            self.known_names, self.code = tuple(_names_in(self.code)), None
-        return self.known_names
+    def look(self) -> None:
+        """Find out what may change what it does when it is executed again, unless that is known."""
+        if self.code is not None:
+            self.names, self.code = tuple(_names_in(self.code)), None
+            self.is_open = self.module is None or not _COMPUTING.isdisjoint(self.names)
+            self.reads = not _READING.isdisjoint(self.names)
+            self.is_maker = any(prompt.__module__ != self.name for prompt in self.made)
+
+    def may_import(self, names: AbstractSet[str], packages: AbstractSet[str]) -> bool:
+        """
+        Return whether it may import one of *names*, or all of one of *packages*: their last parts.
+        """
+        if not names.isdisjoint(self.names):
+            return True
+        return "*" in self.names and not packages.isdisjoint(self.names)
 
 
 class Executions:
     """
     The modules of one package that were executed, by name, and the prompts that they made.
-
-    Attributes:
-        count:
-            How many were added, those included that were executed twice.
     """
 
     def __init__(self) -> None:
         self.by_name: dict[str, Execution] = {}
         self.made: dict[str, tuple[Prompt[..., Any], ...]] = {}
-        self.count = 0
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(list(self.by_name.values()))
@@ -126,13 +150,56 @@ class Executions:
             execution.read[:0] = earlier.read
             execution.module = execution.module or earlier.module
         self.by_name[execution.name] = execution
-        self.count += 1
+
+    def affected(self, changed: Iterable[str], package: str, folder: str) -> set[str] | None:
+        """
+        Return the names of all modules whose import may go otherwise now; None if those may be all.
+
+        Args:
+            changed:
+                The paths of the files that are others now, that are new or that are gone.
+
+            package:
+                The name of the package.
+
+            folder:
+                Its folder.
+        """
+        changed, executed = set(changed), list(self)
+        for one in executed:
+            one.look()
+        by_file = {one.file: one.name for one in executed}
+        names = [by_file.get(path) or _module_at(path, package, folder) for path in changed]
+        packages = {name for file, name in by_file.items() if file.endswith("__init__.py")}
+        has_unknown = not by_file.keys() >= changed  # what was not executed may have been read
+        found = {
+            one.name
+            for one in executed
+            if one.is_open
+            or (one.reads and has_unknown)
+            or (one.read and not changed.isdisjoint(map(str, one.read)))
+        }
+        found.update(name for name in names if name is not None)
+        ahead = found
+        while ahead:  # those that import these, then those that import them, and so on
+            before = [one for one in executed if one.name in ahead]
+            left = [one for one in executed if one.name not in found]
+            these = _last_parts(ahead)
+            ahead = {one.name for one in left if one.may_import(*these)}
+            # What they import may be imported no more, and then other modules' prompts that it made are gone.
+            makers = {one.name: _last_parts([one.name]) for one in left if one.is_maker}
+            ahead.update(
+                name for name, parts in makers.items() if any(one.may_import(*parts) for one in before)
+            )
+            found |= ahead
+        # When a package is executed anew, it has none of the modules below it yet.
+        return None if None in names or not found.isdisjoint(packages) else found
 
     def without(self, names: Container[str]) -> "Executions":
         """Return all but those of the modules called *names*."""
         others = Executions()
         others.by_name = {name: one for name, one in self.by_name.items() if name not in names}
-        others.made, others.count = dict(self.made), len(others.by_name)
+        others.made = dict(self.made)
         gone = {prompt for name, one in self.by_name.items() if name in names for prompt in one.made}
         for module in {prompt.__module__ for prompt in gone}:
             others.made[module] = tuple(prompt for prompt in self.made[module] if prompt not in gone)
@@ -153,29 +220,26 @@ class SourceLoader(SourceFileLoader):
         path:
             Its file.
 
-        again:
-            Whether it was imported before, so that its bytecode may be stale.
-
         executions:
             Where to note what the module does, if it is one of a package of recipes.
     """
 
-    def __init__(self, name: str, path: str, *, again: bool, executions: Executions | None = None) -> None:
+    def __init__(self, name: str, path: str, executions: Executions | None = None) -> None:
         super().__init__(name, path)
-        self._again = again
         self._executions = executions
         self._execution = None if executions is None else Execution(name, path, stamp=file_stamp(path))
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of the module, and note it for what is about to be executed."""
         code = super().get_code(fullname)
+        _EXECUTED.add(self.path)
         if self._execution is not None:
             self._execution.code = code
         return code
 
     def get_data(self, path: str) -> bytes:
         """Return the content of a file. Raises `OSError` for stale bytecode, as if it did not exist."""
-        if path.endswith(tuple(BYTECODE_SUFFIXES)) and (self._again or self._is_stale(path)):
+        if path.endswith(tuple(BYTECODE_SUFFIXES)) and (self.path in _EXECUTED or self._is_stale(path)):
             raise FileNotFoundError(path)
         return super().get_data(path)
 
@@ -202,89 +266,19 @@ class SourceLoader(SourceFileLoader):
             executions.add(execution)
 
 
-class ImportGraph:
-    """
-    What was known of a package's modules when it was made. It takes time to make, and none to be asked.
+def _last_parts(names: Iterable[str]) -> tuple[set[str], set[str]]:
+    """The last parts of modules' names, and of the names of the packages around them."""
+    parts = [name.rpartition(".") for name in names]
+    return {own for _, _, own in parts}, {"", *(package.rpartition(".")[2] for package, _, _ in parts)}
 
-    Args:
-        executions:
-            How the modules were executed.
 
-        package:
-            The name of the package.
-
-        folder:
-            Its folder.
-    """
-
-    def __init__(self, executions: Executions, package: str, folder: Path) -> None:
-        self.count = executions.count
-        self._package, self._folder = package, str(folder)
-        self._by_file = {execution.file: execution.name for execution in executions}
-        self._mentioning: dict[str, list[str]] = {}
-        self._taking_all: dict[str, list[str]] = {}
-        self._makers: set[str] = set()
-        self._always: list[str] = []
-        self._readers: dict[str, list[str]] = {}
-        self._reading: list[str] = []
-        for execution in executions:
-            name, mentioned = execution.name, execution.mentioned()
-            for path in execution.read:
-                self._readers.setdefault(str(path), []).append(name)
-            if not _READING.isdisjoint(mentioned or ()):
-                self._reading.append(name)
-            for one in mentioned or ():
-                self._mentioning.setdefault(one, []).append(name)
-                if "*" in (mentioned or ()):
-                    self._taking_all.setdefault(one, []).append(name)
-            if any(prompt.__module__ != name for prompt in execution.made):
-                self._makers.add(name)
-            if mentioned is None or execution.module is None or not _COMPUTING.isdisjoint(mentioned):
-                self._always.append(name)
-
-    def affected(self, changed: Iterable[str]) -> set[str] | None:
-        """
-        Return the names of all modules whose import may go otherwise now; None if those may be all.
-
-        Args:
-            changed:
-                The paths of the files that are others now, that are new or that are gone.
-        """
-        changed = list(changed)
-        names = [self._by_file.get(path) or self._name_of(path) for path in changed]
-        readers = [name for path in changed for name in self._readers.get(path, ())]
-        if not self._by_file.keys() >= set(changed):  # a file that was not executed may have been read
-            readers += self._reading
-        ahead = [*self._always, *readers, *(name for name in names if name is not None)]
-        found = self._dependents(ahead, set())
-        # What these import may be imported no more, and then other modules' prompts that it made are gone.
-        while ahead := [name for name in self._makers - found if not found.isdisjoint(self._importers(name))]:
-            self._dependents(ahead, found)
-        # When a package is executed anew, it has none of the modules below it yet.
-        packages = {name for file, name in self._by_file.items() if file.endswith("__init__.py")}
-        return None if None in names or not found.isdisjoint(packages) else found
-
-    def _dependents(self, ahead: list[str], found: set[str]) -> set[str]:
-        """Modules, and all that may depend on them, added to what is *found*."""
-        while ahead:
-            if (name := ahead.pop()) not in found:
-                found.add(name)
-                ahead += self._importers(name)
-        return found
-
-    def _importers(self, name: str) -> list[str]:
-        """The modules that may import one: that mention it, or take all that the package around it holds."""
-        package, _, own = name.rpartition(".")
-        around = self._taking_all.get(package.rpartition(".")[2], [])
-        return [*self._mentioning.get(own, ()), *around, *self._taking_all.get("", ())]
-
-    def _name_of(self, path: str) -> str | None:
-        """The module that a file makes or unmakes; None if it makes or unmakes a package, or is no module."""
-        folder, file = os.path.split(path)
-        parts = os.path.relpath(folder, self._folder).split(os.sep)
-        package = self._package if parts == ["."] else ".".join((self._package, *parts))
-        is_known = file != "__init__.py" and package in sys.modules and os.path.isdir(folder)
-        return f"{package}.{file[:-3]}" if is_known and file.endswith(".py") else None
+def _module_at(path: str, package: str, above: str) -> str | None:
+    """The module that a file makes or unmakes; None if it makes or unmakes a package, or is no module."""
+    folder, file = os.path.split(path)
+    parts = os.path.relpath(folder, above).split(os.sep)
+    around = package if parts == ["."] else ".".join((package, *parts))
+    is_known = file != "__init__.py" and around in sys.modules and os.path.isdir(folder)
+    return f"{around}.{file[:-3]}" if is_known and file.endswith(".py") else None
 
 
 def _names_in(code: CodeType) -> set[str]:

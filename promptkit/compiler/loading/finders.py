@@ -85,7 +85,7 @@ class RecipeFinder:
     It derives from no class of `importlib.abc`, whose import is slow.
 
     Args:
-        package:
+        name:
             The name of the package.
 
         folder:
@@ -98,6 +98,12 @@ class RecipeFinder:
             The finder of the last load of the same folder.
 
     Attributes:
+        module:
+            The package itself, once it is imported.
+
+        path:
+            ``sys.path`` after that.
+
         executions:
             The modules of the package that were executed.
 
@@ -109,26 +115,23 @@ class RecipeFinder:
             a folder without an ``__init__.py``.
 
         missing:
-            The files of modules that a recipe could not import.
-
-        again:
-            The modules of the project that were removed, so that their bytecode may be stale.
+            The files of modules that were looked for in vain.
 
         has_lost:
             Whether modules of the project were removed that modules of the package may hold.
     """
 
-    def __init__(self, package: str, folder: Path, root: str, before: "RecipeFinder | None" = None) -> None:
-        self.package = package
+    def __init__(self, name: str, folder: Path, root: str, before: "RecipeFinder | None" = None) -> None:
+        self.name = name
         self.folder = folder
         self.root = root
+        self.module: ModuleType | None = None
+        self.path: list[str] = []
         self.executions = Executions()
         self.kept: frozenset[str] = frozenset()
-        self.missing: set[str] = set()
+        self.missing: set[str] = set() if before is None else set(before.missing)
         self.project: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.project)
         self.has_lost: bool = before is not None and before.has_lost
-        self.again: set[str] = set() if before is None else set(before.again)
-        self._is_repeated = before is not None
         self._siblings: set[str] = set()
         self._inside = os.path.join(str(folder), "")
 
@@ -155,9 +158,9 @@ class RecipeFinder:
     def find_spec(self, name: str, path: SearchPath = None, _: object = None) -> ModuleSpec | None:
         """Return how to import a module, or None if it is none of its own."""
         found = None
-        if name == self.package:
+        if name == self.name:
             found = self._package_spec()
-        elif path is not None and name.startswith(f"{self.package}."):
+        elif path is not None and name.startswith(f"{self.name}."):
             found = self._inner_spec(name, path)
         elif self._is_sibling(name, path):
             found = ModuleSpec(name, self)  # type: ignore[arg-type]  # it has what imports ask for
@@ -165,8 +168,8 @@ class RecipeFinder:
 
     def _package_spec(self) -> ModuleSpec:
         init = f"{self._inside}__init__.py"
-        loader = self._loader(self.package, init) if os.path.isfile(init) else None
-        spec = ModuleSpec(self.package, loader, origin=init if loader else None, is_package=True)
+        loader = SourceLoader(self.name, init, self.executions) if os.path.isfile(init) else None
+        spec = ModuleSpec(self.name, loader, origin=init if loader else None, is_package=True)
         spec.has_location = loader is not None
         spec.submodule_search_locations = [str(self.folder)]
         return spec
@@ -177,11 +180,8 @@ class RecipeFinder:
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = self._loader(name, spec.loader.path)
+            spec.loader = SourceLoader(name, spec.loader.path, self.executions)
         return spec
-
-    def _loader(self, name: str, path: str) -> "SourceLoader":
-        return SourceLoader(name, path, again=self._is_repeated, executions=self.executions)
 
     def keep(self, executions: Executions) -> None:
         """Take over what was executed before, and is not to be again."""
@@ -216,7 +216,7 @@ class RecipeFinder:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the package's own module in place of a sibling."""
-        module = importlib.import_module(f"{self.package}.{spec.name}")
+        module = importlib.import_module(f"{self.name}.{spec.name}")
         spec.loader_state = module.__spec__
         self._siblings.add(spec.name.partition(".")[0])
         return module
@@ -229,7 +229,7 @@ class RecipeFinder:
     # Modules of the project.
 
     def _project_spec(self, name: str, path: SearchPath) -> ModuleSpec | None:
-        """How to import a module of the project; from its source, if it was imported before."""
+        """How to import a module of the project. The files are watched for of one that is not found."""
         top = name.partition(".")[0]
         if top == "promptkit" or top in sys.stdlib_module_names:
             return None
@@ -237,11 +237,14 @@ class RecipeFinder:
             return None
         # The finders behind this one, among them those of editable installations.
         spec = _first_spec(sys.meta_path[sys.meta_path.index(self) + 1 :], name, path)
-        file = self._file_of(spec)
-        if spec is not None and file is not None:
+        if spec is None:
+            base = os.path.join(self.root, *name.split("."))
+            self.missing |= {base, f"{base}.py", os.path.join(base, "__init__.py")}
+            return None
+        if (file := self._file_of(spec)) is not None:
             self.project[name] = file, file_stamp(file)
             if file:
-                spec.loader = SourceLoader(name, file, again=name in self.again)
+                spec.loader = SourceLoader(name, file)
         return spec
 
     def _file_of(self, spec: ModuleSpec | None) -> str | None:
@@ -264,11 +267,6 @@ class RecipeFinder:
         found = list(self.project.items())  # a prompt may import another one meanwhile
         return any(stamp != file_stamp(file) or self._is_sibling(name) for name, (file, stamp) in found)
 
-    def note_missing(self, name: str) -> None:
-        """Note that a module was not found, so that its files are watched for."""
-        base = os.path.join(self.root, *name.split("."))
-        self.missing |= {base, f"{base}.py", os.path.join(base, "__init__.py")}
-
     def forget_project(self) -> None:
         """Remove the modules of the project, so that they are imported anew."""
         self._remove(set(self.project))
@@ -285,7 +283,6 @@ class RecipeFinder:
         for name in names:
             remove_module(name)
             del self.project[name]
-        self.again |= names
         self.has_lost = self.has_lost or bool(names)
 
     def _unreachable(self) -> set[str]:

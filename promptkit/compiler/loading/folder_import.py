@@ -1,17 +1,18 @@
 """An import of a folder of recipes, file by file, and what each file declares."""
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from pathlib import Path
-from threading import RLock
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from promptkit.compiler.loading.executions import Execution, collecting
-from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
+from promptkit.compiler.loading.executions import Execution, Executions, collecting
+from promptkit.compiler.loading.finders import RecipeFinder
+from promptkit.compiler.loading.packages import import_package, read_files
 from promptkit.compiler.loading.recipe_files import FoundFiles, mentions_prompts
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
@@ -29,9 +30,6 @@ T = TypeVar("T")
 #: The prompts that were made, by the module of the function that each was made of.
 MadePrompts: TypeAlias = Mapping[str, Sequence[Prompt[..., Any]]]
 
-#: How long an import waits for another one to end, in seconds.
-_PATIENCE_S: Final = 0.1
-
 
 def ignore(_: Path) -> None:
     """Do nothing with a file that is about to be imported."""
@@ -41,8 +39,7 @@ class FolderImport:
     """
     An import of a folder's recipes that has begun: each file is imported when it is asked for.
 
-    Any thread may ask. The files are imported one at a time, but for one whose import takes long: it delays
-    the others by a moment.
+    Any thread may ask.
 
     Args:
         folder:
@@ -91,14 +88,13 @@ class FolderImport:
         self._importing = importing
         self._attribute = attribute
         self._files = found
-        self._lock = RLock()  # a recipe may ask for another one
         self._before = before if before is not None and before.folder == folder else None
-        last: Package | None = None if self._before is None else self._before.package
+        last = None if self._before is None else self._before.package
         changed = changed if self._before is None else {*changed, *self._before.failed}
         open_ = partial(import_package, folder, last, changed, keep=keep)
         opened = self._attempt(folder / "__init__.py", open_, Execution(""))
         self._fault = opened if isinstance(opened, LoadedFile) else None
-        self.package: Package | None = opened if isinstance(opened, Package) else None
+        self.package: RecipeFinder | None = opened if isinstance(opened, RecipeFinder) else None
         # By the name of the file, as all that follows: what it becomes a module of the package as.
         self._modules = {name: self._module_of(name) for name in self.names}
         self._recipes = set(self._modules.values())
@@ -116,13 +112,8 @@ class FolderImport:
         Returns:
             What the file declares. What cannot be imported has a diagnostic.
         """
-        alone = self._lock.acquire(timeout=_PATIENCE_S)
-        try:
-            self._import(name)
-            return self._declared_in(name)
-        finally:
-            if alone:
-                self._lock.release()
+        self._import(name)
+        return self._declared_in(name)
 
     def finish(self) -> Recipes:
         """
@@ -131,31 +122,30 @@ class FolderImport:
         Raises:
             LoadError: If there is no such object in the file.
         """
-        with self._lock:
-            for name in self.names:
-                self._import(name)
-            unchanged = self._unchanged()
-            self.declared = {name: unchanged.get(name) or self._declared_in(name) for name in self.names}
-            by_file = [*self.declared.values()]
-            if self._attribute:
-                by_file = [self._named(one) for one in by_file]
-            if self._fault is not None:
-                by_file.append(self._fault)
-            if self._files is not None:
-                by_file += _not_served(self._files, by_file)
-            by_file.sort(key=lambda one: str(one.file))
-            self._before, self._importing = None, ignore  # neither is kept alive
-            root = None if self._files is None else self.folder
-            return Recipes(by_file=by_file, root=root, read=self._read())
+        for name in self.names:
+            self._import(name)
+        unchanged = self._unchanged()
+        self.declared = {name: unchanged.get(name) or self._declared_in(name) for name in self.names}
+        by_file = [*self.declared.values()]
+        if self._attribute:
+            by_file = [self._named(one) for one in by_file]
+        if self._fault is not None:
+            by_file.append(self._fault)
+        if self._files is not None:
+            by_file += _not_served(self._files, by_file)
+        by_file.sort(key=lambda one: str(one.file))
+        self._before, self._importing = None, ignore  # neither is kept alive
+        root = None if self._files is None else self.folder
+        return Recipes(by_file=by_file, root=root, read=self._read())
 
     def name_of(self, file: Path) -> str:
         """Return the path of a file within the folder."""
         return str(file).removeprefix(os.path.join(str(self.folder), ""))
 
     def prepare_reuse(self) -> None:
-        """Find out what depends on what, so that the next import need not do so."""
-        if self.package is not None:
-            self.package.graph()
+        """Find out what each module mentions, so that the next import need not do so."""
+        for one in () if self.package is None else self.package.executions:
+            one.look()
 
     @property
     def failed(self) -> set[str]:
@@ -182,7 +172,8 @@ class FolderImport:
             self._found[name] = LoadedFile(file, diagnostics=self._fault.diagnostics if self._fault else ())
             return
         execution = Execution(module)
-        self._found[name] = found = self._attempt(file, partial(package.import_file, module, file), execution)
+        import_file = partial(_import_file, module, file, package.executions)
+        self._found[name] = found = self._attempt(file, import_file, execution)
         if execution.made or execution.read:  # by a module that another loader has executed
             package.executions.add(execution)
         if isinstance(found, LoadedFile):
@@ -195,7 +186,6 @@ class FolderImport:
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-            note_missing(error)
             return LoadedFile(file, diagnostics=(fault_of(file, self.folder, error),))
 
     def _unchanged(self) -> dict[str, LoadedFile]:
@@ -228,6 +218,19 @@ class FolderImport:
         """The paths of the files that the recipes were made from, and of those that were looked for."""
         anew = [name for name, module in self._modules.items() if module not in self._kept]
         return read_files().union(map(self._path, anew if self._fault is None else ["__init__.py", *anew]))
+
+
+def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
+    """Import a file as a module, unless another file has imported it already, and return the module."""
+    module = executions.module(name)
+    if module is None:
+        imported = importlib.import_module(name)
+        module = executions.module(name) or imported  # it may have replaced itself
+    executed = executions.by_name.get(name)
+    if executed is not None and executed.file not in {"", str(file)}:
+        msg = f"{executed.file} is imported in its place"
+        raise ImportError(msg, name=name, path=executed.file)
+    return module
 
 
 def declared_in(  # noqa: PLR0913 (what is declared depends on that much)

@@ -1,19 +1,22 @@
 """Imports recipes on a thread that can be interrupted or abandoned when an import hangs."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
+from types import FrameType
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from promptkit.compiler.loading.packages import abandon_imports
+from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
 from promptkit.errors.regular_files import Stamps, file_stamp
 from promptkit.standard_error import say
 
-__all__ = ["ImportHangs", "Importer"]
+__all__ = ["ImportHangs", "Importer", "import_progress"]
 
 T = TypeVar("T")
 
@@ -54,24 +57,8 @@ class Importer(Generic[T]):
     def __init__(self, work: Work[T], stop: Event) -> None:
         self._work = work
         self._stop = stop
-        self._durations: dict[Path, float] = {}
         # By file: the files in whose code its import hung, with their stamps then.
         self._hanging: dict[Path, Stamps] = {}
-
-    def run_here(self, work: Work[T] | None = None) -> T:
-        """
-        Do the work on this thread, where Ctrl-C interrupts it.
-
-        Args:
-            work:
-                Done in place of the usual work, with the same result.
-
-        Raises:
-            BaseException: Whatever the work raises.
-        """
-        thread = ImportThread(work or self._work, {}, self._durations)
-        thread.run()
-        return thread.result()
 
     def run(self, known: Stamps, has_changed: Callable[[], bool]) -> T:
         """
@@ -90,7 +77,7 @@ class Importer(Generic[T]):
             BaseException: Whatever the work raises.
         """
         while True:
-            thread = ImportThread(self._work, self._hanging, self._durations)
+            thread = ImportThread(self._work, self._hanging)
             thread.start()
             hanging = self._wait_for(thread, has_changed)
             if hanging is None:
@@ -109,7 +96,7 @@ class Importer(Generic[T]):
             if self._stop.is_set():
                 raise ImportHangs
             file, seconds = thread.current()
-            if file is None or seconds < _REPORT_AFTER_S + 2 * self._durations.get(file, 0.0):
+            if file is None or seconds < _REPORT_AFTER_S:
                 continue
             if file != reported:
                 reported, name = file, printable(str(file))
@@ -130,17 +117,13 @@ class ImportThread(Thread, Generic[T]):
 
         hanging:
             The files whose import is known to hang. They are not tried again until they change.
-
-        durations:
-            Where it is noted how long each file has taken.
     """
 
-    def __init__(self, work: Work[T], hanging: Mapping[Path, Stamps], durations: dict[Path, float]) -> None:
+    def __init__(self, work: Work[T], hanging: Mapping[Path, Stamps]) -> None:
         super().__init__(name="promptkit-import", daemon=True)
         self.done = Event()
         self._work = work
         self._hanging = hanging
-        self._durations = durations
         self._lock = Lock()
         self._abandoned = False
         self._current: Path | None = None
@@ -154,8 +137,7 @@ class ImportThread(Thread, Generic[T]):
             self._result = self._work(self._begin)
         except BaseException as error:  # noqa: BLE001 (`result` raises it)
             self._error = error
-        with self._lock:
-            self._end_current()
+        self._current = None
         self.done.set()
 
     def result(self) -> T:
@@ -206,14 +188,36 @@ class ImportThread(Thread, Generic[T]):
     def _begin(self, file: Path) -> None:
         """Called before each file. Raises ImportHangs if the file must not be tried."""
         with self._lock:
-            self._end_current()
+            self._current = None
             hanging = self._hanging.get(file)
             is_known = hanging is not None and all(file_stamp(one) == stamp for one, stamp in hanging.items())
             if self._abandoned or is_known:
                 raise ImportHangs
             self._current, self._since = file, time.monotonic()
 
-    def _end_current(self) -> None:
-        if self._current is not None and not self._abandoned:
-            self._durations[self._current] = time.monotonic() - self._since
-        self._current = None
+
+def import_progress(target: str) -> str:
+    """
+    Return which recipes are being imported, and at which lines the imports are, for an error message.
+
+    Args:
+        target:
+            What the command line names.
+
+    Returns:
+        Words to follow others; ``""`` if no recipe is being imported.
+    """
+    if (place := place_of(target)) is None:
+        return ""
+    folder, found = os.path.join(place[0], ""), list[str]()
+    for innermost in sys._current_frames().values():  # noqa: SLF001 (the only way)
+        frame: FrameType | None = innermost
+        outermost: FrameType | None = None
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(folder):
+                outermost = frame
+            frame = frame.f_back
+        if outermost is not None and outermost.f_code.co_name == "<module>":  # else a prompt is called
+            file = outermost.f_code.co_filename.removeprefix(folder)
+            found.append(f"{file} is at line {outermost.f_lineno}")
+    return f": {', '.join(found)}" if found else ""

@@ -12,9 +12,8 @@ import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
-from promptkit.compiler.loading.executions import Execution, Executions, ImportGraph
+from promptkit.compiler.loading.executions import Execution, Executions
 from promptkit.compiler.loading.finders import (
     RecipeFinder,
     active_finders,
@@ -26,93 +25,17 @@ from promptkit.compiler.loading.targets import package_of, project_root
 from promptkit.compiler.prompts import imported_prompts
 from promptkit.errors.regular_files import file_stamp
 
-__all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
+__all__ = ["ImportSnapshot", "abandon_imports", "import_package", "read_files"]
 
 #: The finder of the last load of each folder, with the root of its project.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
 
 
-class Package:
-    """
-    A folder of recipes, freshly imported as a package.
-
-    Args:
-        name:
-            Its name in Python.
-
-        module:
-            The package itself.
-
-        finder:
-            Finds its modules.
-
-    Attributes:
-        kept:
-            The names of its modules that were executed by an earlier import.
-    """
-
-    def __init__(self, name: str, module: ModuleType, finder: RecipeFinder) -> None:
-        self.name = name
-        self.module = module
-        self.executions = finder.executions
-        self.kept = finder.kept
-        self._folder = finder.folder
-        self._graph: ImportGraph | None = None
-        self._path = list(sys.path)
-
-    def import_file(self, name: str, file: Path) -> ModuleType:
-        """
-        Import one file, unless another file has imported it already, and return its module.
-
-        Args:
-            name:
-                The full name of the module.
-
-            file:
-                The path of the file.
-
-        Raises:
-            ImportError: If another file has that name.
-
-            BaseException: Any exception that the file raises.
-        """
-        module = self.executions.module(name)
-        if module is None:
-            imported = importlib.import_module(name)
-            module = self.executions.module(name) or imported  # it may have replaced itself
-        executed = self.executions.by_name.get(name)
-        if executed is not None and executed.file not in {"", str(file)}:
-            msg = f"{executed.file} is imported in its place"
-            raise ImportError(msg, name=name, path=executed.file)
-        return module
-
-    def graph(self) -> ImportGraph:
-        """Return what depends on what, made anew only if a module was executed since the last time."""
-        if self._graph is None or self._graph.count != self.executions.count:
-            self._graph = ImportGraph(self.executions, self.name, self._folder)
-        return self._graph
-
-    def unaffected(self, changed: Iterable[str]) -> Executions | None:
-        """
-        Return which executions need not be repeated; None if all must be.
-
-        Args:
-            changed:
-                The paths of the files that are others now, that are new or that are gone.
-        """
-        affected = self.graph().affected(changed)
-        if affected is None or sys.path != self._path:
-            return None
-        kept = self.executions.without(affected)
-        modules = {self.name: self.module, **{one.name: one.module for one in kept}}
-        return kept if all(sys.modules.get(name) is module for name, module in modules.items()) else None
-
-
 def import_package(
-    folder: Path, before: Package | None = None, changed: Iterable[str] = (), *, keep: bool = False
-) -> Package:
+    folder: Path, before: RecipeFinder | None = None, changed: Iterable[str] = (), *, keep: bool = False
+) -> RecipeFinder:
     """
-    Make *folder* a package, imported, and return it.
+    Make *folder* a package, imported, and return what finds its modules.
 
     The package gets the folder's name, so that tests and recipes can import from it. If another module
     has that name, the package gets a different one.
@@ -122,8 +45,8 @@ def import_package(
             An absolute path.
 
         before:
-            The package that the last import has made, whose modules are used again unless *changed*
-            concerns them. Without it, everything is imported anew.
+            What the last import has returned. Its modules are used again unless *changed* concerns them.
+            Without it, everything is imported anew.
 
         changed:
             The paths of all files that have changed since then, or whose import is to be tried again.
@@ -148,13 +71,14 @@ def import_package(
     if finder.has_lost:
         finder.has_lost = False  # everything is executed anew
     elif before is not None and before.name == name:
-        kept = before.unaffected(changed)
+        kept = _unaffected(before, changed)
     elif keep and name in sys.modules:
         kept = _modules_in_place(name, folder, last)
     if kept is not None:
         finder.keep(kept)
     _remove_package(name, finder, is_whole=kept is None)
-    return Package(name, importlib.import_module(name), finder)
+    finder.module, finder.path = importlib.import_module(name), list(sys.path)
+    return finder
 
 
 def read_files() -> set[str]:
@@ -164,16 +88,6 @@ def read_files() -> set[str]:
     They include files that were looked for and not found.
     """
     return set[str]().union(*(finder.read_files() for finder in active_finders()))
-
-
-def note_missing(error: BaseException) -> None:
-    """If *error* says that a module is missing, note its file, which the author may create next."""
-    if type(error) not in {ImportError, ModuleNotFoundError}:
-        return
-    name, below = getattr(error, "name", None), getattr(error, "name_from", None)  # since Python 3.12
-    if isinstance(name, str) and (isinstance(error, ModuleNotFoundError) or isinstance(below, str)):
-        for finder in active_finders():
-            finder.note_missing(f"{name}.{below}" if isinstance(below, str) else name)
 
 
 def abandon_imports(thread: int) -> None:
@@ -222,11 +136,21 @@ class ImportSnapshot:
         project = {name: file for finder in self._finders for name, (file, _) in finder.project.items()}
         for finder in active_finders():
             for name, module in missing.items():
-                if _is_within(name, finder.package):
+                if _is_within(name, finder.name):
                     place_module(name, module)
                 elif name in project:
                     place_module(name, module)
                     finder.project[name] = project[name], (0, 0, 0, 0)  # the next load imports it anew
+
+
+def _unaffected(before: RecipeFinder, changed: Iterable[str]) -> Executions | None:
+    """What was executed before, and need not be again; None if everything must be."""
+    affected = before.executions.affected(changed, before.name, str(before.folder))
+    if affected is None or sys.path != before.path:
+        return None
+    kept = before.executions.without(affected)
+    modules = {before.name: before.module, **{one.name: one.module for one in kept}}
+    return kept if all(sys.modules.get(name) is module for name, module in modules.items()) else None
 
 
 def _last_finder(installed: Iterable[RecipeFinder], folder: Path) -> RecipeFinder | None:
@@ -238,7 +162,7 @@ def _last_finder(installed: Iterable[RecipeFinder], folder: Path) -> RecipeFinde
             found = finder
         else:
             # It may be installed again, by a snapshot, and then knows what it knew.
-            left = RecipeFinder(finder.package, finder.folder, finder.root, finder)
+            left = RecipeFinder(finder.name, finder.folder, finder.root, finder)
             left.executions = finder.executions
             left.leave()
             _finders[finder.folder, finder.root] = left

@@ -1,5 +1,5 @@
 """
-What lists depend on: what the import of the recipes has read, and how they are served.
+The files that the import of recipes has read, and whether they are still the same.
 
 An audit hook of the interpreter says which files were opened, and which folders were listed. What is read in
 other ways, such as the time or the environment, is not known.
@@ -8,20 +8,17 @@ other ways, such as the time or the environment, is not known.
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 import promptkit
-from promptkit.compiler.loading.targets import package_of, place_of, project_root
 from promptkit.errors.regular_files import Stamp, file_stamp, read_regular_file
-from promptkit.protocol.capabilities import ToolMode
 from promptkit.protocol.digests import digest
 
-__all__ = ["ImportReads", "Inputs", "Purpose", "StaleSet", "noted_reads"]
+__all__ = ["FileReads", "ReadFiles", "StaleSet", "noted_reads"]
 
 #: The stamp of a file, or of a folder, and the digest of what it holds; None if that is not compared.
 State: TypeAlias = tuple[Stamp | None, bytes | None]
@@ -52,61 +49,12 @@ _LIBRARIES: Final = tuple(os.path.join(os.path.dirname(str(one.__file__)), "") f
 
 
 class StaleSet(Exception):
-    """A set cannot be used, or the recipes have changed since it was written; its text says why."""
+    """Kept lists cannot be used, or made, as the recipes have changed meanwhile; its text says why."""
 
 
-class Purpose(Struct, frozen=True, array_like=True):
+class ReadFiles(Struct, frozen=True, array_like=True):
     """
-    What lists depend on besides what the recipes read.
-
-    Args:
-        folder:
-            The folder of the recipes, without links; ``""`` for a module, which may come from anywhere.
-
-        recipes:
-            What is served of it, and where it lies in a package and in a project.
-
-        options:
-            How it is served, as options of the command line; None for any.
-    """
-
-    folder: str
-    recipes: str
-    options: str | None
-
-    @classmethod
-    def of(
-        cls, target: str, name: str | None, page_size: int, tools: ToolMode, scopes: Collection[str] | None
-    ) -> "Purpose":
-        """
-        Return the purpose of a server.
-
-        Args:
-            target:
-                What the command line names.
-
-            name:
-                The server's name; None for a server with any name and other options.
-
-            page_size:
-                How many items a page of a list holds.
-
-            tools:
-                Whether prompts are offered as tools.
-
-            scopes:
-                What the client may do.
-        """
-        folder, attribute = place_of(target) or ("", target)
-        offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
-        seen = f" --scopes {' '.join(sorted(scopes))!r}" if scopes else ""
-        options = None if name is None else f"--name {name!r} --page-size {page_size}{offered}{seen}"
-        return cls(folder, repr((attribute, package_of(folder), project_root(folder))), options)
-
-
-class Inputs(Struct, frozen=True, array_like=True):
-    """
-    What recipes were made from.
+    The files that recipes were made from, as they were then.
 
     Args:
         read:
@@ -132,8 +80,8 @@ class Inputs(Struct, frozen=True, array_like=True):
                 Is filled with the stamps that are looked at.
 
             are_copied:
-                Whether the files may have been copied, which changes their stamps. Then whoever has copied
-                them stands for what is installed.
+                Whether the files may have been copied, which changes their stamps. Then the copy stands for
+                what is installed.
         """
         if self.path != _digest_of(sys.path):
             yield "sys.path has changed"
@@ -144,54 +92,52 @@ class Inputs(Struct, frozen=True, array_like=True):
                     yield f"{path} has changed"
 
 
-class ImportReads:
+class FileReads:
     """
     The paths that are read while recipes are imported.
 
     Args:
         folder:
             The folder of the recipes.
-
-    Attributes:
-        is_over:
-            Whether nothing is noted any more.
     """
 
     def __init__(self, folder: str) -> None:
-        self.is_over = False
         self._within = os.path.join(folder, "")
-        self._paths: list[object] = []
+        self._paths: dict[str, None] = {}
         self._began = time.time_ns()
         self._path = _digest_of(sys.path)
 
     def note(self, event: str, args: tuple[Any, ...]) -> None:
         """
-        Note what an audit event says. It is called for each event of the process.
+        Note what an audit event says.
 
         See Also:
             https://docs.python.org/3/library/audit_events.html
         """
-        if self.is_over:  # when Python ends, what this module holds is gone
-            return
-        is_written = event == "open" and args[2] & _WRITING
-        is_searched = event == "os.listdir" and _is_importing(sys._getframe(1))  # noqa: SLF001 (who calls it)
         if event == "import":
-            self._paths.append(args[1])  # the file of a module in another language
-        elif event in _READING and not is_written and not is_searched:
-            self._paths.append(args[0] or ".")
+            path = args[1]  # the file of a module in another language
+        elif event in _READING and not (event == "open" and args[2] & _WRITING):
+            path = args[0] or "."
+        else:
+            return
+        if isinstance(path, str | bytes | os.PathLike):
+            with suppress(OSError):  # the current folder is gone
+                self._paths[os.path.abspath(os.fsdecode(path))] = None
 
-    def inputs(self) -> Inputs | None:
+    def files(self) -> ReadFiles:
         """
-        Return what was read, as it is now; None if a recipe may have changed since it was read.
+        Return what was read, as it is now.
+
+        Raises:
+            StaleSet: If a recipe may have changed since it was read.
         """
-        noted, self._paths = self._paths, []  # the hook keeps this object for ever
-        named = (os.fsdecode(path) for path in noted if isinstance(path, str | bytes | os.PathLike))
-        paths = dict.fromkeys(_source_of(os.path.abspath(path)) for path in named)
+        paths = dict.fromkeys(map(_source_of, self._paths))
         read = {path: _state_of(path, _held_in) for path in paths if not path.startswith(_SYSTEM)}
-        if any(self._is_new(path, stamp) for path, (stamp, _) in read.items()):
-            return None
+        if new := next((path for path, (stamp, _) in read.items() if self._is_new(path, stamp)), None):
+            msg = f"{new} was written while the recipes were imported, or its time is in the future"
+            raise StaleSet(msg)
         folders = dict.fromkeys(map(os.path.abspath, list(sys.path_importer_cache)))
-        return Inputs(read, {path: _state_of(path, _modules_in) for path in folders}, self._path)
+        return ReadFiles(read, {path: _state_of(path, _modules_in) for path in folders}, self._path)
 
     def _is_new(self, path: str, stamp: Stamp | None) -> bool:
         """Whether a file of the recipes' folder may have been written since the import began."""
@@ -201,7 +147,7 @@ class ImportReads:
 
 
 @contextmanager
-def noted_reads(folder: str) -> Iterator[ImportReads]:
+def noted_reads(folder: str) -> Iterator[FileReads]:
     """
     Note what is read within the ``with`` block, by any thread.
 
@@ -209,17 +155,24 @@ def noted_reads(folder: str) -> Iterator[ImportReads]:
         folder:
             The absolute path of the folder of the recipes.
     """
-    reads = ImportReads(folder)
-    sys.addaudithook(reads.note)  # it cannot be removed
+    reads = FileReads(folder)
+    listening = [reads.note]
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        for note in listening:
+            if event != "os.listdir" or not _is_importing():
+                note(event, args)
+
+    sys.addaudithook(hook)  # it cannot be removed
     try:
         yield reads
     finally:
-        reads.is_over = True
+        listening.clear()
 
 
-def _is_importing(frame: FrameType) -> bool:
-    """Whether Python itself lists a folder, in which it searches for modules."""
-    return frame.f_code.co_filename.startswith("<frozen importlib")
+def _is_importing() -> bool:
+    """Whether Python itself, and no recipe, lists a folder, in which it searches for modules."""
+    return sys._getframe(2).f_code.co_filename.startswith("<frozen importlib")  # noqa: SLF001 (who calls the hook)
 
 
 def _state_of(path: str, look: Callable[[str], bytes | None]) -> State:

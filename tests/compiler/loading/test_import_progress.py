@@ -7,8 +7,8 @@ from queue import Queue
 
 import pytest
 
+from promptkit.compiler.loading.import_thread import import_progress
 from promptkit.compiler.loading.loader import load
-from promptkit.transports.early import import_progress
 
 WAITS = """import sys
 

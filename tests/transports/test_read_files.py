@@ -11,11 +11,11 @@ from tempfile import NamedTemporaryFile, TemporaryFile
 import pytest
 
 from promptkit.compiler.reloading import Reloader
-from promptkit.transports.import_inputs import noted_reads
+from promptkit.transports.read_files import StaleSet, noted_reads
 
 
-def changes(inputs, *, are_copied=False):
-    return list(inputs.changes({}, are_copied=are_copied))
+def changes(files, *, are_copied=False):
+    return list(files.changes({}, are_copied=are_copied))
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def read_by(call, folder="elsewhere"):
     """What is read while *call* runs."""
     with noted_reads(str(folder)) as reads:
         call()
-    return reads.inputs()
+    return reads.files()
 
 
-def own(inputs, folder):
+def own(files, folder):
     """What is read in a folder."""
-    return {path for path in inputs.read if path.startswith(str(folder))}
+    return {path for path in files.read if path.startswith(str(folder))}
 
 
 def edit(file, text):
@@ -167,7 +167,7 @@ def test_nothing_counts_before_and_after(tmp_path, file):
         pass
     file.read_text()
 
-    assert own(reads.inputs(), tmp_path) == set()
+    assert own(reads.files(), tmp_path) == set()
 
 
 def test_an_edit_is_seen(file):
@@ -197,7 +197,7 @@ def test_a_file_with_the_same_stamp_is_not_read_again(file, monkeypatch):
     With thousands of files, that would take its time.
     """
     found = read_by(file.read_text)
-    monkeypatch.setattr("promptkit.transports.import_inputs.read_regular_file", None)
+    monkeypatch.setattr("promptkit.transports.read_files.read_regular_file", None)
 
     assert changes(found) == []
 
@@ -237,8 +237,32 @@ def test_a_recipe_that_changes_meanwhile(tmp_path, file):
         file.read_text()
         file.write_text("y")
 
-    assert read_by(import_it, folder=tmp_path) is None
-    assert read_by(import_it, folder="elsewhere") is not None
+    assert own(read_by(import_it, folder="elsewhere"), tmp_path) == {str(file)}
+    with pytest.raises(StaleSet, match=f"{file} was written while the recipes were imported"):
+        read_by(import_it, folder=tmp_path)
+
+
+def test_a_file_of_the_future(tmp_path, file):
+    """
+    It is named: whether it was written meanwhile cannot be told.
+    """
+    os.utime(file, (time.time() + 3600, time.time() + 3600))
+
+    with pytest.raises(StaleSet, match=f"{file} was written .* or its time is in the future"):
+        read_by(file.read_text, folder=tmp_path)
+
+
+def test_a_relative_path(tmp_path, file, monkeypatch):
+    """
+    It means the folder that was the current one when it was opened.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    def read():
+        Path("words").read_text()
+        os.chdir(os.sep)
+
+    assert own(read_by(read), tmp_path) == {str(file)}
 
 
 def test_bytecode_in_a_listed_folder(tmp_path, file):
