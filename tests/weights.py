@@ -26,20 +26,20 @@ class Weight(NamedTuple):
 
 #: At most as much, by package; what is in none counts as the package `promptkit` itself.
 AT_MOST: Final = {
-    "catalog": Weight(1_269, 12),
-    "cli": Weight(4_246, 42),
-    "compiler": Weight(5_021, 41),
-    "conversion": Weight(1_938, 17),
-    "errors": Weight(688, 9),
-    "exports": Weight(443, 8),
-    "fragments": Weight(305, 7),
-    "language": Weight(975, 14),
-    "preview": Weight(1_915, 18),
-    "promptkit": Weight(352, 5),
-    "protocol": Weight(2_766, 31),
-    "server": Weight(2_546, 26),
-    "testing": Weight(1_079, 10),
-    "transports": Weight(3_128, 29),
+    "catalog": Weight(1_195, 10),
+    "cli": Weight(3_864, 36),
+    "compiler": Weight(4_635, 35),
+    "conversion": Weight(1_836, 15),
+    "errors": Weight(669, 9),
+    "exports": Weight(420, 6),
+    "fragments": Weight(298, 5),
+    "language": Weight(962, 10),
+    "preview": Weight(1_598, 14),
+    "promptkit": Weight(348, 5),
+    "protocol": Weight(2_658, 26),
+    "server": Weight(2_213, 24),
+    "testing": Weight(991, 10),
+    "transports": Weight(2_936, 26),
 }
 
 #: Tokens that are no code.

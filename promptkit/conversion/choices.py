@@ -62,6 +62,8 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
+        if type(value) is str and (str, value) in exact:  # nearly always
+            return exact[str, value]
         if not isinstance(value, str | int | float | bool):
             raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
