@@ -37,7 +37,7 @@ AT_MOST: Final = {
     "preview": Weight(1_598, 14),
     "promptkit": Weight(348, 5),
     "protocol": Weight(2_658, 26),
-    "server": Weight(2_213, 24),
+    "server": Weight(2_214, 24),
     "testing": Weight(991, 10),
     "transports": Weight(2_936, 26),
 }

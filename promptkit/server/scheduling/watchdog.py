@@ -1,6 +1,7 @@
 """The watchdog: a thread that relieves a stuck leader and keeps time limits. It sleeps when all is calm."""
 
 import os
+import sys
 import time
 from math import inf
 from threading import Event, Lock, Thread
@@ -197,7 +198,7 @@ class KernelTimer:
         self._measured_at = time.monotonic()
         self._used = time.process_time()
         self._busy = 1.0
-        if os.getpid() == 1 and self._is_free():
+        if sys.platform != "win32" and os.getpid() == 1 and self._is_free():
             # The signal is to call C's `_exit`: by default it does not end the first process of a container.
             import ctypes  # hardly ever needed
 
@@ -206,18 +207,18 @@ class KernelTimer:
 
     def put_back(self) -> None:
         """Start the timer, or let it begin anew."""
-        if self._is_free():
+        if sys.platform != "win32" and self._is_free():
             self._measure()
             signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy)
 
     def stop(self) -> None:
         """Stop the timer."""
-        if self._is_free():
+        if sys.platform != "win32" and self._is_free():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
         """Whether no author's code handles the signal, as who uses the timer does."""
-        return signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
+        return sys.platform != "win32" and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
 
     def _measure(self) -> None:
         """Measure how many processors are busy: several threads that work without the lock do no harm."""
