@@ -12,7 +12,7 @@ from promptkit.version import VERSION as __version__  # noqa: N811 (what the eco
 if TYPE_CHECKING:
     from promptkit.compiler.prompts import Prompt, prompt
     from promptkit.compiler.resources import Resource, resource
-    from promptkit.conversion.scalars import register_type
+    from promptkit.conversion.scalar_types import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.content import Content, Text
     from promptkit.language.context import Context

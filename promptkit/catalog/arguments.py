@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.kinds import is_constrained, is_literal, plain
 from promptkit.conversion.parsing import Read, holds_more
-from promptkit.conversion.scalars import Reader, ScalarType
+from promptkit.conversion.scalar_types import Reader, ScalarType
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
 from promptkit.errors.interruptions import call_interruptible

@@ -17,7 +17,7 @@ from promptkit.errors.exceptions import UnknownPrompt, UnknownTool, nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg, Tool
 
 if TYPE_CHECKING:
-    from promptkit.conversion.scalars import Reader
+    from promptkit.conversion.scalar_types import Reader
 
 __all__ = [
     "FIND",

@@ -27,7 +27,7 @@ from promptkit.errors.exceptions import ArgumentErrors, PromptError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.server.author_calls import (
+from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
     HangsError,

@@ -8,7 +8,7 @@ from promptkit.compiler.options import check_sendable
 from promptkit.compiler.signature import Parameter, Signature
 from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.scalars import Reader, scalar_of_value
+from promptkit.conversion.scalar_types import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.declarations import Arg

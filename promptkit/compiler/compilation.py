@@ -1,7 +1,7 @@
 """
 The compiler: what the loader found, or whatever else can be served, becomes a catalog.
 
-Each file is compiled by itself; `promptkit.compiler.composition` makes one catalog of all of them.
+Each file is compiled by itself; `promptkit.compiler.linking` makes one catalog of all of them.
 One pass finds every error, and equal input gives an equal catalog.
 """
 
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.composition import CompiledFile, Declaration, Definition, compose, is_sound
+from promptkit.compiler.linking import CompiledFile, Declaration, Definition, compose, is_sound
 from promptkit.compiler.loading.loader import FolderImport, ModuleImport, load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes

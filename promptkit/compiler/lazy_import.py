@@ -11,7 +11,7 @@ from typing import Any, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.compilation import LoadedRecipes, compile_files
-from promptkit.compiler.composition import CompiledFile
+from promptkit.compiler.linking import CompiledFile
 from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes

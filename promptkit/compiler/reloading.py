@@ -14,7 +14,7 @@ from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
-from promptkit.compiler.composition import (
+from promptkit.compiler.linking import (
     CompiledFile,
     Owners,
     compose,

@@ -9,7 +9,7 @@ from msgspec import inspect as mi
 
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
-from promptkit.conversion.scalars import Reader
+from promptkit.conversion.scalar_types import Reader
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["Orders", "enum_reader", "literal_reader", "one_of", "orders_of", "values_of"]

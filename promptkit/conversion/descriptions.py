@@ -14,7 +14,7 @@ from msgspec import inspect as mi
 from promptkit.conversion.choices import Orders, one_of, orders_of, values_of
 from promptkit.conversion.constraints import describe_length
 from promptkit.conversion.kinds import is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.scalars import scalar_of
+from promptkit.conversion.scalar_types import scalar_of
 from promptkit.conversion.unstructuring import json_of
 
 __all__ = ["describe", "describe_choices", "example_text", "expected_of"]

@@ -29,7 +29,7 @@ from promptkit.conversion.kinds import (
 )
 from promptkit.conversion.leaves import is_leaf, leaf
 from promptkit.conversion.parsing import Read
-from promptkit.conversion.scalars import SCALARS
+from promptkit.conversion.scalar_types import SCALARS
 
 __all__ = ["fast_path", "json_read"]
 

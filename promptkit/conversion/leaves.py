@@ -12,7 +12,7 @@ from promptkit.conversion.constraints import located, offset_fault, zone_of
 from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.parsing import Read, convert_key
-from promptkit.conversion.scalars import SCALARS
+from promptkit.conversion.scalar_types import SCALARS
 from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = [

@@ -34,7 +34,7 @@ from promptkit.conversion.kinds import (
 )
 from promptkit.conversion.leaves import sized
 from promptkit.conversion.parsing import Read
-from promptkit.conversion.scalars import SCALARS, Reader, ScalarType, scalar_of
+from promptkit.conversion.scalar_types import SCALARS, Reader, ScalarType, scalar_of
 
 __all__ = ["reader_of", "split_list"]
 

@@ -22,7 +22,7 @@ from msgspec import inspect as mi
 from promptkit.conversion.choices import Orders, orders_of, values_of
 from promptkit.conversion.descriptions import describe, describe_choices, expected_of
 from promptkit.conversion.kinds import hints_of, is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.scalars import SCALARS, scalar_of
+from promptkit.conversion.scalar_types import SCALARS, scalar_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
 __all__ = ["Definitions", "described", "type_schema", "with_words"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from promptkit.conversion.scalars import scalar_of_value
+from promptkit.conversion.scalar_types import scalar_of_value
 
 __all__ = ["can_be_sent", "json_of", "text_of"]
 

@@ -63,7 +63,7 @@ class EmbeddedResource(Content):
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
             raise ValueError(msg)
         if self.mime_type is None:
-            from promptkit.language.files import sniff
+            from promptkit.language.media_types import sniff
 
             # Clients fail on a blob without a type.
             object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
@@ -77,7 +77,7 @@ class EmbeddedResource(Content):
 
     def __str__(self) -> str:
         if self.blob is not None:
-            from promptkit.language.files import summary
+            from promptkit.language.media_types import summary
 
             return f"[{self.uri}] {summary(str(self.mime_type), self.blob)}"
         return f"[{self.uri}]\n{self.text}"

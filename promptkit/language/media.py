@@ -8,15 +8,13 @@ import attrs
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.language.content import Annotations, Content
-from promptkit.language.files import (
+from promptkit.language.files import read_authors_file, read_below, source_folder
+from promptkit.language.media_types import (
     AUDIO_TYPES,
     IMAGE_TYPES,
     MAX_AUDIO_BYTES,
     MAX_IMAGE_BYTES,
     checked_type,
-    read_authors_file,
-    read_below,
-    source_folder,
     summary,
 )
 from promptkit.language.validation import checked_sizes, checked_theme, checked_uri, optional_text

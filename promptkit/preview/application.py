@@ -29,7 +29,7 @@ from promptkit.preview.rendering import Rendering, failure, read, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import FOLDER, SHORT, environment, page, prompt_path
 from promptkit.preview.uploads import Uploads, form_of, number_in
-from promptkit.server.author_calls import HangsError, time_limit
+from promptkit.server.direct_calls import HangsError, time_limit
 
 __all__ = ["application"]
 

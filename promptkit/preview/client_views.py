@@ -14,7 +14,7 @@ from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
 from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering, failure
-from promptkit.server.author_calls import rendering_of, time_limit
+from promptkit.server.direct_calls import rendering_of, time_limit
 
 __all__ = ["Arrival", "ClientView", "client_view", "sent_by"]
 

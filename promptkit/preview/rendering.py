@@ -20,7 +20,7 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.uploads import Upload
-from promptkit.server.author_calls import (
+from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
     HangsError,

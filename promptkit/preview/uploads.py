@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.language.files import human_size
+from promptkit.language.media_types import human_size
 from promptkit.preview.controls import is_upload, value_of
 from promptkit.preview.media import BoundedStore
 

@@ -18,7 +18,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_closed, is_list, plain
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.scalars import Reader
+from promptkit.conversion.scalar_types import Reader
 from promptkit.protocol.jsonrpc import InvalidParams
 
 __all__ = ["answers", "elicitation", "message", "requested_schema"]

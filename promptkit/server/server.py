@@ -16,10 +16,11 @@ from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.completion import CompletionMethod
 from promptkit.server.elicitation import Elicitation
-from promptkit.server.exchange import Exchange, reply_to
+from promptkit.server.exchange import Exchange
 from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.prompts import PromptMethods
 from promptkit.server.rate_limit import TokenBuckets
+from promptkit.server.replies import reply_to
 from promptkit.server.resources import ResourceMethods
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight

@@ -459,7 +459,7 @@ class TestResources:
         One that takes too long fails like any other.
         """
         recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
-        monkeypatch.setattr("promptkit.server.author_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
+        monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
 
         found = checked(capsys, "--render")[1]["diagnostics"]
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.composition import compose
 from promptkit.compiler.lazy_import import LazyImport
+from promptkit.compiler.linking import compose
 from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.exceptions import LoadError, UnknownPrompt

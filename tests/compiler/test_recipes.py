@@ -6,7 +6,7 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.composition import compose, merge, owners_of
+from promptkit.compiler.linking import compose, merge, owners_of
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 

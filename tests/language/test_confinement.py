@@ -15,7 +15,8 @@ import pytest
 from promptkit import Audio, Image
 from promptkit.errors import MediaError, PromptError
 from promptkit.language import files
-from promptkit.language.files import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_PATH_LENGTH, read_below
+from promptkit.language.files import MAX_PATH_LENGTH, read_below
+from promptkit.language.media_types import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
 

@@ -8,18 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.errors import MediaError
-from promptkit.language.files import (
+from promptkit.language.files import confine, source_folder
+from promptkit.language.media import Image, png_of
+from promptkit.language.media_types import (
     AUDIO_TYPES,
     IMAGE_TYPES,
     MAX_AUDIO_BYTES,
     MAX_IMAGE_BYTES,
     checked_type,
-    confine,
     human_size,
     sniff,
-    source_folder,
 )
-from promptkit.language.media import Image, png_of
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c494441"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.compiler.compilation import compile, compile_files
-from promptkit.compiler.composition import compose, merge, owners_of
+from promptkit.compiler.linking import compose, merge, owners_of
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.reloading import Reloader

@@ -7,7 +7,7 @@ import pytest
 from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.preview.rendering import LimitedCalls, call, render
-from promptkit.server.author_calls import HangsError
+from promptkit.server.direct_calls import HangsError
 from promptkit.server.scheduling.workers import Abandoned
 
 STILL_RUN = (

@@ -21,7 +21,8 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import Params
 from promptkit.server import Server
-from promptkit.server.exchange import Exchange, State, reply_to
+from promptkit.server.exchange import Exchange, State
+from promptkit.server.replies import reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.leader import LeaderFollowers

@@ -12,7 +12,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.exchange import reply_to
+from promptkit.server.replies import reply_to
 from tests.wire import initialize, line, notification, request
 
 

@@ -11,7 +11,8 @@ from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownRe
 from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
 from promptkit.protocol.limits import Limits
-from promptkit.server.exchange import Exchange, State, reply_to, took_too_long
+from promptkit.server.exchange import Exchange, State
+from promptkit.server.replies import reply_to, took_too_long
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import WorkerThread
 from promptkit.standard_error import say

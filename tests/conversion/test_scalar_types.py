@@ -20,7 +20,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.conversion.kinds import type_tree
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.scalars import SCALARS, ScalarType, text_scalar
+from promptkit.conversion.scalar_types import SCALARS, ScalarType, text_scalar
 from promptkit.conversion.structuring import structurer
 from promptkit.conversion.unstructuring import json_of, text_of
 from tests.wire import MODERN, Client
@@ -296,4 +296,4 @@ class TestEveryRecord:
             if isinstance(node, ast.Attribute) and node.attr in names
         }
 
-        assert found == {"scalars.py"}
+        assert found == {"scalar_types.py"}

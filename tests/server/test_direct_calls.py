@@ -4,7 +4,7 @@ import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
-from promptkit.server.author_calls import AuthorCall, HangsError, explanation, rendering_of
+from promptkit.server.direct_calls import AuthorCall, HangsError, explanation, rendering_of
 
 
 async def fails():
