@@ -56,7 +56,7 @@ __all__ = [
 _MODULES: Final = {
     "compiler.prompts": ("Prompt", "prompt"),
     "compiler.resources": ("Resource", "resource"),
-    "conversion.scalars": ("register_type",),
+    "conversion.scalar_types": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.declarations": ("Arg", "Tool"),
     "language.content": ("Content", "Text"),
