@@ -178,7 +178,7 @@ class CompiledPrompt(Struct, frozen=True):
             What its author says of it as a tool; False if it is none.
 
         scopes:
-            What a caller has to have, all of it: for others it does not exist.
+            The scopes that a caller must have, all of them. For other callers the prompt does not exist.
     """
 
     name: str

@@ -56,8 +56,10 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         _check(key not in given, f"{key!r} is given twice")
         given[key] = value
     from_input = [repr(key) for key, value in given.items() if value == f"@{_STANDARD_INPUT}"]
-    shown, remedy = " and ".join(from_input), "put one into a file and write KEY=@FILE"
-    _check(len(from_input) < 2, f"{shown} cannot both be read from standard input: {remedy}")
+    remedy = "put the others into files, and write KEY=@FILE"
+    _check(
+        len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {remedy}"
+    )
     return {key: read_value(arguments, key, value, folder) for key, value in given.items()}
 
 

@@ -98,7 +98,7 @@ def _write(files: Mapping[Path, str]) -> None:
                 written.append(file)
                 stream.write(text)
     except BaseException:
-        for file in written:
+        for file in reversed(written):
             file.unlink()
             with suppress(OSError):  # it held something before
                 file.parent.rmdir()

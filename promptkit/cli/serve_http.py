@@ -39,8 +39,8 @@ GRACE_S: Final = 10.0
 #: More would be a typo.
 _MAX_WORKERS: Final = 256
 
-#: The extra `http`, but for uvloop, which is not everywhere: asyncio's own loop does its work there.
-_EXTRA: Final = "httptools"
+#: The package of the extra `http` that nothing replaces. Without uvloop, asyncio's own loop is used.
+_REQUIRED: Final = "httptools"
 
 
 def application_factory(
@@ -153,7 +153,7 @@ def _refuse(reason: str) -> int:
 def _unusable(options: Namespace) -> str | None:
     """Say why nothing can be served with these options; None if something can."""
     try:
-        import_module(_EXTRA)
+        import_module(_REQUIRED)
     except ModuleNotFoundError as error:
         return f"--http needs {error.name}: {install_command('http')}"
     if options.workers > 1 and sys.platform == "win32":
@@ -282,7 +282,7 @@ class _Work(Struct):
         exit_now(self.run(number, lifeline))
 
     def run(self, number: int, lifeline: int | None = None) -> int:
-        """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
+        """Serve as the worker of a number; return the exit code. Without a lifeline, it is the only one."""
         from promptkit.transports.http.worker import HttpWorker
 
         if number > 0:  # the first worker reports for all

@@ -75,10 +75,10 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
     """Report an environment variable that cannot be looked up, and one for a resource."""
     named = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
     if kind == "resource":
-        fault = f"{named}, and a URI has to name its document whoever reads it"
+        fault = f"{named}, but a URI has to say all that its document depends on"
         report.add(Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name)
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
-        fault = f"{named}, which no environment variable is called"
+        fault = f"{named}, which cannot be the name of an environment variable"
         remedy = "give its name alone, without $ and value, as in env='TEAM'"
         report.add(Rule.BAD_VARIABLE, fault, remedy, parameter.name)
 
@@ -133,8 +133,10 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
         return Completer(source)
     except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
         fault, colon, remedy = str(error).partition(": ")
-        remedy = remedy if colon else "give complete= a list of values, or a function of what was typed"
-        _refuse_completion(parameter, fault or type(error).__name__, remedy, report)
+        if not (isinstance(error, TypeError) and colon):
+            fault = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            remedy = "give complete= a list of values, or a function of what was typed"
+        _refuse_completion(parameter, fault, remedy, report)
         return None
 
 
@@ -184,7 +186,10 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
 
 def _says_something(default: Any) -> bool:
     """Tell whether a default is worth showing: it is neither None nor empty."""
-    return default is not None and (not hasattr(default, "__len__") or len(default) > 0)
+    try:
+        return default is not None and len(default) > 0
+    except TypeError:  # a number, or a class, which is a wrong default
+        return True
 
 
 def _shown(value: Any) -> str:

@@ -96,7 +96,7 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Do the same for ``Annotated``. *note* replaces one that requires an offset."""
+    """`_with_note` for ``Annotated``: *note* replaces one that requires an offset, none that forbids it."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]

@@ -185,5 +185,7 @@ class Report(Struct, frozen=True):
         """
         Return what was found, without repetitions of a message for the same line.
         """
-        first = {(one.message, one.location.file, one.location.line): one for one in reversed(self.found)}
-        return list(reversed(first.values()))
+        first: dict[tuple[str, str, int], Diagnostic] = {}
+        for one in self.found:
+            first.setdefault((one.message, one.location.file, one.location.line), one)
+        return list(first.values())

@@ -100,7 +100,7 @@ def _quoted(uri: str) -> str:
     """Percent-encode what a URI cannot have; what is encoded already stays."""
     from urllib.parse import quote
 
-    return quote(re.sub("%(?![0-9A-Fa-f]{2})", "%25", uri), safe="%:/?#[]@!$&()*+,;=~")
+    return quote(re.sub("%(?![0-9A-Fa-f]{2})", "%25", uri), safe="%:/?#[]@!$&()*+,;=~", errors="replace")
 
 
 def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
@@ -180,7 +180,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     """
     Return sizes of icons as a tuple; one may be given without a list.
     """
-    several = (sizes,) if isinstance(sizes, str) else tuple(sizes)
+    several = (sizes,) if isinstance(sizes, str) or not isinstance(sizes, Iterable) else tuple(sizes)
     for size in several:
         if not (isinstance(size, str) and re.fullmatch(_SIZE, size)):
             msg = f"{size!r} is not a valid size: write it as '48x48', or 'any' for what fits every size"
@@ -301,8 +301,6 @@ def _uncalled(value: Any) -> str:
     name = getattr(value, "__name__", "it")
     if hasattr(value, "render_wire"):
         return f"call the prompt: `return {name}(...)` or `yield {name}(...)`"
-    if hasattr(value, "embed") and hasattr(value, "link"):
-        return "show it with .embed(...), or link to it with .link(...)"
     return "call it"
 
 
@@ -320,7 +318,10 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
     ),
     (_is_vendors_message, _turn_remedy),
     (lambda value: isinstance(value, Mapping), "show it as text, with promptkit.fragments.json_block(...)"),
-    (lambda value: hasattr(value, "embed") and hasattr(value, "link"), _uncalled),
+    (
+        lambda value: hasattr(value, "embed") and hasattr(value, "link"),
+        "show it with .embed(...), or link to it with .link(...)",
+    ),
     (lambda value: isinstance(value, Awaitable), "await it, in an `async def` prompt"),
     (
         lambda value: isinstance(value, AsyncIterable),

@@ -163,13 +163,13 @@ class Rendering:
             Why it failed, for people; None if it did not, or its arguments are why.
 
         refusal:
-            What it says to the person in place of a rendering, of its defaults alone: nobody has asked yet.
+            The `PromptError` that it raised for its defaults alone. No failure: nothing was entered yet.
 
         asked:
-            What a client would ask the person for, as it is missing and the prompt asks.
+            The missing arguments that a client would ask the person for, if the prompt has `elicit`.
 
         uploads:
-            Those among the values, by argument name, and those that cannot be sent.
+            The uploaded files by argument name, also those that cannot be sent.
     """
 
     prompt: CompiledPrompt

@@ -34,8 +34,8 @@ class Principal:
             What the token allows. One text with blanks between the scopes is taken apart.
 
         expires:
-            Until when that is known, in seconds since 1970. The token is not verified again before that,
-            nor for five minutes at most. Without it, the token is verified with each request.
+            When the token expires, in seconds since 1970. Until then, but for five minutes at most, the
+            result of one verification is used again. Without it, each request verifies the token.
 
         program:
             Whether it is a program that acts for itself, and *subject* its id. A person of the same subject

@@ -139,8 +139,8 @@ class Subscriptions:
             raise InvalidParams(msg)
         accepted = _accepted(wanted, offered)
         with self._lock:
-            self._check_room(_uris(accepted))
             self._forget(request_id)
+            self._check_room(_uris(accepted))
             self._streams[request_id] = accepted
             self._streamed += len(_uris(accepted))
             for uri in _uris(accepted):

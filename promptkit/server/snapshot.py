@@ -65,15 +65,15 @@ class Snapshot:
             What a server of it declares that it can do; by default, what the catalog says.
 
         known_page:
-            Returns pages that were made before. The catalog may then be one that is not whole yet.
+            Returns pages of the start-up cache. While these are used, the catalog may be incomplete.
 
     Attributes:
         replies:
             Replies of prompts with `cache`.
 
         slow:
-            The methods and prompts, or resources, whose code is called on a thread of its own, as a
-            leader was stuck in it.
+            The methods and prompts, or resources, that proved slow: each call gets a thread of its own, see
+            `promptkit.server.scheduling.leader`.
 
         capabilities:
             What a server of this catalog declares that it can do.
@@ -146,7 +146,11 @@ class Snapshot:
         }
 
     def changed_resources(self, other: "Snapshot") -> Callable[[str], bool]:
-        """Return whether what a URI leads to was loaded anew since *other*: that resource, or a template."""
+        """
+        Return a function that says whether the resource at a URI was loaded anew since *other*.
+
+        Of a URI that only a template may match, it says so if any template was.
+        """
         new, old = self.catalog.find_template, other.catalog.find_template
         templates, before = (
             [id(one) for one in of.resources if one.is_template] for of in (self.catalog, other.catalog)

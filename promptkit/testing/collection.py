@@ -38,7 +38,8 @@ def add_targets(config: pytest.Config) -> None:
     """
     Note the targets of this run, and have pytest look through that of the configuration.
 
-    If the command line names files or folders, these are the targets, and what is the target below them.
+    Files and folders on the command line are targets if they hold recipes; so are the configured targets of
+    projects in such folders.
 
     Raises:
         UsageError: If there is no target, it is a module, or the configuration cannot be understood.
@@ -80,14 +81,19 @@ def _named(config: pytest.Config) -> Iterator[str]:
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
-            found = path.parent
-            with suppress(LoadError):  # there is none
-                found = Path(find_target(path)).resolve()
-                yield str(found)
-            if not found.is_relative_to(path) and holds_recipes(str(path)):
+            configured = _configured_target(path)
+            if configured is not None:
+                yield str(configured)
+            if (configured is None or not configured.is_relative_to(path)) and holds_recipes(str(path)):
                 yield str(path)
         elif is_recipe(path.name) and mentions_prompts(str(path)):
             yield str(path)
+
+
+def _configured_target(folder: Path) -> Path | None:
+    with suppress(LoadError):  # there is none
+        return Path(find_target(folder)).resolve()
+    return None
 
 
 def _place(target: str) -> Path:

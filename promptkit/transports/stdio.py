@@ -28,8 +28,8 @@ else:
 
 __all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
 
-#: The most that one read returns. Its requests are decoded before the first is answered, and those of a full
-#: pipe, some 500, do not fit into a processor's cache.
+#: The most that one read returns. All its requests are decoded before the first is answered: those of a full
+#: pipe, some 500, would not fit into a processor's cache.
 _CHUNK_BYTES: Final = 1 << 14
 
 #: What a pipe of Linux holds, and what it holds once a reply was longer. All pipes of a user may hold 64 MiB.

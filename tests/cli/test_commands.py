@@ -779,7 +779,7 @@ class TestStandardInput:
         [
             (
                 ["text=@-", "data=@-"],
-                "'text' and 'data' cannot both be read from standard input: put one into a file and write KEY=@FILE",  # noqa: E501
+                "only one of 'text', 'data' can be read from standard input: put the others into files, and write KEY=@FILE",  # noqa: E501
             ),
             (["text=@-"], "'text' takes text, and standard input is not UTF-8"),
             (["text=@blob"], "'text' takes text, and 'blob' is not UTF-8"),

@@ -161,7 +161,10 @@ class TestRefusals:
             ),
             (
                 ["--issuer", "http://a.example"],
-                "'http://a.example' is no URL of https without a query; http is taken on this machine alone",
+                (
+                    "'http://a.example' cannot be used: "
+                    "write an https URL (http for this machine) without user or query"
+                ),
             ),
             (
                 ["--issuer", "https://a.example", "--require-scope", "a b"],

@@ -179,7 +179,11 @@ class Failing:
     [
         (3, "cannot be completed: ", ""),
         (lambda a, b, c: [], "cannot be completed: ", ""),
-        (Failing(), "cannot be completed: division by zero", "give complete= a list of values"),
+        (
+            Failing(),
+            "cannot be completed: ZeroDivisionError: division by zero",
+            "give complete= a list of values",
+        ),
     ],
     ids=["number", "function of three", "values that fail"],
 )

@@ -892,6 +892,20 @@ class TestCompile:
             bad.render_wire({})
         assert caught.value.diagnostics == found
 
+    @pytest.mark.parametrize("default", [list, str, dict])
+    def test_a_default_that_is_a_class(self, default):
+        """
+        It does not fit, and the other prompts of its file are served.
+        """
+
+        @prompt
+        def bad(items: list[str] = default) -> str:
+            return ""
+
+        _, found = bad.compile()
+
+        assert [diagnostic.rule.name for diagnostic in found] == ["DEFAULT_MISFIT"]
+
     def test_it_is_compiled_once(self):
         """
         What is served is kept.

@@ -271,3 +271,18 @@ def test_a_report_says_where(tmp_path):
         Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "mend it", place)
         for place in (here, Location(str(file), 1, 7, 8), there)
     ]
+
+
+def test_what_a_report_says_twice_stands_where_it_was_said_first():
+    """
+    Without repetitions, the order stays.
+    """
+    report = Report("prompt 'f'", Location("recipe.py"))
+
+    for fault in ("is bad", "is worse", "is bad"):
+        report.add(Rule.BAD_NAME, fault, "mend it", None)
+
+    assert [one.message for one in report.without_duplicates()] == [
+        "prompt 'f': is bad",
+        "prompt 'f': is worse",
+    ]

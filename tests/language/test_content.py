@@ -790,6 +790,16 @@ class TestIcon:
         assert icon.sizes == ("48x48", "any")
         assert hash(icon) == hash(pickle.loads(pickle.dumps(icon)))  # noqa: S301 (our own pickle)
 
+    @pytest.mark.parametrize("sizes", [None, 48])
+    def test_sizes_that_are_no_text(self, sizes):
+        """
+        The error says what to write.
+        """
+        with pytest.raises(
+            TypeError, match=r"^sizes is .*: write text such as '48x48', or several of these$"
+        ):
+            Icon("https://example.com/a.png", sizes=sizes)
+
     def test_one_size_is_not_taken_for_its_letters(self):
         """
         A bare size is one size, or refused: never five of one letter each.

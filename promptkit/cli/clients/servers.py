@@ -50,8 +50,8 @@ class InstalledServer(Struct, frozen=True):
                 What is known of that configuration.
 
             found:
-                What stands there now: what does not say how it is reached is taken from that, as people may
-                have changed it.
+                The entry that is there now. Its other settings, such as a timeout, are kept, as people may
+                have changed them.
         """
         template = settings.stdio if self.url is None else settings.url or {}
         values = {"{name}": self.name, "{url}": self.url, "{command}": list(self.command)}

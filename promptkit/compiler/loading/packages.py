@@ -52,8 +52,8 @@ def import_package(
             The paths of all files that have changed since then, or whose import is to be tried again.
 
         keep:
-            Whether modules that anybody has imported from the folder are used, where there is no *before*.
-            If one that was imported here has changed since, everything is imported anew.
+            Whether modules of the folder that are imported already are used, where there is no *before*. If
+            one that was imported here has changed since, everything is imported anew.
 
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
@@ -92,9 +92,9 @@ def read_files() -> set[str]:
 
 def abandon_imports(thread: int) -> None:
     """
-    Release the import locks of an abandoned thread, and remove its half-imported modules.
+    Forget the import locks of an abandoned thread, and its half-imported modules.
 
-    Otherwise other threads that import the same modules would wait for it forever.
+    Later imports of these modules do not wait for it. A thread that waits already goes on waiting.
 
     Args:
         thread:

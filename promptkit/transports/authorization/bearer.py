@@ -190,6 +190,6 @@ def secure_url(text: str) -> str:
     parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
     is_secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not is_secure or not parts.hostname or "@" in parts.netloc or "?" in text or "#" in text:
-        msg = f"{text!r} is no URL of https without a query; http is taken on this machine alone"
+        msg = f"{text!r} cannot be used: write an https URL (http for this machine) without user or query"
         raise ValueError(msg)
     return text

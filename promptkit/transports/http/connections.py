@@ -60,7 +60,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             How long a connection may be idle between two requests, in seconds.
 
         stall_s:
-            Over how long a client has to read at the least rate what waits for it, in seconds.
+            A client that reads less than the least rate over so many seconds is given up.
 
         connections:
             How many connections a worker has at the same time.
@@ -69,11 +69,11 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             How many bytes may wait for all clients together.
 
         unread_body:
-            How many bytes of a body may wait for the application to read them, and how many that it writes.
+            How many bytes of a request's body may wait for the application, and of a response's for a client.
 
         behind:
-            How many bytes the requests behind another one may have together. More is read and not kept: else
-            nobody would see that the client has left.
+            How many bytes of requests are kept while an earlier one is answered. More is read and dropped, so
+            that a client that leaves is noticed.
 
         waiting:
             How many requests there may be behind another one. A single read may hold thousands.
@@ -286,7 +286,7 @@ class Connections:
     def drain(self) -> None:
         """From now on, end each connection after a reply."""
         self.draining = True
-        for connection in self._open:
+        for connection in list(self._open):
             connection.end_after_reply()
 
     def abort(self) -> None:

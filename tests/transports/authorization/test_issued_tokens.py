@@ -619,7 +619,7 @@ class TestAsking:
 
         assert check(server_of(issuer), issuer.token(RESOURCE)).status == 503
         assert (
-            "is no URL of https" if isinstance(url, str) else "it has no jwks_uri"
+            "cannot be used: write an https" if isinstance(url, str) else "it has no jwks_uri"
         ) in capfd.readouterr().err
 
     def test_an_issuer_that_never_ends_its_answer(self, issuer, monkeypatch):
@@ -659,5 +659,5 @@ def test_what_is_no_issuer(url):
     """
     An issuer has a URL of https, without a query.
     """
-    with pytest.raises(ValueError, match="is no URL of https without a query"):
+    with pytest.raises(ValueError, match="cannot be used: write an https"):
         Issuer(url)

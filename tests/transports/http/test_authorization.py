@@ -429,8 +429,14 @@ class TestPuttingTogether:
         ("options", "said"),
         [
             ({"issuer": ISSUER}, "an issuer makes tokens for one URL: say by which one clients call"),
-            ({"issuer": ISSUER, "resource": "http://prompts.example/mcp"}, "is no URL of https"),
-            ({"issuer": "issuer.example", "resource": RESOURCE}, "'issuer.example' is no URL of https"),
+            (
+                {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
+                "cannot be used: write",
+            ),
+            (
+                {"issuer": "issuer.example", "resource": RESOURCE},
+                "'issuer.example' cannot be used: write",
+            ),
             ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is no scope"),
             ({"verifier": Verifier(), "scopes": ['a"']}, "is no scope"),
             ({"scopes": ["a"]}, "scopes are those of tokens: name an issuer, a file of tokens or a verifier"),
