@@ -32,8 +32,11 @@ def words(monkeypatch):
 
 
 @pytest.fixture
-def run(pytester, words, whole_package):
+def run(pytester, words, whole_package, monkeypatch):
     """A function that runs pytest, in this process, and returns what it did."""
+    for name in list(sys.modules):  # of other tests' folders
+        if name.partition(".")[0] in ("prompts", "recipes"):
+            monkeypatch.delitem(sys.modules, name)
     return lambda *options: pytester.runpytest_inprocess(*words, *options)
 
 

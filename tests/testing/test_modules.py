@@ -72,18 +72,18 @@ MODULES = pytest.mark.parametrize("module", ["prompts.review_diff", "prompts.ops
 @MODULES
 @pytest.mark.parametrize("files", [(PATCHES, HAS_A_CLIENT), (HAS_A_CLIENT, PATCHES)], ids=["first", "last"])
 @pytest.mark.parametrize("options", [(), ("--promptkit",)], ids=["tests", "prompts"])
-def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run):
+def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run_alone):
     """
     Alone or in a suite, in whatever order, beside tests of each prompt: there is one module.
     """
     project(module, *files)
 
-    ran = run(*options)
+    ran = run_alone(*options)
 
     ran.assert_outcomes(passed=2 + len(options))
 
 
-def test_in_a_package(project, run, pytester):
+def test_in_a_package(project, run_alone, pytester):
     """
     The package itself is not executed anew either.
     """
@@ -92,10 +92,10 @@ def test_in_a_package(project, run, pytester):
         "import sys\nassert not hasattr(sys, 'once')\nsys.once = True\n"
     )
 
-    run().assert_outcomes(passed=2)
+    run_alone().assert_outcomes(passed=2)
 
 
-def test_prompts_that_no_name_holds(project, run, pytester):
+def test_prompts_that_no_name_holds(project, run_alone, pytester):
     """
     They are served, and a second one of a name is found, though a test has imported the module before.
     """
@@ -119,10 +119,10 @@ def test_prompts_that_no_name_holds(project, run, pytester):
     folder.joinpath("loop.py").write_text(f"{make}for name in 'ab':\n    prompt(name=name)(lambda: 'x')\n")
     folder.joinpath("twice.py").write_text(make + "@prompt\ndef one(): return 'x'\n" * 2)
 
-    run().assert_outcomes(passed=2)
+    run_alone().assert_outcomes(passed=2)
 
 
-def test_an_edit_is_seen(project, run, pytester):
+def test_an_edit_is_seen(project, run_alone, pytester):
     """
     Of a file that has changed since a client imported it, the next client has the new version, and so have
     those that import from it.
@@ -139,4 +139,4 @@ def test_an_edit_is_seen(project, run, pytester):
     """
     project("prompts.review_diff", edits)
 
-    run().assert_outcomes(passed=1)
+    run_alone().assert_outcomes(passed=1)

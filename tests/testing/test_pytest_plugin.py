@@ -344,7 +344,7 @@ class TestProjectRoot:
             (" with pyproject.toml", ["project/recipes"]),
         ],
     )
-    def test_it_can_be_imported(self, place, arguments, project, run, monkeypatch):
+    def test_it_can_be_imported(self, place, arguments, project, run_alone, monkeypatch):
         """
         What commands import, pytest imports, wherever it is started; last, so that nothing is shadowed.
         """
@@ -353,9 +353,9 @@ class TestProjectRoot:
             (project / mark).write_text("")
         monkeypatch.chdir(project.parent / start)
 
-        run(*arguments).assert_outcomes(passed=1)
+        run_alone(*arguments).assert_outcomes(passed=1)
 
-    def test_a_test_in_the_root_does_not_reach_above(self, project, run, monkeypatch):
+    def test_a_test_in_the_root_does_not_reach_above(self, project, run_alone, monkeypatch):
         """
         What lies beside the project is no part of it, also where pytest changes no path itself.
         """
@@ -366,7 +366,7 @@ class TestProjectRoot:
         )
         monkeypatch.chdir(project)
 
-        run("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
+        run_alone("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
 
 
 #: A project NAME with a module of its own, to which its prompts and its tests belong.
@@ -396,7 +396,7 @@ NAMED = {
 }
 
 
-def test_two_projects(pytester, run):
+def test_two_projects(pytester, run_alone):
     """
     Tests import from their project, and find what they have imported, also when prompts of another project
     are loaded: while tests are collected, or by a test.
@@ -407,7 +407,7 @@ def test_two_projects(pytester, run):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(dedent(source).replace("NAME", name))
 
-    run("--promptkit", "first", "second").assert_outcomes(passed=4)
+    run_alone("--promptkit", "first", "second").assert_outcomes(passed=4)
 
 
 #: What a project is that has nothing to do with promptkit.
