@@ -645,8 +645,11 @@ class TestBackgroundWriter:
             "import signal, sys\n"
             "from promptkit import standard_error\n"
             "standard_error.redirect()\n"
-            "signal.signal(signal.SIGALRM, lambda *_: print('handled'))\n"
-            "signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)\n"
+            "def handle(*_):\n"
+            "    print('handled')\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0.005)\n"  # never while it is handled
+            "signal.signal(signal.SIGALRM, handle)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.005)\n"
             "for _ in range(5000): print('line')\n"
             "signal.setitimer(signal.ITIMER_REAL, 0)\n"
         )
