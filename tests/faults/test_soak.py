@@ -127,7 +127,7 @@ def rested(serving, most):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")
-def test_soak(serve, tmp_path, amount, figures):
+def test_soak(serve, tmp_path, whole, figures):
     """
     After hundreds of blocking and harmless prompts of every kind, reloads, subscriptions and questions,
     threads, descriptors and memory are those of the first tenth; and every request gets one reply.
@@ -135,7 +135,7 @@ def test_soak(serve, tmp_path, amount, figures):
     figures(seed=SEED)
     folder = tmp_path / "soaked"
     folder.mkdir()
-    recipe, count = folder / "recipe.py", amount(200_000, 6_000, 1_500)
+    recipe, count = folder / "recipe.py", 200_000 if whole else 6_000
     recipe.write_text(RECIPE.format(version="v0"))
     serving = serve(folder=folder)
     exchange = Exchange(serving, Everything(), Chance(SEED))
