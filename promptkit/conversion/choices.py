@@ -59,11 +59,12 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     """Make a reader of values, each with its names, as text or other JSON. The first name is shown."""
     choices = list(choices)
     exact, folded = _by_name(choices)
+    texts = {name: value for (kind, name), value in exact.items() if kind is str}
     shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
-        if type(value) is str and (str, value) in exact:  # nearly always
-            return exact[str, value]
+        if type(value) is str and value in texts:  # nearly always
+            return texts[value]
         if not isinstance(value, str | int | float | bool):
             raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:

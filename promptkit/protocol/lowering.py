@@ -4,6 +4,7 @@ Lowering: converts promptkit's values to what a protocol revision can carry.
 Content that an older revision lacks is sent as content that it has. Nothing is lost or refused.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from functools import cache
@@ -39,6 +40,12 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
 __all__ = ["Lowering", "lowering_for"]
 
 T = TypeVar("T")
+
+#: The bytes that were encoded last, and what came of them: so large ones, in bytes, and so many at most. They
+#: are known by their object, as to hash or to compare them takes longer than to encode them.
+_LEAST_KEPT: Final = 64 * 1024
+_MOST_KEPT: Final = 2 * 1024 * 1024
+_KEPT: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
 #: What a model is told in the result of a call, as it may mend that. Of all else its client is told.
 _TOLD: Final = (ArgumentErrors, PromptError, InternalError, UnknownPrompt)
@@ -221,9 +228,16 @@ def _icon(icon: "Icon") -> "wire.IconEntry":
 
 
 def _base64(data: bytes) -> Raw:
+    """Encode bytes. Large ones are mostly an author's constants, so those that were sent last are kept."""
     from pybase64 import b64encode  # not needed before the first image
 
-    return Raw(b'"%b"' % b64encode(data))
+    is_kept = _LEAST_KEPT <= len(data) <= _MOST_KEPT
+    encoded = next((known for of, known in tuple(_KEPT) if of is data), None) if is_kept else None
+    if encoded is None:
+        encoded = b'"%b"' % b64encode(data)
+        if is_kept:
+            _KEPT.append((data, encoded))
+    return Raw(encoded)
 
 
 def _image(lowering: Lowering, content: "Image") -> wire.Content:

@@ -1,7 +1,7 @@
 """One request on its way to its reply."""
 
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from promptkit.protocol.jsonrpc import encode_error, encode_result
 from promptkit.server.lookup import name_of
 from promptkit.server.snapshot import Snapshot
 
-__all__ = ["Exchange", "State"]
+__all__ = ["IN_PLACE", "Exchange", "State"]
 
 
 class State(Enum):
@@ -34,6 +34,10 @@ class State(Enum):
     IN_PLACE = auto()
     IN_FLIGHT = auto()
     ANSWERED = auto()
+
+
+#: For what each request passes: Python 3.11 takes 70 ns to find a member of an enumeration.
+IN_PLACE: Final = State.IN_PLACE
 
 
 class Exchange(Struct, gc=False, eq=False):

@@ -12,7 +12,6 @@ from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
-from promptkit.standard_error import is_redirected
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
@@ -140,7 +139,6 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
 
     The author's code sees them next, and may leave threads or objects behind that print them.
     """
-    if is_redirected():
-        from promptkit.catalog import redaction  # few prompts take secrets
+    from promptkit.catalog import redaction  # few prompts take secrets
 
-        redaction.hide(arguments, values, read=read)
+    redaction.hide(arguments, values, read=read)

@@ -73,12 +73,13 @@ class PromptMethods:
 
     def call(self, exchange: Exchange) -> bytes | None:
         """Return the result of ``tools/call``; None if it comes later."""
-        from promptkit.catalog.tools import GET  # few servers offer tools
-
         tools = exchange.snapshot.tools
         exchange.about = tools[exchange.request.params.name]
-        if exchange.about.name == GET and tools.is_search:
-            self._unwrap(exchange)
+        if tools.is_search:
+            from promptkit.catalog.tools import GET  # few servers offer a search
+
+            if exchange.about.name == GET:
+                self._unwrap(exchange)
         return self.get(exchange)
 
     def _unwrap(self, exchange: Exchange) -> None:
@@ -129,8 +130,12 @@ class PromptMethods:
             result_of = partial(_result, exchange, prompt, key)
             self._executor.call_on_loop(exchange, renderer.render_async(**values), result_of)
             return None
-        work = partial(_result, exchange, prompt, key, partial(renderer.render_sync, values))
-        return self._executor.call(exchange, work, prompt.timeout)
+        if self._executor.runs_here(exchange, prompt.timeout):
+            return _result(exchange, prompt, key, renderer.render_sync, values)
+        self._executor.call_on_thread(
+            exchange, partial(_result, exchange, prompt, key, renderer.render_sync, values)
+        )
+        return None
 
     def _ask(self, question: Question) -> bytes | None:
         """Ask for what is missing: with the result in the modern era, else with a request."""
@@ -146,10 +151,10 @@ class PromptMethods:
 
 
 def _result(
-    exchange: Exchange, prompt: CompiledPrompt, key: Any, rendered: Callable[[], Workflow | str]
+    exchange: Exchange, prompt: CompiledPrompt, key: Any, render: Callable[..., Workflow | str], *values: Any
 ) -> bytes:
     try:  # as `call_author` does
-        said = call_interruptible(rendered)
+        said = call_interruptible(render, *values)
     except NESTED_REFUSALS as error:
         msg = "what it calls was refused"
         raise RuntimeError(msg) from error

@@ -268,3 +268,16 @@ def test_any_text_arrives(text):
     """
     if text.strip():
         assert text == lower("2025-11-25", Text(text))["text"]
+
+
+def test_large_bytes_are_sent_as_they_are():
+    """
+    Those that were sent last are kept encoded: by the object, so none is taken for another.
+    """
+    lowering = lowering_for(REVISIONS["2025-06-18"])
+    constant = bytes(100_000)
+
+    for number in range(20):
+        for data in (constant, bytes([number]) * 100_000, bytes([number]) * 3_000_000):
+            sent = json.loads(lowering.contents(EmbeddedResource("a:b", blob=data)))
+            assert base64.b64decode(sent["contents"][0]["blob"]) == data

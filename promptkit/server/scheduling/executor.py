@@ -11,7 +11,7 @@ from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownRe
 from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
 from promptkit.protocol.limits import Limits
-from promptkit.server.exchange import Exchange, State
+from promptkit.server.exchange import IN_PLACE, Exchange, State
 from promptkit.server.replies import reply_to, took_too_long
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import WorkerThread
@@ -100,14 +100,32 @@ class Executor:
 
             RuntimeError: If there can be no more threads.
         """
-        if exchange.state is State.IN_PLACE:  # else this thread was relieved while it read the arguments
+        if self.runs_here(exchange, timeout):
+            return work()
+        self.call_on_thread(exchange, work)
+        return None
+
+    def runs_here(self, exchange: Exchange, timeout: float | None = None) -> bool:
+        """
+        Return whether an author's function is called on this thread.
+
+        Args:
+            exchange:
+                What it is called for.
+
+            timeout:
+                The limit that its author has set, in seconds.
+
+        Raises:
+            TooManyRequests: If it is, and as much runs on other threads as may.
+        """
+        if exchange.state is IN_PLACE:  # else this thread was relieved while it read the arguments
             slow = exchange.snapshot.slow
             if (slow and exchange.key in slow) or (timeout is not None and not self.relieves):
-                self.call_on_thread(exchange, work)
-                return None
+                return False
             if self.full:
                 self.check_room()
-        return work()
+        return True
 
     def call_on_thread(self, exchange: Exchange, work: Callable[[], bytes]) -> None:
         """

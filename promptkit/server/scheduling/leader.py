@@ -13,7 +13,7 @@ from typing import Final
 
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.jsonrpc import InternalError, encode_error
-from promptkit.server.exchange import Exchange, State
+from promptkit.server.exchange import IN_PLACE, Exchange
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import WorkerThread
@@ -153,7 +153,7 @@ class LeaderFollowers:
             if mine.ends and (job := self._job_if_relieved(mine)) is not None:
                 self._answer_late(job, reply)
                 return False
-            if exchange is not None and exchange.state is not State.IN_PLACE and reply is not None:
+            if exchange is not None and exchange.state is not IN_PLACE and reply is not None:
                 self._in_flight.fail(exchange, reply)  # it was put in flight before it failed
             elif reply is not None:
                 line = reply if exchange is None else exchange.request.answer(reply)
