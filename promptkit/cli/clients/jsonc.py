@@ -6,6 +6,7 @@ Comments and last commas may be in it. `json` reads the text with those blanked,
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -63,7 +64,9 @@ def read(text: str) -> dict[str, Any]:
         return {}
     plain = _blanked(_LAST_COMMAS, _blanked(_COMMENTS, text))
     try:
-        data: dict[str, Any] = json.loads(plain, parse_constant=_refuse_constant)
+        data: dict[str, Any] = json.loads(
+            plain, object_pairs_hook=_object_of, parse_constant=_refuse_constant
+        )
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
         raise FileRefused(msg, error.lineno, error.colno) from None
@@ -101,6 +104,15 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         return _without(text, bare, holder, member)
     shown = _dumped(value, text, _indent_at(text, member.start), unit)
     return f"{text[: member.value]}{shown}{text[member.end :]}"
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. One with the same name twice says nothing that all programs agree on."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        check(False, f"it has {twice!r} twice in one object: take one of them out")  # noqa: FBT003
+    return found
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:
