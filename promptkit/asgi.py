@@ -124,18 +124,13 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     if issuer is not None or token_file is not None or verifier is not None or required:
         from promptkit.transports.authorization.authorizer import protect  # many have a gateway for it
 
-        file = None if token_file is None else str(token_file)
         authorizer = protect(
-            resource=public_url, issuer=issuer, token_file=file, verifier=verifier, scopes=required
+            resource=public_url, issuer=issuer, token_file=token_file, verifier=verifier, scopes=required
         )
     if otel:
         from promptkit.server.telemetry import TCP, Telemetry  # its imports take as long as all others
 
         telemetry = Telemetry(TCP)
-    own = scopes_of(scopes)
-    if own and authorizer is not None:
-        msg = "scopes are for applications without tokens: here, tokens say it"
-        raise ValueError(msg)
     sealing = state_keys(None) if keys is None else tuple(keys)
     settings = Settings(
         name=name,
@@ -149,12 +144,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         body_limit=body_limit,
         limits=limits,
         authorizer=authorizer,
-        scopes=own,
+        scopes=scopes_of(scopes),
         telemetry=telemetry,
     )
-
-    def start(application: Application) -> None:
-        if watches:
-            reloader.start(application.replace)
-
-    return Application(catalog, settings, start)
+    return Application(catalog, settings, reloader.start if watches else bool)

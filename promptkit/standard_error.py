@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO
 
 from promptkit.errors.interruptions import shielded
 
-__all__ = ["BackgroundWriter", "finish", "is_redirected", "redact_with", "redirect", "say", "stderr_stream"]
+__all__ = ["BackgroundWriter", "finish", "redact_with", "redirect", "say", "stderr_stream"]
 
 #: How many bytes wait for a reader at most, and what each piece takes besides its text; more is dropped.
 _CAPACITY: Final = 1024 * 1024
@@ -68,7 +68,8 @@ class BackgroundWriter:
         """Begin with nothing that waits: at first, and in a forked child, as the parent writes that."""
         self._queue: deque[tuple[int, bytes]] = deque()
         self._lines: dict[tuple[int, int], tuple[bytes, float]] = {}  # by descriptor and thread
-        self._size = self._written = self._dropped = 0
+        self._size = self._dropped = 0
+        self._moved_at = 0.0  # when something was written
         self._dropped_at = 2  # the descriptor
         self._lock = threading.RLock()  # of all these
         self._turn = threading.Lock()  # held to write
@@ -160,8 +161,7 @@ class BackgroundWriter:
 
     def _first(self) -> tuple[int, bytes]:
         """Where to write next, and what: for each write, other threads may run for 5 ms."""
-        with self._lock:  # which does not keep a signal handler out, so the queue is copied at once
-            first = list(self._queue)[:_PIECES]
+        first = list(self._queue)[:_PIECES]  # copied at once: no signal handler comes between
         descriptor = first[0][0] if first else 2
         return descriptor, b"".join(piece for _, piece in takewhile(lambda one: one[0] == descriptor, first))
 
@@ -169,27 +169,23 @@ class BackgroundWriter:
         """Take what was written out of the queue."""
         with self._lock:
             self._size -= size
-            self._written += size
-            while size >= len(self._queue[0][1]) > 0:
+            self._moved_at = time.monotonic()
+            while self._queue and size >= len(self._queue[0][1]):
                 size -= len(self._queue.popleft()[1])
                 self._size -= _OVERHEAD
-                if not self._queue:
-                    return
-            descriptor, piece = self._queue[0]
-            self._queue[0] = descriptor, piece[size:]
+            if size:
+                descriptor, piece = self._queue[0]
+                self._queue[0] = descriptor, piece[size:]
 
     def _wait(self, size: int, seconds: float, idle: float = _IDLE_S) -> None:
         """Wait until no more than *size* bytes wait: so many seconds, *idle* ones if nobody reads."""
-        begun = moved = now = time.monotonic()
-        written = self._written
+        begun = now = time.monotonic()
         while self._size + self._dropped > size and now < begun + seconds and not self._is_stalled:
             self._start()
             time.sleep(_LOOK_EVERY_S / 10)
             now = time.monotonic()
-            if written != self._written:
-                moved, written = now, self._written
             # There may be room while many threads keep the one that writes from it.
-            self._is_stalled = now >= moved + idle and not _room_of(self._first()[0])
+            self._is_stalled = now >= max(begun, self._moved_at) + idle and not _room_of(self._first()[0])
 
     def _start(self) -> None:
         """Start the thread, unless there is one."""
@@ -283,13 +279,6 @@ def _text_stream(writer: BackgroundWriter, descriptor: int) -> Any:
     stream: Any = TextIOWrapper(_Stream(writer, descriptor), "utf-8", "backslashreplace", write_through=True)
     stream.mode = "w"  # as Python's own have
     return stream
-
-
-def is_redirected() -> bool:
-    """
-    Return whether `redirect` was called.
-    """
-    return _writer is not None
 
 
 def stderr_stream() -> TextIO:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from inspect import isawaitable
 from math import inf
+from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -159,7 +160,7 @@ def protect(
     *,
     resource: str | None = None,
     issuer: str | None = None,
-    token_file: str | None = None,
+    token_file: str | Path | None = None,
     verifier: TokenVerifier | None = None,
     scopes: Iterable[str] = (),
 ) -> Authorizer | None:
@@ -192,7 +193,7 @@ def protect(
         raise ValueError(msg)
     scheme = BearerScheme(resource, issuer, scopes)
     if verifier is None and token_file is not None:
-        verifier = TokenFile(token_file)
+        verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
         from promptkit.transports.authorization.issuer import Issuer  # it takes the extra
         from promptkit.transports.authorization.jwt_verifier import JwtVerifier

@@ -57,7 +57,7 @@ class Application:
             How.
 
         on_start:
-            Called with the application once its threads are started.
+            Called with `replace` once its threads are started.
 
     Attributes:
         draining:
@@ -75,7 +75,10 @@ class Application:
     """
 
     def __init__(
-        self, catalog: Catalog, settings: Settings, on_start: "Callable[[Application], object]" = bool
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        on_start: Callable[[Callable[[Catalog], None]], object] = bool,
     ) -> None:
         self.draining = False
         self.body_within, self.comment_every = 10.0, 15.0
@@ -123,7 +126,7 @@ class Application:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
             server.handle_from(self._inbox.next_events, bool)
             self._server = server
-        self._on_start(self)
+        self._on_start(self.replace)
         return server
 
     def _offer(self, server: SharedServer) -> None:

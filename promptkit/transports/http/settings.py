@@ -65,6 +65,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         scopes:
             What clients may do if nobody asks who they are.
+
+    Raises:
+        ValueError: If there are scopes beside an authorizer.
     """
 
     name: str = "promptkit"
@@ -81,6 +84,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     authorizer: "Authorizer | None" = None
     scopes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.scopes and self.authorizer is not None:
+            msg = "scopes are for applications without tokens: here, tokens say it"
+            raise ValueError(msg)
 
 
 def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
