@@ -2,7 +2,7 @@
 The options of a command: the command line as argparse reads it, and what the configuration says besides.
 
 `render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
-``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``; ``KEY=VALUE`` may stand between the other words.
+``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``. After the first word, ``KEY=VALUE`` may stand between the others.
 """
 
 import argparse
@@ -209,7 +209,12 @@ def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
     # For each option argparse asks for the width, which would take as long as everything else.
     formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
     description = f"{summary[0].upper()}{summary[1:]}."
-    return {"description": description, "epilog": _EPILOG, "formatter_class": formatter}
+    return {
+        "description": description,
+        "epilog": _EPILOG,
+        "formatter_class": formatter,
+        "allow_abbrev": False,
+    }
 
 
 def _suggestion(word: str, known: Iterable[str]) -> str:

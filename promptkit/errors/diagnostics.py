@@ -44,7 +44,7 @@ class Location(Struct, frozen=True, order=True):
 
     Args:
         file:
-            The file's absolute path, ``""`` if the code has none.
+            The file's absolute path, ``""`` if the code has none; it is shown as ``<string>`` then.
 
         line:
             Counts from 1; 0 is the whole file.
@@ -63,7 +63,7 @@ class Location(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         # As in recipes/review.py:12, relative to the current folder if the file is below it.
-        path = Path(self.file)
+        path = Path(self.file or "<string>")
         with suppress(OSError, ValueError):  # the current folder is gone, or the file is not below it
             path = path.relative_to(Path.cwd())
         return f"{printable(str(path))}:{self.line}" if self.line else printable(str(path))

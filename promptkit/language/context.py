@@ -1,9 +1,10 @@
 """Context: what a prompt may know about its request, and how it reports progress."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -11,6 +12,9 @@ from promptkit.errors.exceptions import MissingClientCapability
 from promptkit.errors.interruptions import shielded
 
 __all__ = ["Context", "Progress"]
+
+#: Clients read numbers as floats.
+_LARGEST: Final = sys.float_info.max
 
 
 class Progress:
@@ -31,7 +35,7 @@ class Progress:
         """
         Send a report. Arguments and errors are those of `Context.report_progress`.
         """
-        if not math.isfinite(progress) or not math.isfinite(total or 0):
+        if not all(-_LARGEST <= number <= _LARGEST for number in (progress, total or 0)):
             msg = f"progress is {progress!r} of {total!r}: report finite numbers, or no total"
             raise ValueError(msg)
         with self._lock:

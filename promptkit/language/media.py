@@ -66,7 +66,7 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
         raise TypeError(msg)
     if (png := png_of(value)) is not None:
         return png
-    msg = f"takes bytes, or an image that can show itself as PNG, not {type(value).__name__}"
+    msg = f"takes bytes, or for an Image what can show itself as PNG, not {type(value).__name__}"
     raise TypeError(msg)
 
 

@@ -170,7 +170,7 @@ class Conversation:
 
     def turns(self, workflow: Workflow, whole: int = 0) -> list[TurnView]:
         """
-        Return the turns of a workflow; of a great many, the first.
+        Return the turns of a workflow; of a great many, the first, up to the one that is shown whole at least.
 
         Args:
             workflow:
@@ -179,7 +179,7 @@ class Conversation:
             whole:
                 The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
         """
-        shown = workflow.messages if whole == ALL_TURNS else workflow.messages[:_MOST_TURNS]
+        shown = workflow.messages if whole == ALL_TURNS else workflow.messages[: max(whole, _MOST_TURNS)]
         return [
             self._turn(number, message, None if number == whole else SHORT)
             for number, message in enumerate(shown, 1)

@@ -92,7 +92,9 @@ def _named(config: pytest.Config) -> Iterator[str]:
 
 def _configured_target(folder: Path) -> Path | None:
     with suppress(LoadError):  # there is none
-        return Path(find_target(folder)).resolve()
+        target = find_target(folder)
+        if _place(target).exists():  # else it is a module
+            return Path(target).resolve()
     return None
 
 

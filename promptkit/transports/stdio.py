@@ -57,21 +57,21 @@ class Wire:
             Where the replies go.
 
     Attributes:
-        gone:
+        reader_gone:
             Whether the client has stopped reading.
 
-        over:
+        ended:
             Set when serving ends: the client has hung up, or the process was told to end.
 
-        is_ended:
+        told_to_end:
             Whether the process was told to end.
     """
 
     def __init__(self, reading: int, writing: int) -> None:
         self.reading = reading
         self.writing = writing
-        self.gone = self.is_ended = False
-        self.over = threading.Event()
+        self.reader_gone = self.told_to_end = False
+        self.ended = threading.Event()
         self._lock = threading.Lock()
         self._is_wide = False
         self._parent = os.getppid()
@@ -87,7 +87,7 @@ class Wire:
             data = os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the client's end broke, or a terminal hung up
             data = b""
-        return data if data or not self.is_ended else CutOff()
+        return data if data or not self.told_to_end else CutOff()
 
     def write(self, data: bytes) -> None:
         """Write all of *data*; drop it if the client is gone."""
@@ -96,18 +96,18 @@ class Wire:
                 self._is_wide = True
                 _widen(self.writing)
             rest = memoryview(data)
-            while rest and not self.gone:
+            while rest and not self.reader_gone:
                 try:
                     rest = rest[os.write(self.writing, rest) :]
                 except OSError:
-                    self.gone = True
-                    self.over.set()
+                    self.reader_gone = True
+                    self.ended.set()
 
     def end(self) -> None:
         """Read nothing more, not even the rest of a line."""
-        self.is_ended = True
+        self.told_to_end = True
         _silence(self.reading, os.O_RDONLY, inheritable=False)
-        self.over.set()
+        self.ended.set()
 
 
 def _widen(descriptor: int) -> None:
@@ -193,17 +193,17 @@ def serve(
         Whether reading worked until the end.
     """
     try:
-        server.read_from(read or wire.read, wire.over.set, events(), ends_process=True)
+        server.read_from(read or wire.read, wire.ended.set, events(), ends_process=True)
     except RuntimeError as error:  # no more threads can be started
         say(f"nothing can be read: {error}")
     # Signal handlers run on this thread.
-    while not wire.over.wait(_LOOK_FOR_PARENT_EVERY_S) and server.reads and not wire.is_orphaned:
+    while not wire.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.reads and not wire.is_orphaned:
         pass
-    served = wire.over.is_set() or server.reads
+    served = wire.ended.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
     # A client that has hung up wants no more errors: the official Python client fails at them.
-    has_hung_up = wire.over.is_set() and not wire.is_ended
-    server.close(0 if wire.gone else grace, answer_rest=not has_hung_up)
+    has_hung_up = wire.ended.is_set() and not wire.told_to_end
+    server.close(0 if wire.reader_gone else grace, answer_rest=not has_hung_up)
     return served
 
 
@@ -251,7 +251,7 @@ def _end_on_signals(wire: Wire, grace: float) -> None:
 
     def end(_number: int, _frame: FrameType | None) -> None:
         # Start the timer first: the import of a recipe may hang, and so may `wire.end()`, because the thread
-        # that was interrupted may hold the lock of `wire.over`.
+        # that was interrupted may hold the lock of `wire.ended`.
         exit_after(grace)
         wire.end()
 

@@ -63,6 +63,10 @@ class TestCommands:
                 "promptkit serve: error: unknown option '--max-rendrs'; did you mean '--max-renders'?",
             ),
             (
+                ["serve", "--worker=2"],  # the beginning of an option is none
+                "promptkit serve: error: unknown option '--worker'; did you mean '--workers'?",
+            ),
+            (
                 ["list", "a", "--jso\x1bn"],
                 r"promptkit list: error: unknown option '--jso\x1bn'; did you mean '--json'?",
             ),

@@ -371,7 +371,7 @@ class TestImage:
         with pytest.raises(TypeError) as caught:
             Image(value)
 
-        assert str(caught.value) == f"takes bytes, or an image that can show itself as PNG, not {kind}"
+        assert str(caught.value) == f"takes bytes, or for an Image what can show itself as PNG, not {kind}"
 
     def test_a_page_that_was_not_found_is_no_image(self):
         """

@@ -21,6 +21,16 @@ def shown(*contents, media=None, redacted=str, whole=0):
     return "".join(turn(one) for one in Conversation(media or MediaStore(), redacted).turns(workflow, whole))
 
 
+def test_of_many_turns_the_first_are_shown():
+    """
+    One that is asked for whole stays, with all before it.
+    """
+    many = [Text(f"turn {number}") for number in range(300)]
+    last = [re.findall(r"turn \d+", shown(*many, whole=whole))[-1] for whole in (0, 3, 250, -1)]
+
+    assert last == ["turn 199", "turn 199", "turn 249", "turn 299"]
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",

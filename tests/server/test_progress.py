@@ -182,6 +182,7 @@ def test_outside_of_a_request_it_does_nothing():
         ([2, 1], "progress is 1 after 2: it has to rise with every report"),
         ([math.nan], "progress is nan of None: report finite numbers, or no total"),
         ([math.inf], "progress is inf of None: report finite numbers, or no total"),
+        ([10**400], f"progress is {10**400} of None: report finite numbers, or no total"),
     ],
 )
 def test_progress_that_is_none(reports, said):

@@ -361,6 +361,15 @@ class TestWhatIsCollected:
             [],
         )
 
+    def test_a_folder_whose_configuration_names_a_module(self, project, run, pytester):
+        """
+        A folder that is named is looked through, whatever module the configuration serves.
+        """
+        project("sound")
+        (pytester.path / "pyproject.toml").write_text("[tool.promptkit]\ntarget = 'recipes.sound'\n")
+
+        assert outcomes(run("--promptkit", ".")) == (["sound.py::refuse", "sound.py::review"], [])
+
     def test_one_file_or_one_prompt(self, project, run):
         """
         A file, or one of its prompts, is named as any test is.
