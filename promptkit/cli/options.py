@@ -50,7 +50,7 @@ exit codes:
 """
 
 #: RFC 3986, section 3.1. The names of arguments have no colon.
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*:"
 
 
 def parse(arguments: Sequence[str]) -> Namespace:
@@ -166,7 +166,7 @@ def program_parser() -> "_Parser":
 
 def is_uri(word: str) -> bool:
     """Whether a word begins with a scheme. A ``=`` behind that is part of the URI."""
-    return _SCHEME.match(word) is not None
+    return re.match(_SCHEME, word) is not None
 
 
 def is_argument(word: str) -> bool:

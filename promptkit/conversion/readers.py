@@ -183,14 +183,14 @@ def _decode(text: str) -> Any:
 _READABLE: Final = "JSON that can be read"
 
 #: What msgspec says of text that is not JSON, and after how many bytes.
-_MALFORMED: Final = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
+_MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
 
 
 def _unreadable(text: str, error: Exception) -> str | None:
     """Return why, and where, text that was meant as JSON cannot be read; None if it was not meant so."""
     if not text.lstrip().startswith(("[", "{")) or type(error) is not msgspec.DecodeError:
         return None
-    found = _MALFORMED.fullmatch(str(error))
+    found = re.fullmatch(_MALFORMED, str(error))
     why, at = (found[1], int(found[2])) if found else ("it ends too early", None)
     before = text.encode()[:at].decode(errors="ignore")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -20,7 +20,7 @@ __all__ = ["NO_DEFAULT", "NO_SCOPES", "Arg", "Tool", "is_scope", "scopes_of"]
 #: The default of a parameter that has none. None itself is an ordinary default.
 NO_DEFAULT: Final = inspect.Parameter.empty
 
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_SCOPE: Final = r"[\x21\x23-\x5b\x5d-\x7e]+"
 
 #: What is needed of callers unless an author says more.
 NO_SCOPES: Final[frozenset[str]] = frozenset()
@@ -136,7 +136,7 @@ def is_scope(value: object) -> bool:
     """
     Return whether a value is one scope: ASCII without blanks, quotes and backslashes.
     """
-    return isinstance(value, str) and _SCOPE.fullmatch(value) is not None
+    return isinstance(value, str) and re.fullmatch(_SCOPE, value) is not None
 
 
 def scopes_of(scopes: str | Iterable[str]) -> frozenset[str]:
