@@ -37,6 +37,7 @@ def run(pytester, words, whole_package, monkeypatch):
     for name in list(sys.modules):  # of other tests' folders
         if name.partition(".")[0] in ("prompts", "recipes"):
             monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it hides an edit that comes within a second
     return lambda *options: pytester.runpytest_inprocess(*words, *options)
 
 
