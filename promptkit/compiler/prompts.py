@@ -23,7 +23,7 @@ from promptkit.compiler.signature import (
     is_local,
     read_signature,
 )
-from promptkit.conversion.functions import read_return, with_own_defaults
+from promptkit.conversion.functions import FORWARD, read_return, with_own_defaults
 from promptkit.conversion.kinds import fits
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -195,7 +195,8 @@ class Prompt(Generic[P, R]):
     def _signature(self) -> tuple[inspect.Signature, Signature]:
         """The function's signature: as Python binds arguments, and with the types that promptkit reads."""
         ignored = Report("", self.location)
-        return inspect.signature(self.function), read_signature(self.function, self.names, ignored)
+        binder = inspect.signature(self.function, **FORWARD)
+        return binder, read_signature(self.function, self.names, ignored)
 
     @cached_property
     def _in_environment(self) -> Arguments:

@@ -82,7 +82,7 @@ class Resource(Generic[P, R]):
         """
         if diagnostics := self.diagnostics:
             raise CompileError(diagnostics)
-        given = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        given = inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
         return expanded(self.uri_template, given)
 
     def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:

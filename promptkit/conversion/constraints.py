@@ -60,10 +60,24 @@ def number_described(noun: str, tree: mi.IntType | mi.FloatType) -> str:
 
 
 def number_example(example: float, tree: mi.IntType | mi.FloatType) -> float:
-    """Return an example within the bounds of a number, if they are as wide as they usually are."""
+    """Return an example that meets the constraints of a number."""
+    if tree.multiple_of is not None or isinstance(tree, mi.IntType):
+        return _multiple_within(tree.multiple_of or 1, tree)
+    if tree.gt is not None and tree.lt is not None:
+        return (tree.gt + tree.lt) / 2
     above, below = (None if tree.gt is None else tree.gt + 1), (None if tree.lt is None else tree.lt - 1)
-    fitting = (tree.multiple_of, tree.ge, tree.le, above, below)
-    return next((bound for bound in fitting if bound is not None), example)
+    return next((bound for bound in (tree.ge, tree.le, above, below) if bound is not None), example)
+
+
+def _multiple_within(step: float, tree: mi.IntType | mi.FloatType) -> float:
+    """The least multiple within the bounds of a number, or the greatest if there is only an upper bound."""
+    if tree.ge is not None:
+        return -(-tree.ge // step) * step
+    if tree.gt is not None:
+        return (tree.gt // step + 1) * step
+    if tree.le is not None:
+        return tree.le // step * step
+    return step if tree.lt is None else -(-tree.lt // step + 1) * step
 
 
 def describe_text(tree: mi.StrType) -> str:

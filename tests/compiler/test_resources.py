@@ -2,6 +2,7 @@ import datetime as dt
 import enum
 import inspect
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -213,6 +214,25 @@ class TestUri:
         made = taking("x:doc{?value}", value=value)
 
         assert made.link(value).uri == made.uri(value)
+
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
+    def test_a_return_type_for_type_checkers_alone(self, recipes):
+        """
+        What is served has a URI.
+        """
+        source = """
+        from typing import TYPE_CHECKING
+        from promptkit import resource
+        if TYPE_CHECKING:
+            from decimal import Decimal
+        @resource("x:a")
+        def one() -> Decimal:
+            return "x"
+        """
+
+        (made,) = load(recipes(one=source)).resources
+
+        assert made.uri() == "x:a"
 
 
 class TestEmbed:

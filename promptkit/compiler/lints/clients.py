@@ -1,7 +1,11 @@
 """Lints for one client: what it does not show, send or fill of a prompt that others take."""
 
+from collections.abc import Iterable
+from datetime import date, time
+from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
+from uuid import UUID
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
@@ -10,7 +14,8 @@ from promptkit.compiler.lints.client_profiles import ClientProfile, Kind, client
 from promptkit.compiler.lints.conversations import SentMessages
 from promptkit.compiler.lints.prompts import accepts
 from promptkit.compiler.lints.scopes import Scope
-from promptkit.conversion.kinds import is_literal, plain
+from promptkit.conversion.kinds import is_enum, is_literal, members_of, plain
+from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.language.messages import Workflow
 
@@ -23,6 +28,9 @@ _INSTEAD: Final[dict[Kind, str]] = {
     "document": "write its text into the message, as in tag('document', text)",
     "link": "write the text that it leads to into the message",
 }
+
+#: Types of whose values nobody types a blank.
+_OF_ONE_WORD: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
 
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -124,19 +132,26 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
 def _may_hold_blanks(argument: Argument) -> bool:
     """Whether what people type for an argument may be several words."""
     complete = argument.arg.complete
-    choices = complete if isinstance(complete, list | tuple) else argument.reader.values
-    if choices:
-        return any(len(str(choice).split()) > 1 for choice in choices)
-    return complete is None and _is_free(argument.annotation)  # a function completes names, mostly of files
+    if isinstance(complete, list | tuple):
+        return not _are_words(complete)
+    return complete is None and not _is_of_one_word(
+        argument.annotation
+    )  # a function completes names of files
 
 
-def _is_free(annotation: Any) -> bool:
-    """Whether a type takes any text, as it is or in a part of it."""
-    annotation = plain(annotation)
-    if annotation in (str, dict) or get_origin(annotation) is dict:
-        return True
-    parts = () if is_literal(annotation) else get_args(annotation)
-    return any(_is_free(part) for part in parts)
+def _is_of_one_word(annotation: Any) -> bool:
+    """Whether no value of a type is typed with a blank."""
+    annotation = plain(annotation, core=True)
+    if members := members_of(annotation):
+        return all(map(_is_of_one_word, members))
+    if is_literal(annotation) or is_enum(annotation):
+        reader = reader_of(annotation)
+        return reader is not None and _are_words(reader.values)
+    return annotation in _OF_ONE_WORD
+
+
+def _are_words(texts: Iterable[object]) -> bool:
+    return all(len(str(text).split()) < 2 for text in texts)
 
 
 def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) -> None:
