@@ -54,7 +54,8 @@ def lint_file(file: Path) -> tuple[Diagnostic, ...]:
 
 def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
     """The files beside one that are not recipes, and that it imports."""
-    for node in nodes_of(tree, ast.Import, ast.ImportFrom):
+    imports: list[ast.Import | ast.ImportFrom] = nodes_of(tree, ast.Import, ast.ImportFrom)
+    for node in imports:
         for name in (getattr(node, "module", None) or "", *(alias.name for alias in node.names)):
             path = file.with_name(f"{name.rpartition('.')[2]}.py")
             if path.name.startswith("_") and path.is_file():
@@ -63,41 +64,41 @@ def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
 
 def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagnostic]:
     """Look once at each node of a file that is ever run, with the scope that it is in."""
-    names, own = vars(module), Report(file.name, Location(str(file)))
-    known, reports = _known_names(tree, names), [own]
+    names, of_file = vars(module), Report(file.name, Location(str(file)))
+    known, reports = _known_names(tree, names), [of_file]
     tries: list[ast.Try | ast.TryStar] = nodes_of(tree, ast.Try, ast.TryStar)
     guarded = {below for each in tries for below in ast.walk(each)}
     caught = {below for each in tries if _catches(each) for part in each.body for below in ast.walk(part)}
     ahead: list[tuple[ast.AST, Scope, Report | None]] = [(tree, Scope(tree, names), None)]
     while ahead:
-        node, scope, report = ahead.pop()
+        node, scope, of_function = ahead.pop()
         below = _run_below(node)
         if isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            ahead += [(each, scope, report) for each in _run_around(node)]
+            ahead += [(each, scope, of_function) for each in _run_around(node)]
             scope = Scope(node, names, scope)
             below = [*node.body] if isinstance(node.body, list) else [node.body]
         if isinstance(node, Function):
-            report = Report(_subject(node.name, names), Location(str(file), node.lineno))
-            reports.append(report)
+            of_function = Report(_subject(node.name, names), Location(str(file), node.lineno))
+            reports.append(of_function)
         if isinstance(node, ast.Call):
-            _lint_path(node, scope, own)
-        if report is not None:
+            _lint_path(node, scope, of_file)
+        if of_function is not None:
             if isinstance(node, ast.Import | ast.ImportFrom) and node not in guarded:
-                _lint_import(node, file, own)
+                _lint_import(node, file, of_file)
             if isinstance(node, ast.Name) and node.id not in known and node not in caught:
-                _lint_name(node, scope, own)
+                _lint_name(node, scope, of_file)
             for lint in LINTS.get(type(node).__name__, ()):
-                lint(node, scope, report)
-        ahead += ((each, scope, report) for each in reversed(below))
+                lint(node, scope, of_function)
+        ahead += ((each, scope, of_function) for each in reversed(below))
     return [one for report in reports for one in report.without_duplicates()]
 
 
 def _known_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
     """The names that any function in a file may look up."""
     made = {name for node in nodes_of(tree, ast.Global) for name in node.names}
-    parameter: Any = getattr(ast, "type_param", ())  # of a function or class, since Python 3.12
-    types = {node.name for node in nodes_of(tree, parameter)}
-    return {"__class__", *vars(builtins), *names, *made, *types}
+    type_parameter: Any = getattr(ast, "type_param", ())  # of a function or class, since Python 3.12
+    type_names = {node.name for node in nodes_of(tree, type_parameter)}
+    return {"__class__", *vars(builtins), *names, *made, *type_names}
 
 
 def _run_below(node: ast.AST) -> list[ast.AST]:
@@ -140,18 +141,18 @@ def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
 
 def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) -> None:
     """Report an import that would fail when its function is called."""
-    if isinstance(node, ast.Import):
-        modules = [alias.name for alias in node.names]
-    else:
-        modules = [node.module] if node.module and node.level == 0 else []
+    is_from, names = isinstance(node, ast.ImportFrom), [alias.name for alias in node.names]
+    modules = (
+        names if isinstance(node, ast.Import) else [node.module] if node.module and not node.level else []
+    )
     for module in modules:
         if (missing := _missing(module, file)) is not None:
             remedy = missing_module(missing, file)
             report.add(Rule.FAILING_IMPORT, f"there is no module {missing!r}", remedy, node)
             continue
-        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
-            if not _has(module, alias.name) and (told := missing_name(alias.name, module)):
-                report.add(Rule.FAILING_IMPORT, f"{module} has no {alias.name!r}", told, node)
+        for name in names if is_from else ():
+            if not _has(module, name) and (told := missing_name(name, module)):
+                report.add(Rule.FAILING_IMPORT, f"{module} has no {name!r}", told, node)
 
 
 def _missing(module: str, file: Path) -> str | None:

@@ -1,10 +1,13 @@
+import inspect
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+import promptkit
 from promptkit.compiler.loading.loader import load
+from promptkit.compiler.remedies import _INSTEAD
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
@@ -181,6 +184,26 @@ class TestOptions:
 
         assert found.remedy.startswith(remedy)
         assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
+
+
+class TestWhatIsKnownFromElsewhere:
+    @pytest.mark.parametrize("made", _INSTEAD["options"])
+    def test_options_are_others(self, made):
+        """
+        What promptkit takes itself is no option of another framework.
+        """
+        words = " ".join(_INSTEAD["options"][made]).split()
+
+        assert set(words).isdisjoint(inspect.signature(getattr(promptkit, made)).parameters)
+
+    def test_names_are_others(self):
+        """
+        What promptkit exports is no name of another framework, and each name stands there once.
+        """
+        words = " ".join(_INSTEAD["names"]).split()
+
+        assert set(words).isdisjoint(promptkit.__all__)
+        assert sorted(set(words)) == sorted(words)
 
 
 class TestCalls:
