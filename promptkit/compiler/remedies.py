@@ -30,7 +30,7 @@ _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
-#: What to write in place of names and options of other frameworks, and the packages of modules of other names.
+#: Other frameworks' names and options, each with what to write instead, and the packages of some modules.
 _INSTEAD: Final[Mapping[str, Any]] = msgspec.toml.decode(get_data(__name__, "remedies.toml") or b"")
 
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.

@@ -49,7 +49,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """
     client = client_of(name)
     prompts = sorted(catalog.prompts, key=lambda prompt: prompt.location)
-    prompts = prompts if client.has_prompts else prompts[:1]  # of which it is said for all of them
+    prompts = prompts if client.has_prompts else prompts[:1]  # that none is offered is said once
     found = [one for prompt in prompts for one in _lint_prompt(client, prompt)]
     return tuple(sorted(found, key=lambda one: (one.location, one.rule.value)))
 
@@ -99,9 +99,9 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
         fault = f"{client.title} hides it, as it has {len(arguments)} arguments"
         remedy = f"write a prompt of at most {client.most_arguments} that calls it with values for the others"
         report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
-    cut = ((one, following) for one, following in pairwise(arguments) if _may_hold_blanks(one))
+    cut = ((one.name, after.name) for one, after in pairwise(arguments) if _may_hold_blanks(one))
     if client.cuts_at_blanks and (first := next(cut, None)) is not None:
-        name, following = first[0].name, first[1].name
+        name, following = first
         fault = (
             f"{client.title} cuts arguments at blanks, so that the second word of {name!r} "
             f"would be {following!r}"
@@ -134,9 +134,8 @@ def _may_hold_blanks(argument: Argument) -> bool:
     complete = argument.arg.complete
     if isinstance(complete, list | tuple):
         return not _are_words(complete)
-    return complete is None and not _is_of_one_word(
-        argument.annotation
-    )  # a function completes names of files
+    is_completed = complete is not None  # by a function, mostly with names of files
+    return not (is_completed or _is_of_one_word(argument.annotation))
 
 
 def _is_of_one_word(annotation: Any) -> bool:
@@ -158,16 +157,16 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
     """Report what is lost of messages, and of content wherever it is made."""
     for message in sent.content:
         if message.kind in client.lost:
-            is_seen = client.loses != "does not show people"
-            remedy = _INSTEAD[message.kind] if is_seen else "say in the text beside it what it holds"
+            arrives = client.loses == "does not show people"
+            remedy = "say in the text beside it what it holds" if arrives else _INSTEAD[message.kind]
             fault = f"{client.title} {client.loses} {message.name}"
             report.add(Rule.LOST_CONTENT, fault, remedy, message.node)
     for conversation in sent.conversations:
-        known = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
-        for message in known[:1] if client.sends_first_only else ():
+        later = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
+        if client.sends_first_only and later:
             fault = f"{client.title} sends the first message alone, and not this one"
-            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", message.node)
+            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", later[0].node)
         spoken = [each for each in conversation if each.role == "assistant"]
-        for message in spoken[:1] if client.drops_roles else ():
+        if client.drops_roles and spoken:
             fault = f"{client.title} sends a turn of the assistant as one of the user"
-            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", message.node)
+            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", spoken[0].node)
