@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from promptkit.conversion.constraints import located, offset_fault, zone_of
-from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.parsing import Read, convert_key
 from promptkit.conversion.scalar_types import SCALARS
+from promptkit.conversion.type_descriptions import expected_of
 from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = [
