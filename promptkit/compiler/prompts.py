@@ -205,7 +205,7 @@ class Prompt(Generic[P, R]):
         return compile_arguments(self.options.name, Signature(parameters), Report("", self.location))
 
     def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
-        """Check the types of the arguments, and add an empty `Context` if the caller gave none."""
+        """Check types. Return the keyword arguments, with those of the environment and an empty `Context`."""
         binder, signature = self._signature
         try:
             given = binder.bind_partial(*args, **kwargs).arguments
@@ -215,8 +215,7 @@ class Prompt(Generic[P, R]):
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
                 raise misfit(self.options.name, parameter, given[parameter.name])
         context = signature.context
-        if self._in_environment.ordered:
-            kwargs = {**self._in_environment.environment_values(given), **kwargs}
+        kwargs = {**self._in_environment.environment_values(given), **kwargs}
         if context is None:
             return kwargs
         from promptkit.language.context import Context  # most prompts do without

@@ -21,7 +21,7 @@ from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 from promptkit.fragments.shell_words import command_line
 
-__all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
+__all__ = ["import_of", "import_remedy", "instead_of", "missing_module", "missing_name", "undefined_name"]
 
 #: The modules that users import from.
 _PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
@@ -30,8 +30,10 @@ _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
-#: Other frameworks' names and options, each with what to write instead, and the packages of some modules.
-_INSTEAD: Final[Mapping[str, Any]] = msgspec.toml.decode(get_data(__name__, "remedies.toml") or b"")
+#: By kind, the names that authors write in vain, each with what to write instead.
+_INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
+    get_data(__name__, "remedies.toml") or b""
+)
 
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
@@ -39,6 +41,12 @@ _REPEATED: Final = re.compile(r"(.)\1+")
 #: How far down in a project a module is searched for, and among how many files and folders at most.
 _MAX_DEPTH: Final = 5
 _MAX_ENTRIES: Final = 5_000
+
+
+def instead_of(kind: str, name: str) -> str | None:
+    """Return what to write in place of a name of some *kind*, which is a table of ``remedies.toml``."""
+    remedies = _INSTEAD.get(kind, {}).items()
+    return next((remedy for names, remedy in remedies if name in names.split()), None)
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
@@ -148,7 +156,7 @@ def _in_project(name: str, file: Path) -> str | None:
 
 def _misspelt(name: str, file: Path) -> str | None:
     """Suggest a module with a similar name."""
-    if name in _INSTEAD["distributions"]:
+    if instead_of("packages", name):
         return None
     beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
     if beside is not None:
@@ -166,19 +174,15 @@ def _install(module: str) -> str:
     command = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:  # as in environments that uv makes
         command = ["uv", "pip", "install", "--python", sys.executable]
-    return command_line([*command, _INSTEAD["distributions"].get(module, module)])
+    return command_line([*command, instead_of("packages", module) or module])
 
 
 def _missing_attribute(name: str, owner: Any) -> str | None:
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
-    foreign = (_instead_of(name, _INSTEAD["names"]) or _call_remedy(owner.__name__)) if is_ours else None
+    foreign = (instead_of("names", name) or _call_remedy(owner.__name__)) if is_ours else None
     return _did_you_mean(name, dir(owner)) or foreign
-
-
-def _instead_of(name: str, remedies: Mapping[str, str]) -> str | None:
-    return next((remedy for names, remedy in remedies.items() if name in names.split()), None)
 
 
 def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
@@ -193,7 +197,7 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
     homes = _homes() if module.partition(".")[0] == "promptkit" else {}
     if name in homes:
         return f"write 'from {homes[name].__name__} import {name}'"
-    if homes and (instead := _instead_of(name, _INSTEAD["names"])) is not None:
+    if homes and (instead := instead_of("names", name)) is not None:
         return instead
     if (loaded := sys.modules.get(module)) is None:
         return None
@@ -268,7 +272,7 @@ def _unknown_option(name: str, option: str) -> str | None:
     """What to do about *option*, a keyword argument that *name* of promptkit does not take."""
     if (home := _homes().get(name)) is None:
         return None
-    if (instead := _instead_of(option, _INSTEAD["options"].get(name, {}))) is not None:
+    if (instead := instead_of(f"options of {name}", option)) is not None:
         return instead
     parameters = signature(getattr(home, name)).parameters.values()
     options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

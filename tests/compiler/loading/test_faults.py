@@ -187,22 +187,28 @@ class TestOptions:
 
 
 class TestWhatIsKnownFromElsewhere:
-    @pytest.mark.parametrize("made", _INSTEAD["options"])
-    def test_options_are_others(self, made):
+    @pytest.mark.parametrize("kind", [kind for kind in _INSTEAD if kind.startswith("options of ")])
+    def test_options_are_others(self, kind):
         """
         What promptkit takes itself is no option of another framework.
         """
-        words = " ".join(_INSTEAD["options"][made]).split()
+        made = getattr(promptkit, kind.removeprefix("options of "))
 
-        assert set(words).isdisjoint(inspect.signature(getattr(promptkit, made)).parameters)
+        assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_INSTEAD[kind]).split())
 
     def test_names_are_others(self):
         """
-        What promptkit exports is no name of another framework, and each name stands there once.
+        What promptkit exports is no name of another framework.
         """
-        words = " ".join(_INSTEAD["names"]).split()
+        assert set(promptkit.__all__).isdisjoint(" ".join(_INSTEAD["names"]).split())
 
-        assert set(words).isdisjoint(promptkit.__all__)
+    @pytest.mark.parametrize("kind", _INSTEAD)
+    def test_each_stands_there_once(self, kind):
+        """
+        Of two remedies, only one would be found.
+        """
+        words = " ".join(_INSTEAD[kind]).split()
+
         assert sorted(set(words)) == sorted(words)
 
 
