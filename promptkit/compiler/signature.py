@@ -276,9 +276,7 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def is_local(function: Callable[..., Any]) -> bool:
-    """
-    Whether *function* is defined in another function, whose local names its annotations may use.
-    """
+    """Whether *function* is defined in another function, whose local names its annotations may use."""
     return "<locals>" in function.__qualname__
 
 

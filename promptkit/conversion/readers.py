@@ -27,6 +27,7 @@ from promptkit.conversion.kinds import (
     is_literal,
     is_own,
     is_union,
+    members_of,
     parts_of,
     plain,
     type_tree,
@@ -44,17 +45,15 @@ def reader_of(annotation: Any) -> Reader | None:
     annotation = plain(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
         return SCALARS[annotation]
-    for recognises, make_reader in _FACTORIES:
-        if recognises(annotation):
-            return make_reader(annotation)
-    return None
+    make = next((make for recognises, make in _FACTORIES if recognises(annotation)), None)
+    return make(annotation) if make else None
 
 
 def _union_reader(annotation: Any) -> Reader | None:
     """Make a reader that takes the first member of a union that fits, plain text last."""
     # None is not a member: it means that nothing was given.
-    members = [member for member in get_args(annotation) if member is not types.NoneType]
-    readers = [reader_of(member) for member in sorted(members, key=lambda member: plain(member) is str)]
+    members = sorted(members_of(annotation), key=lambda member: plain(member) is str)
+    readers = [reader_of(member) for member in members]
     known = [reader for reader in readers if reader is not None]
     if len(known) != len(readers) or not known:
         return None

@@ -89,9 +89,7 @@ class WatchedFiles(Struct, frozen=True):
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
     def after_edits(self, paths: Iterable[str]) -> "WatchedFiles | None":
-        """
-        Return the state of the files now, if only known ones at *paths* have changed; else None.
-        """
+        """Return the state of the files now, if only known ones at *paths* have changed; else None."""
         stamps = {path: file_stamp(path) for path in paths if self.concerns(path)}
         if not stamps or None in stamps.values() or not stamps.keys() <= self.files.keys():
             return None
