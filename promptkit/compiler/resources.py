@@ -86,8 +86,8 @@ class Resource(Generic[P, R]):
 
             TypeError: If the arguments do not fit the function's parameters.
         """
-        if diagnostics := self.diagnostics:
-            raise CompileError(diagnostics)
+        if self.uri_faults:
+            raise CompileError(self.uri_faults)
         given = inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
         return expanded(self.uri_template, given)
 
@@ -124,7 +124,7 @@ class Resource(Generic[P, R]):
         return {name: getattr(self, name) for name in ("name", "title", "description", "mime_type")}
 
     @cached_property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
+    def uri_faults(self) -> tuple[Diagnostic, ...]:
         """Why it has no URI: errors of the template, and where template and function disagree."""
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
@@ -138,7 +138,7 @@ class Resource(Generic[P, R]):
         A parameter without an annotation takes text, or the type of its default.
         """
         report = Report(f"resource {self.name!r}", self.location)
-        report.found.extend(self.diagnostics)
+        report.found.extend(self.uri_faults)
         check_sendable(self._told.values(), "its name, title, description or MIME type", report)
         check_scopes(self.scopes, report)
         signature = read_signature(self.function, self.names, report, untyped=True)
