@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from promptkit.catalog.arguments import Argument, shortened
-from promptkit.conversion.type_schemas import Definitions, described, type_schema, with_words
+from promptkit.conversion.type_descriptions import default_clause, described
+from promptkit.conversion.type_schemas import Definitions, type_schema, with_words
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 from promptkit.language.declarations import NO_DEFAULT
 
@@ -68,10 +69,8 @@ def _clauses(argument: Argument, form: str) -> Iterator[str]:
         yield f"in {arg.timezone} unless it has an offset"
     if examples := ", ".join(map(_text, argument.examples)):
         yield f"for example {examples}"
-    defaults = [f"from ${arg.env}"] if arg.env else []
-    defaults += [text for default in _defaults(argument) if (text := _text(default)) not in ("", "[]", "{}")]
-    if defaults:
-        yield f"default {', else '.join(defaults)}"
+    defaults = filter(lambda text: text not in ("", "[]", "{}"), map(_text, _defaults(argument)))
+    yield default_clause(arg.env, defaults)
 
 
 def _defaults(argument: Argument) -> list[Any]:

@@ -9,6 +9,7 @@ from promptkit.compiler.signature import Parameter, Signature
 from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalar_types import Reader, scalar_of_value
+from promptkit.conversion.type_descriptions import default_clause, described
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.declarations import Arg
@@ -170,18 +171,10 @@ def _default(parameter: Parameter) -> str:
 def _description(parameter: Parameter, reader: Reader) -> str | None:
     """Return what clients show: the author's words, then what the type implies, in brackets."""
     arg = parameter.arg
-    clauses = [reader.hint]
-    if arg.examples:
-        clauses.append(f"for example {', '.join(map(_shown, arg.examples))}")
-    defaults = [f"from ${arg.env}"] if arg.env else []
-    if not (parameter.required or arg.secret) and _says_something(parameter.default):
-        defaults.append(_shown(parameter.default))
-    if defaults:
-        clauses.append(f"default {', else '.join(defaults)}")
-    implied = "; ".join(filter(None, clauses))
-    if not arg.description:
-        return implied or None
-    return f"{arg.description} ({implied})" if implied else arg.description
+    examples = f"for example {', '.join(map(_shown, arg.examples))}" if arg.examples else ""
+    is_told = not (parameter.required or arg.secret) and _says_something(parameter.default)
+    default = default_clause(arg.env, [_shown(parameter.default)] if is_told else ())
+    return described(arg.description, (reader.hint, examples, default)) or None
 
 
 def _says_something(default: Any) -> bool:

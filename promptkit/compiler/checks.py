@@ -84,9 +84,7 @@ class Checks(Struct, frozen=True):
         return tuple(one for one in found if (one.rule, one.message) not in said)
 
     def kept(self, found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """
-        Return what is not ignored, by the configuration or on its line, each once.
-        """
+        """Return what is not ignored, by the configuration or on its line, each once."""
         return without_suppressed(one for one in dict.fromkeys(found) if one.rule.value not in self.ignore)
 
 

@@ -95,9 +95,7 @@ def catalog_of(target: Target) -> Catalog:
 
 
 def sound(catalog: Catalog) -> Catalog:
-    """
-    Return *catalog*. Raises `CompileError` if something is missing in it.
-    """
+    """Return *catalog*. Raises `CompileError` if something is missing in it."""
     if not catalog.healthy:
         raise CompileError(catalog.diagnostics)
     return catalog

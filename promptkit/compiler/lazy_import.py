@@ -12,7 +12,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.compilation import LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile
-from promptkit.compiler.loading.folder_import import ignore
+from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.compiler.reloading import Load
@@ -277,7 +277,7 @@ class LazyImport:
         with self._changed:
             self._beside += 1
         try:
-            self._import(name, ignore)
+            self._import(name, do_nothing)
         finally:
             with self._changed:
                 self._beside -= 1

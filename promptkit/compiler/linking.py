@@ -157,15 +157,11 @@ def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:
     """Return *files*; one that declares what another has precedence for has an error of that."""
-    faults: dict[int, list[Diagnostic]] = {}
+    found = {id(file): file for file in files}
     for file, fault in _find_served(files, owners)[1]:
-        faults.setdefault(id(file), []).append(fault)
-    return [_with_faults(file, faults[id(file)]) if id(file) in faults else file for file in files]
-
-
-def _with_faults(file: CompiledFile, faults: Iterable[Diagnostic]) -> CompiledFile:
-    found = (*file.diagnostics, *faults)
-    return structs.replace(file, diagnostics=found, is_sound=is_sound(found))
+        known = found[id(file)].diagnostics
+        found[id(file)] = structs.replace(file, diagnostics=(*known, fault), is_sound=False)
+    return list(found.values())
 
 
 def merge(

@@ -157,8 +157,7 @@ def check_scopes(scopes: object, report: Report) -> None:
 
     if isinstance(scopes, str):
         fault = f"scopes takes several, not the text {scopes!r}"
-        remedy = _several(scopes.split())
-        report.add(Rule.BAD_SCOPE, fault, remedy)
+        report.add(Rule.BAD_SCOPE, fault, _several(scopes.split()))
     elif not isinstance(scopes, list | tuple | set | frozenset):
         report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(()))
     else:
@@ -189,8 +188,7 @@ def _check_name(name: str, function: Callable[..., Any], report: Report) -> None
     if name == getattr(function, "__name__", None):
         slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
     fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
-    remedy = remedy.format(slug or "prompt")
-    report.add(Rule.BAD_NAME, fault, remedy)
+    report.add(Rule.BAD_NAME, fault, remedy.format(slug or "prompt"))
 
 
 def _slug(name: str) -> str:

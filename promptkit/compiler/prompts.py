@@ -23,7 +23,7 @@ from promptkit.compiler.signature import (
     is_local,
     read_signature,
 )
-from promptkit.conversion.functions import read_return, with_own_defaults
+from promptkit.conversion.functions import FORWARD, read_return, with_own_defaults
 from promptkit.conversion.kinds import fits
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -195,7 +195,8 @@ class Prompt(Generic[P, R]):
     def _signature(self) -> tuple[inspect.Signature, Signature]:
         """The function's signature: as Python binds arguments, and with the types that promptkit reads."""
         ignored = Report("", self.location)
-        return inspect.signature(self.function), read_signature(self.function, self.names, ignored)
+        binder = inspect.signature(self.function, **FORWARD)
+        return binder, read_signature(self.function, self.names, ignored)
 
     @cached_property
     def _in_environment(self) -> Arguments:
@@ -204,7 +205,7 @@ class Prompt(Generic[P, R]):
         return compile_arguments(self.options.name, Signature(parameters), Report("", self.location))
 
     def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
-        """Check the types of the arguments, and add an empty `Context` if the caller gave none."""
+        """Check types. Return the keyword arguments, with those of the environment and an empty `Context`."""
         binder, signature = self._signature
         try:
             given = binder.bind_partial(*args, **kwargs).arguments
@@ -214,8 +215,7 @@ class Prompt(Generic[P, R]):
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
                 raise misfit(self.options.name, parameter, given[parameter.name])
         context = signature.context
-        if self._in_environment.ordered:
-            kwargs = {**self._in_environment.environment_values(given), **kwargs}
+        kwargs = {**self._in_environment.environment_values(given), **kwargs}
         if context is None:
             return kwargs
         from promptkit.language.context import Context  # most prompts do without

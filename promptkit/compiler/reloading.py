@@ -23,7 +23,7 @@ from promptkit.compiler.linking import (
     summary,
     with_duplicates,
 )
-from promptkit.compiler.loading.folder_import import ignore
+from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
@@ -111,12 +111,12 @@ class Reloader:
             LoadError: If there is nothing at the target.
         """
         self._known_files = before = self._find_files(seen)
-        loaded = (load or self._load)(ignore)
+        loaded = (load or self._load)(do_nothing)
         self._served = with_duplicates(loaded.files, owners={})
         self._owners = owners_of(self._served)
         self._settled, stamps = compare(before.files, loaded.recipes.read)
-        self._note(loaded, self._served, stamps)
-        self._keep(loaded)
+        self._note_files(loaded, self._served, stamps)
+        self._keep_for_next(loaded)
         catalog = compose(self._served, root=loaded.recipes.root)
         self._reported = catalog.diagnostics
         return catalog
@@ -163,7 +163,7 @@ class Reloader:
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_EVERY_S):
             if not self._settled or self._has_changed():
-                self._reload_and_prepare()
+                self._reload()
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or other folders hold the files."""
@@ -172,7 +172,7 @@ class Reloader:
         with closing(changes_in(watched.folders_to_watch, self._stop, DEBOUNCE)) as rounds:
             for paths in rounds:
                 if due := self._is_due(paths):
-                    self._reload_and_prepare(paths)
+                    self._reload(paths)
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -201,7 +201,7 @@ class Reloader:
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
 
-    def _note(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
+    def _note_files(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
         """Note the files that a load has read. *stamps* says how they were when they were read."""
         sound = all(file.is_sound and not file.age for file in files)
         # Old declarations may depend on files that their file no longer reads.
@@ -210,7 +210,7 @@ class Reloader:
         # A file that has come meanwhile may be one that an import has looked for in vain.
         known = {path: stamps.get(path, UNKNOWN) for path in after.files}
         gone = {path for path in stamps.keys() - known.keys() if os.path.dirname(path) in after.scanned}
-        # Nobody may tell of what has changed besides: links to an edited file, or too much at once.
+        # Some changes are never told: of links to an edited file, or if there are too many at once.
         self._settled = self._settled and known == after.files and not any(stamps[path] for path in gone)
         self._known_files = structs.replace(after, files=known)
 
@@ -228,23 +228,25 @@ class Reloader:
             catalog = compose(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
-            self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
+            self._settled = not isinstance(
+                error, ImportHangs
+            )  # which no file has caused, so it is tried again
             reason = str(error) or type(error).__name__
             if self._reported != reason and not (self._stop.is_set() or self.is_quiet):
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        # What is used again was not read again.
+        # Files whose modules are used again were not read.
         same = before.files.items() & self._last.stamps.items() if self._last else ()
-        self._settled, stamps = compare(
-            before.files, loaded.recipes.read.difference(path for path, _ in same)
-        )
+        read = loaded.recipes.read.difference(path for path, _ in same)
+        self._settled, stamps = compare(before.files, read)
         keeps = self._settled and self._serve(merged, catalog, imports)
         if not self._settled:
             imports.restore()  # files changed while they were read, and are read again
-        self._note(loaded, merged, stamps)
+        self._note_files(loaded, merged, stamps)
         if keeps:
-            self._keep(loaded)
+            self._keep_for_next(loaded)
+            self._prepare_reuse()
 
     def _serve(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot) -> bool:
         """Publish a catalog, and return whether the modules of this load are those that are served now."""
@@ -254,9 +256,8 @@ class Reloader:
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
             return False
         old = [file for file in merged if file.age]
-        serves = len(old) < len(merged) or bool(
-            {file.file for file in self._served} - {file.file for file in merged}
-        )
+        gone = {file.file for file in self._served} - {file.file for file in merged}
+        serves = bool(gone) or len(old) < len(merged)
         if serves:
             if old:
                 imports.restore_missing()
@@ -280,14 +281,10 @@ class Reloader:
         files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)
         return LoadedRecipes(imports, recipes, files)
 
-    def _keep(self, loaded: LoadedRecipes) -> None:
+    def _keep_for_next(self, loaded: LoadedRecipes) -> None:
         """Keep what the next load starts from."""
         self._last = loaded
         loaded.stamps = self._known_files.files
-
-    def _reload_and_prepare(self, paths: Iterable[str] = ()) -> None:
-        self._reload(paths)
-        self._prepare_reuse()
 
     def _prepare_reuse(self) -> None:
         """Do now what the next load would have to do otherwise, for which somebody will wait."""

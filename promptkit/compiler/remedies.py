@@ -8,19 +8,20 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import get_data, iter_modules
 from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
+
+import msgspec
 
 from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 from promptkit.fragments.shell_words import command_line
-from promptkit.language.validation import NO_SYSTEM
 
-__all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
+__all__ = ["import_of", "import_remedy", "instead_of", "missing_module", "missing_name", "undefined_name"]
 
 #: The modules that users import from.
 _PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
@@ -29,71 +30,10 @@ _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
-
-def _by_word(remedies: Mapping[str, str]) -> dict[str, str]:
-    return {word: remedy for words, remedy in remedies.items() for word in words.split()}
-
-
-_FUNCTION: Final = "write a function with @prompt that returns an f-string"
-_SERVER: Final = "there is no server to make: decorate functions with @prompt, and run promptkit serve"
-
-#: What to write instead of names of other frameworks.
-_NAMES: Final = _by_word(
-    {
-        "SystemMessage System system DeveloperMessage developer": NO_SYSTEM,
-        "UserMessage HumanMessage human": "write 'from promptkit import user', and user(...)",
-        "AssistantMessage AIMessage ai model": "write 'from promptkit import assistant', and assistant(...)",
-        "PromptTemplate ChatPromptTemplate Template template": _FUNCTION,
-        "FastMCP MCPServer Server McpServer mcp server": _SERVER,
-        "tool": "write @prompt: promptkit serve --tools offers prompts as tools, too",
-        "Field Param Parameter Argument": "write Arg('...') in Annotated",
-        "from_file open load from_filename": "write .from_path(...)",
-        "TextContent": "did you mean 'Text'?",
-        "ImageContent": "did you mean 'Image'?",
-        "AudioContent": "did you mean 'Audio'?",
-        "PromptMessage": "did you mean 'Message'?",
-    }
+#: By kind, the names that authors write in vain, each with what to write instead.
+_INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
+    get_data(__name__, "remedies.toml") or b""
 )
-
-_TEXT: Final = "the text is what the function returns: return f'...{name}...'"
-_PARAMETERS: Final = "arguments are the function's parameters: def name(topic: str)"
-_CHOICES: Final = "write the choices as the type: Annotated[Literal['a', 'b'], Arg(...)]"
-_DEFAULT: Final = "write the default in the signature; an argument without one is required"
-_LIMITS: Final = "limit it with msgspec.Meta(ge=..., pattern=..., ...) in Annotated"
-
-#: What to write instead of options of other frameworks, by the function or class that they were given to.
-_OPTIONS: Final = {
-    "prompt": {
-        "template text prompt content messages system body": _TEXT,
-        "arguments args parameters params inputs input_variables": _PARAMETERS,
-        "model temperature max_tokens": "MCP prompts carry no settings of a model; the client chooses them",
-    },
-    "Arg": {
-        "choices enum options values": _CHOICES,
-        "default required optional": _DEFAULT,
-        "type": "write the type as the annotation: Annotated[int, Arg(...)]",
-        "ge gt le lt min max multiple_of pattern regex min_length max_length": _LIMITS,
-        "help doc": "did you mean 'description'?",
-    },
-    "Image": {"path file filename": "write Image.from_path(...)"},
-    "Audio": {"path file filename": "write Audio.from_path(...)"},
-    "Text": {"content value body": "did you mean 'text'?"},
-    "Message": {"text parts body message": "did you mean 'content'?"},
-    "EmbeddedResource": {
-        "content": "did you mean 'text'? bytes are given as blob=",
-        "data": "did you mean 'blob'?",
-    },
-}
-
-#: Modules that are installed under another name, each with that name.
-_RENAMED: Final = (
-    "Crypto:pycryptodome MySQLdb:mysqlclient OpenSSL:pyOpenSSL PIL:pillow attr:attrs bs4:beautifulsoup4 "
-    "cv2:opencv-python dateutil:python-dateutil docx:python-docx dotenv:python-dotenv faiss:faiss-cpu "
-    "fitz:pymupdf git:GitPython github:PyGithub gitlab:python-gitlab google:google-genai jwt:PyJWT "
-    "magic:python-magic pptx:python-pptx psycopg2:psycopg2-binary serial:pyserial skimage:scikit-image "
-    "sklearn:scikit-learn win32api:pywin32 yaml:PyYAML"
-)
-_DISTRIBUTIONS: Final[Mapping[str, str]] = dict(pair.split(":") for pair in _RENAMED.split())
 
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
@@ -101,6 +41,12 @@ _REPEATED: Final = re.compile(r"(.)\1+")
 #: How far down in a project a module is searched for, and among how many files and folders at most.
 _MAX_DEPTH: Final = 5
 _MAX_ENTRIES: Final = 5_000
+
+
+def instead_of(kind: str, name: str) -> str | None:
+    """Return what to write in place of a name of some *kind*, which is a table of ``remedies.toml``."""
+    remedies = _INSTEAD.get(kind, {}).items()
+    return next((remedy for names, remedy in remedies if name in names.split()), None)
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
@@ -210,7 +156,7 @@ def _in_project(name: str, file: Path) -> str | None:
 
 def _misspelt(name: str, file: Path) -> str | None:
     """Suggest a module with a similar name."""
-    if name in _DISTRIBUTIONS:
+    if instead_of("packages", name):
         return None
     beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
     if beside is not None:
@@ -228,14 +174,14 @@ def _install(module: str) -> str:
     command = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:  # as in environments that uv makes
         command = ["uv", "pip", "install", "--python", sys.executable]
-    return command_line([*command, _DISTRIBUTIONS.get(module, module)])
+    return command_line([*command, instead_of("packages", module) or module])
 
 
 def _missing_attribute(name: str, owner: Any) -> str | None:
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
-    foreign = (_NAMES.get(name) or _call_remedy(owner.__name__)) if is_ours else None
+    foreign = (instead_of("names", name) or _call_remedy(owner.__name__)) if is_ours else None
     return _did_you_mean(name, dir(owner)) or foreign
 
 
@@ -251,8 +197,8 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
     homes = _homes() if module.partition(".")[0] == "promptkit" else {}
     if name in homes:
         return f"write 'from {homes[name].__name__} import {name}'"
-    if homes and name in _NAMES:
-        return _NAMES[name]
+    if homes and (instead := instead_of("names", name)) is not None:
+        return instead
     if (loaded := sys.modules.get(module)) is None:
         return None
     if (meant := _did_you_mean(name, _names_of(loaded))) is not None:
@@ -326,8 +272,8 @@ def _unknown_option(name: str, option: str) -> str | None:
     """What to do about *option*, a keyword argument that *name* of promptkit does not take."""
     if (home := _homes().get(name)) is None:
         return None
-    if (remedy := _by_word(_OPTIONS.get(name, {})).get(option)) is not None:
-        return remedy
+    if (instead := instead_of(f"options of {name}", option)) is not None:
+        return instead
     parameters = signature(getattr(home, name)).parameters.values()
     options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     taken = f"{name} takes {', '.join(options)}" if options else _call_remedy(name)

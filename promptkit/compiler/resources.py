@@ -12,7 +12,13 @@ from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.options import check_scopes, check_sendable
-from promptkit.compiler.signature import cached_property, copied_attributes, read_signature, read_summary
+from promptkit.compiler.signature import (
+    cached_property,
+    copied_attributes,
+    is_local,
+    read_signature,
+    read_summary,
+)
 from promptkit.conversion.functions import FORWARD, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
@@ -45,8 +51,8 @@ class Resource(Generic[P, R]):
     title: str | None = attrs.field(validator=optional_text)
     description: str | None = attrs.field(validator=optional_text)
     mime_type: str | None = attrs.field(validator=optional_text)
-    scopes: Collection[str] = ()
-    names: Mapping[str, Any] = attrs.field(factory=dict)
+    scopes: Collection[str]
+    names: Mapping[str, Any]
 
     def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))
@@ -80,9 +86,9 @@ class Resource(Generic[P, R]):
 
             TypeError: If the arguments do not fit the function's parameters.
         """
-        if diagnostics := self.diagnostics:
-            raise CompileError(diagnostics)
-        given = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        if self.uri_faults:
+            raise CompileError(self.uri_faults)
+        given = inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
         return expanded(self.uri_template, given)
 
     def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
@@ -106,20 +112,19 @@ class Resource(Generic[P, R]):
         Raises:
             CompileError: If the template and the function's parameters do not agree.
         """
-        return ResourceLink(
-            self.uri(*args, **kwargs),
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            mime_type=self.mime_type,
-        )
+        return ResourceLink(self.uri(*args, **kwargs), **self._told)
 
     @cached_property
     def _called(self) -> Callable[P, R]:
         return with_own_defaults(self.function)
 
+    @property
+    def _told(self) -> dict[str, Any]:
+        """What clients are told of it."""
+        return {name: getattr(self, name) for name in ("name", "title", "description", "mime_type")}
+
     @cached_property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
+    def uri_faults(self) -> tuple[Diagnostic, ...]:
         """Why it has no URI: errors of the template, and where template and function disagree."""
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
@@ -133,9 +138,8 @@ class Resource(Generic[P, R]):
         A parameter without an annotation takes text, or the type of its default.
         """
         report = Report(f"resource {self.name!r}", self.location)
-        report.found.extend(self.diagnostics)
-        sent = (self.name, self.title, self.description, self.mime_type)
-        check_sendable(sent, "its name, title, description or MIME type", report)
+        report.found.extend(self.uri_faults)
+        check_sendable(self._told.values(), "its name, title, description or MIME type", report)
         check_scopes(self.scopes, report)
         signature = read_signature(self.function, self.names, report, untyped=True)
         arguments = compile_arguments(self.name, signature, report, kind="resource")
@@ -143,10 +147,7 @@ class Resource(Generic[P, R]):
             return None, tuple(report.found)
         compiled = CompiledResource(
             uri_template=self.uri_template,
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            mime_type=self.mime_type,
+            **self._told,
             arguments=arguments,
             template=URITemplate(self.uri_template),
             function=self._called,
@@ -248,7 +249,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             description or read_summary(function.__doc__),
             mime_type,
             scopes,
-            dict(names) if "<locals>" in function.__qualname__ else {},
+            dict(names) if is_local(function) else {},
         )
 
     return decorate

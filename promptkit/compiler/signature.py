@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
+from promptkit.conversion.kinds import is_union
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg
@@ -28,6 +29,7 @@ __all__ = [
     "copied_attributes",
     "is_local",
     "read_descriptions",
+    "read_hints",
     "read_signature",
     "read_summary",
 ]
@@ -107,7 +109,7 @@ def read_signature(
         untyped:
             Whether a parameter may go without an annotation: it takes text, or the type of its default.
     """
-    hints = _resolve(function, names, report)
+    hints = read_hints(function, names, report)
     descriptions = read_descriptions(function.__doc__)
     parameters: list[Parameter] = []
     context = None
@@ -182,8 +184,20 @@ def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
     return "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
 
 
-def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """The types of the parameters. Annotations that cannot be evaluated are reported."""
+def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """
+    Return the types of the parameters, with what stands beside them in ``Annotated``.
+
+    Args:
+        function:
+            The author's function.
+
+        names:
+            The local names around its definition.
+
+        report:
+            Receives every annotation that cannot be evaluated. It is left out of the result.
+    """
     function = inspect.unwrap(function)
     hints = {}
     for name, annotation in annotations_of(function).items():
@@ -210,7 +224,7 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
             elif isinstance(note, Arg):
                 arg = note if note.description else attrs.evolve(note, description=arg.description)
         return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+    if is_union(annotation):
         split = [_split_annotated(member) for member in typing.get_args(annotation)]
         args = [arg for _, arg in split if arg != _NOTHING]
         if len(args) == 1:
@@ -232,8 +246,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 
 def _is_context(annotation: Any) -> bool:
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    members = typing.get_args(annotation) if is_union else [annotation]
+    members = typing.get_args(annotation) if is_union(annotation) else [annotation]
     # Who names the class has loaded it, which takes a while. Most prompts do without.
     module = sys.modules.get("promptkit.language.context")
     return module is not None and module.Context in members
@@ -263,9 +276,7 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def is_local(function: Callable[..., Any]) -> bool:
-    """
-    Whether *function* is defined in another function, whose local names its annotations may use.
-    """
+    """Whether *function* is defined in another function, whose local names its annotations may use."""
     return "<locals>" in function.__qualname__
 
 

@@ -25,6 +25,12 @@ _REMEDY: Final = (
     "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
 )
 
+#: What may be wrong with the offset of a default, and what to do about it.
+_MISFITS: Final = {
+    NO_OFFSET: "give it one, as in datetime(2026, 1, 31, 12, tzinfo=UTC)",
+    HAS_OFFSET: "leave out its tzinfo",
+}
+
 _AWARE: Final = msgspec.Meta(tz=True)
 
 
@@ -65,9 +71,9 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
         return zoneinfo.ZoneInfo(named)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         known = sorted(zoneinfo.available_timezones())
-    near = nearest(named, known)
-    remedy = f"did you mean {near!r}?" if near else "write a name such as 'UTC' or 'Europe/Berlin'"
-    what = "which does not exist"
+    what, remedy = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
+    if (near := nearest(named, known)) is not None:
+        remedy = f"did you mean {near!r}?"
     if not known:
         what, remedy = "and this system has no data of time zones", "pip install tzdata"
     _report(parameter, f"has the timezone {named!r}, {what}", remedy, report)
@@ -96,7 +102,7 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """`_with_note` for ``Annotated``: *note* replaces one that requires an offset, none that forbids it."""
+    """Do the same for ``Annotated``: *note* stands in place of one that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]
@@ -125,16 +131,10 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
     try:
         if (reader := reader_of(asked)) is not None:
             reader.read(json_of(default))
-    except ConversionError as error:
-        faults = {part.reason for part in error.parts}
     except TypeError:  # of a type, or a value, that JSON does not have
         return
-    else:
-        return
-    for said, remedy in (
-        (NO_OFFSET, "give it one, as in datetime(2026, 1, 31, 12, tzinfo=UTC)"),
-        (HAS_OFFSET, "leave out its tzinfo"),
-    ):
-        if any(reason is not None and reason.startswith(said) for reason in faults):
-            message = f"parameter {parameter.name!r} has a default that {said}"
-            report.add(Rule.DEFAULT_MISFIT, message, remedy, parameter.name)
+    except ConversionError as error:
+        for said, remedy in _MISFITS.items():
+            if any((part.reason or "").startswith(said) for part in error.parts):
+                message = f"parameter {parameter.name!r} has a default that {said}"
+                report.add(Rule.DEFAULT_MISFIT, message, remedy, parameter.name)

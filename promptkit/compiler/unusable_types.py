@@ -5,7 +5,7 @@ Of each, it is found which part of it is at fault, and what to write in its plac
 """
 
 import inspect
-from collections import OrderedDict, abc, defaultdict, deque
+from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -36,34 +36,6 @@ __all__ = ["check_return", "remedy_for_unreadable", "unreadable_part"]
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
-)
-_BYTES: Final = (
-    "take bytes, which clients send as base64 or a data: URI, and make {0}(...) of them in the function"
-)
-_TURNS: Final = (
-    "take a list of texts, or of records of a role and a text, and make turns of them with user(...) "
-    "and assistant(...) in the function"
-)
-_SEQUENCE: Final = "write Sequence[...] or list[...] in its place: all of its items come at once"
-_DICT: Final = "write dict[...] in its place, and make the other of it in the function"
-
-#: What to write in place of promptkit's own classes, by their names: importing them takes a while.
-_OWN: Final = {
-    "Text": "take a str, and make Text(...) of it in the function",
-    "Image": _BYTES.format("Image"),
-    "Audio": _BYTES.format("Audio"),
-    "EmbeddedResource": "take its URI and text, and make EmbeddedResource(...) of them in the function",
-    "ResourceLink": "take its URI as a str, and make ResourceLink(...) of it in the function",
-    "Content": "take a str, or bytes, and make the content of it in the function",
-    "Message": _TURNS,
-    "Workflow": _TURNS,
-    "Context": "annotate a parameter with Context alone: it is no argument, and every request fills it",
-}
-
-#: Types of Python's, and what to write in place of them.
-_STANDARD: Final = (
-    ((abc.Iterable, abc.Iterator, abc.Generator, abc.Reversible, abc.Container, deque), _SEQUENCE),
-    ((OrderedDict, defaultdict), _DICT),
 )
 
 #: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
@@ -113,14 +85,13 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
 
 
 def remedy_for_unreadable(annotation: Any) -> str:
-    """
-    Return what to write in place of a type that cannot be read.
-    """
-    if is_own(annotation):
-        names = (base.__name__ for base in annotation.__mro__)
-        return next((_OWN[name] for name in names if name in _OWN), _GENERAL)
+    """Return what to write in place of a type that cannot be read."""
+    from promptkit.compiler.remedies import instead_of  # few recipes have such a type
+
     kind = get_origin(annotation) or annotation
-    return next((remedy for kinds, remedy in _STANDARD if any(kind is known for known in kinds)), _GENERAL)
+    is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
+    kinds = kind.__mro__ if is_own(kind) else [kind] if is_standard else []
+    return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
 
 
 def _culprits(annotation: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:

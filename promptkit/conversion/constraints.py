@@ -18,13 +18,13 @@ __all__ = [
     "base64_length",
     "describe_base64",
     "describe_length",
+    "describe_moment",
+    "describe_number",
     "describe_text",
     "located",
-    "moment_described",
     "moment_example",
     "moment_facets",
     "moment_pattern",
-    "number_described",
     "number_example",
     "offset_fault",
     "zone_of",
@@ -40,6 +40,7 @@ _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 #: By what `msgspec.Meta(tz=...)` says: an offset is required, refused, or optional.
 _OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
 _OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
+_OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
 
 _BOUNDS: Final = (
     ("of at least", "ge"),
@@ -50,7 +51,7 @@ _BOUNDS: Final = (
 )
 
 
-def number_described(noun: str, tree: mi.IntType | mi.FloatType) -> str:
+def describe_number(noun: str, tree: mi.IntType | mi.FloatType) -> str:
     """Describe a number, with its bounds: ``a whole number from 1 to 9``."""
     if tree.ge is not None and tree.le is not None:
         return f"{noun} from {tree.ge} to {tree.le}"
@@ -60,10 +61,24 @@ def number_described(noun: str, tree: mi.IntType | mi.FloatType) -> str:
 
 
 def number_example(example: float, tree: mi.IntType | mi.FloatType) -> float:
-    """Return an example within the bounds of a number, if they are as wide as they usually are."""
+    """Return an example that meets the constraints of a number."""
+    if tree.multiple_of is not None or isinstance(tree, mi.IntType):
+        return _multiple_within(tree.multiple_of or 1, tree)
+    if tree.gt is not None and tree.lt is not None:
+        return (tree.gt + tree.lt) / 2
     above, below = (None if tree.gt is None else tree.gt + 1), (None if tree.lt is None else tree.lt - 1)
-    fitting = (tree.multiple_of, tree.ge, tree.le, above, below)
-    return next((bound for bound in fitting if bound is not None), example)
+    return next((bound for bound in (tree.ge, tree.le, above, below) if bound is not None), example)
+
+
+def _multiple_within(step: float, tree: mi.IntType | mi.FloatType) -> float:
+    """The least multiple within the bounds of a number, or the greatest if there is only an upper bound."""
+    if tree.ge is not None:
+        return -(-tree.ge // step) * step
+    if tree.gt is not None:
+        return (tree.gt // step + 1) * step
+    if tree.le is not None:
+        return tree.le // step * step
+    return step if tree.lt is None else -(-tree.lt // step + 1) * step
 
 
 def describe_text(tree: mi.StrType) -> str:
@@ -79,26 +94,22 @@ def describe_base64(tree: mi.BytesType) -> str:
 
 def describe_length(tree: Any, noun: str) -> str:
     """Describe the bounds of a length, after a blank; ``""`` if it has none."""
-    least, most = tree.min_length, tree.max_length
-    if least == most:
-        return "" if least is None else f" of {least} {noun}"
-    bounds = [
-        f"{word} {bound}" for word, bound in (("at least", least), ("at most", most)) if bound is not None
-    ]
+    if tree.min_length == tree.max_length:
+        return "" if tree.min_length is None else f" of {tree.min_length} {noun}"
+    limits = {"at least": tree.min_length, "at most": tree.max_length}
+    bounds = [f"{word} {limit}" for word, limit in limits.items() if limit is not None]
     return f" of {' and '.join(bounds)} {noun}"
 
 
-def moment_described(noun: str, tree: mi.DateTimeType | mi.TimeType) -> str:
+def describe_moment(noun: str, tree: mi.DateTimeType | mi.TimeType) -> str:
     """Describe a date and time, or a time: whether it has an offset, and an example."""
     return f"{noun}{_OFFSET_WORDS[tree.tz]}, as in {moment_example(tree)}"
 
 
 def moment_example(tree: mi.DateTimeType | mi.TimeType) -> str:
     """Return an example of a date and time, or of a time, with an offset where one is required."""
-    clock = "12:00:00" if isinstance(tree, mi.TimeType) else "2026-01-31T12:00:00"
-    if tree.tz is None:
-        return f"{clock}Z" if isinstance(tree, mi.DateTimeType) else clock
-    return f"{clock}+01:00" if tree.tz else clock
+    moment, usual = ("12:00:00", "") if isinstance(tree, mi.TimeType) else ("2026-01-31T12:00:00", "Z")
+    return moment + (usual if tree.tz is None else _OFFSET_EXAMPLES[tree.tz])
 
 
 def moment_facets(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:

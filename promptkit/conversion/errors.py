@@ -27,8 +27,8 @@ class ConversionError(ValueError):
             The part that does not fit, or `ABSENT` if it is missing; None for the whole value.
 
         nearest:
-            The value that was probably meant, if one is similar; or a function that finds it. That takes
-            too long to be done for each member of a union that does not fit.
+            The value that was probably meant, if one is similar; or a function that finds it, which takes too
+            long to be called for each member of a union.
 
         path:
             The place of the part, as code would write it: ``.points[2].x``.
@@ -66,6 +66,6 @@ class ConversionError(ValueError):
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
     """Return the error of the member of a union that was probably meant; None if that cannot be told."""
-    # It is the one member whose parts do not fit, or that gives a reason.
+    # The others do not fit as a whole, and give no reason.
     meant = [error for error in errors if all(part.path or part.reason for part in error.parts)]
     return meant[0] if len(meant) == 1 else None

@@ -8,7 +8,7 @@ does not know. Where values might differ there is no fast path. What does not fi
 """
 
 from collections.abc import Callable
-from types import GenericAlias, NoneType
+from types import GenericAlias
 from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, is_typeddict
 
 import msgspec
@@ -24,6 +24,7 @@ from promptkit.conversion.kinds import (
     is_sequence,
     is_struct,
     is_union,
+    members_of,
     members_of_record,
     plain,
 )
@@ -148,7 +149,7 @@ def _mapping_plan(annotation: Any, around: _Around) -> _Plan | None:
 
 def _optional_plan(annotation: Any, around: _Around) -> _Plan | None:
     """Return the plan of ``T | None``. Of other unions, structuring takes the first member that fits."""
-    members = [member for member in get_args(annotation) if member is not NoneType]
+    members = members_of(annotation)
     plan = _plan(members[0], around) if len(members) == 1 else None
     if plan is None:
         return None

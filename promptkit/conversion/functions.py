@@ -9,6 +9,8 @@ from copy import deepcopy
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
+from promptkit.conversion.kinds import is_union
+
 __all__ = [
     "FORWARD",
     "annotations_of",
@@ -26,21 +28,19 @@ T = TypeVar("T")
 #: The types of most defaults. Nobody can change a value of these.
 _CONSTANT: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
-if sys.version_info >= (3, 14):  # where annotations are evaluated late, and some cannot be
-    import annotationlib
+#: What has `inspect.signature`, and `inspect.get_annotations`, take references for annotations that cannot be
+#: evaluated. Before Python 3.14, a function with one could not be defined.
+FORWARD: Final[dict[str, Any]] = {}
+_FORWARD: Final[dict[str, Any]] = {}
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
 
-    #: What `inspect.signature` is given, so that it does the same.
-    FORWARD: Final[dict[str, Any]] = {"annotation_format": annotationlib.Format.FORWARDREF}
+    FORWARD["annotation_format"] = _FORWARD["format"] = Format.FORWARDREF
 
-    def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-        """Return a function's annotations, with references for those that cannot be evaluated yet."""
-        return annotationlib.get_annotations(function, format=annotationlib.Format.FORWARDREF)
-else:
-    FORWARD: Final[dict[str, Any]] = {}
 
-    def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-        """Return a function's annotations."""
-        return inspect.get_annotations(function)
+def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's annotations; where one cannot be evaluated yet, a reference."""
+    return inspect.get_annotations(function, **_FORWARD)
 
 
 def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
@@ -89,7 +89,7 @@ def notes_of(annotation: Any) -> list[Any]:
     """Return all notes of ``Annotated``: around a type, and around the members of a union."""
     if typing.get_origin(annotation) is typing.Annotated:
         return [*annotation.__metadata__, *notes_of(annotation.__origin__)]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+    if is_union(annotation):
         return [note for member in typing.get_args(annotation) for note in notes_of(member)]
     return []
 

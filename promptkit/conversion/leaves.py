@@ -1,43 +1,34 @@
 """JSON values and object keys to values without parts, such as numbers and dates; and bounds on parts."""
 
 from collections.abc import Callable
-from enum import Enum
 from functools import partial
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, get_args
 
 import msgspec
 
 from promptkit.conversion.constraints import located, offset_fault, zone_of
-from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import is_constrained, is_enum, is_literal
 from promptkit.conversion.parsing import Read, convert_key
 from promptkit.conversion.scalar_types import SCALARS
+from promptkit.conversion.type_descriptions import expected_of
 from promptkit.errors.exceptions import nearest, shortened
 
-__all__ = [
-    "is_leaf",
-    "key_converter",
-    "leaf",
-    "sized",
-    "step",
-]
+__all__ = ["is_leaf", "key_converter", "leaf", "sized", "step"]
 
 
 def is_leaf(annotation: Any) -> bool:
     """Tell whether *annotation* is a type whose values have no parts."""
-    if get_origin(annotation) is Annotated:
+    if is_constrained(annotation):
         return is_leaf(annotation.__origin__)
-    if get_origin(annotation) is Literal or annotation is NoneType:
-        return True
-    if not isinstance(annotation, type):
-        return False
-    return annotation in SCALARS or issubclass(annotation, Enum)
+    is_scalar = isinstance(annotation, type) and annotation in SCALARS
+    return is_scalar or annotation is NoneType or is_literal(annotation) or is_enum(annotation)
 
 
 def leaf(annotation: Any) -> Read:
     """Make the function that structures a JSON value as a type whose values have no parts."""
-    kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
+    kind = annotation.__origin__ if is_constrained(annotation) else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
     # To JSON Schema, 1.0 is an integer. The choices of a Literal or an Enum may be integers, too.
@@ -65,11 +56,9 @@ def _refusal(value: Any, annotation: Any) -> ConversionError:
 
 def _choices(annotation: Any) -> list[str]:
     """Return the texts of a Literal or an Enum; other types have too many."""
-    if get_origin(annotation) is Literal:
+    if is_literal(annotation):
         return [str(value) for value in get_args(annotation)]
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return [str(member.value) for member in annotation]
-    return []
+    return [str(member.value) for member in annotation] if is_enum(annotation) else []
 
 
 def key_converter(annotation: Any) -> Callable[[str], Any]:

@@ -16,7 +16,6 @@ from msgspec import inspect as mi
 
 from promptkit.conversion.choices import enum_reader, literal_reader
 from promptkit.conversion.constraints import located, offset_fault, zone_of
-from promptkit.conversion.descriptions import example_text, expected_of
 from promptkit.conversion.errors import MAX_FAULTS, ConversionError, error_of_union
 from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.kinds import (
@@ -28,6 +27,7 @@ from promptkit.conversion.kinds import (
     is_literal,
     is_own,
     is_union,
+    members_of,
     parts_of,
     plain,
     type_tree,
@@ -35,6 +35,7 @@ from promptkit.conversion.kinds import (
 from promptkit.conversion.leaves import sized
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalar_types import SCALARS, Reader, ScalarType, scalar_of
+from promptkit.conversion.type_descriptions import example_text, expected_of
 
 __all__ = ["reader_of", "split_list"]
 
@@ -44,17 +45,15 @@ def reader_of(annotation: Any) -> Reader | None:
     annotation = plain(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
         return SCALARS[annotation]
-    for recognises, make_reader in _FACTORIES:
-        if recognises(annotation):
-            return make_reader(annotation)
-    return None
+    make = next((make for recognises, make in _FACTORIES if recognises(annotation)), None)
+    return make(annotation) if make else None
 
 
 def _union_reader(annotation: Any) -> Reader | None:
     """Make a reader that takes the first member of a union that fits, plain text last."""
     # None is not a member: it means that nothing was given.
-    members = [member for member in get_args(annotation) if member is not types.NoneType]
-    readers = [reader_of(member) for member in sorted(members, key=lambda member: plain(member) is str)]
+    members = sorted(members_of(annotation), key=lambda member: plain(member) is str)
+    readers = [reader_of(member) for member in members]
     known = [reader for reader in readers if reader is not None]
     if len(known) != len(readers) or not known:
         return None

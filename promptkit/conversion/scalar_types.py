@@ -135,9 +135,8 @@ def text_scalar(
         except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
             raise ConversionError(expected, got=value) from None
 
-    return ScalarType(
+    return _scalar(
         checked,
-        expected,
         expected,
         convert=checked,
         schema=schema,
@@ -148,15 +147,13 @@ def text_scalar(
     )
 
 
+def _scalar(read: Read, expected: str, **facts: Any) -> ScalarType:
+    """Make the record of a type that is described as it is expected."""
+    return ScalarType(read, expected, expected, **facts)
+
+
 _NUMBER: Final = "a number"
 _WHOLE: Final = "a whole number"
-_YES_OR_NO: Final = "yes or no"
-_BASE64: Final = "base64 or a data: URI"
-_DATE: Final = "a date, as in 2026-01-31"
-_DATETIME: Final = "a date and time, as in 2026-01-31T12:00"
-_TIME: Final = "a time of day, as in 12:00"
-_DURATION: Final = "a duration, as in 1h 30m"
-_UUID: Final = "a UUID"
 
 #: The scalar types, built in and registered.
 SCALARS: Final[dict[type, ScalarType]] = {
@@ -168,11 +165,10 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "string"},
         key_schema={},
     ),
-    bool: ScalarType(
+    bool: _scalar(
         parsing.read_bool,
-        _YES_OR_NO,
-        _YES_OR_NO,
-        ("yes", "no"),
+        "yes or no",
+        values=("yes", "no"),
         tree=mi.BoolType,
         described="true or false",
         example=True,
@@ -180,31 +176,28 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=lambda value: "true" if value else "false",
         show=lambda value: "yes" if value else "no",
     ),
-    int: ScalarType(
+    int: _scalar(
         parsing.read_int,
         _WHOLE,
-        _WHOLE,
         tree=mi.IntType,
-        described=partial(constraints.number_described, _WHOLE),
+        described=partial(constraints.describe_number, _WHOLE),
         example=partial(constraints.number_example, 1),
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
         convert_key=parsing.convert_int_key,
     ),
-    float: ScalarType(
+    float: _scalar(
         parsing.read_float,
         _NUMBER,
-        _NUMBER,
         tree=mi.FloatType,
-        described=partial(constraints.number_described, _NUMBER),
+        described=partial(constraints.describe_number, _NUMBER),
         example=partial(constraints.number_example, 1.5),
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
     ),
-    bytes: ScalarType(
+    bytes: _scalar(
         parsing.read_bytes,
-        _BASE64,
-        _BASE64,
+        "base64 or a data: URI",
         tree=mi.BytesType,
         described=constraints.describe_base64,
         example="aGVsbG8=",
@@ -214,9 +207,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         one_a_line=True,
         shown_in_row=False,
     ),
-    Decimal: ScalarType(
+    Decimal: _scalar(
         parsing.read_decimal,
-        _NUMBER,
         _NUMBER,
         tree=mi.DecimalType,
         convert=parsing.convert_decimal,
@@ -224,10 +216,9 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"anyOf": [{"type": "string", "pattern": parsing.DECIMAL}, {"type": "number"}]},
         key_schema={"pattern": parsing.DECIMAL},
     ),
-    date: ScalarType(
+    date: _scalar(
         parsed(date.fromisoformat),
-        _DATE,
-        _DATE,
+        "a date, as in 2026-01-31",
         tree=mi.DateType,
         example="2026-01-31",
         schema={"type": "string", "format": "date"},
@@ -236,10 +227,10 @@ SCALARS: Final[dict[type, ScalarType]] = {
     ),
     datetime: ScalarType(
         parsed(lambda text: datetime.fromisoformat(text.upper())),  # in small letters, too
-        _DATETIME,
-        f"{_DATETIME}, read as it is written, with an offset (+01:00) or without",
+        "a date and time, as in 2026-01-31T12:00",
+        "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
         tree=mi.DateTimeType,
-        described=partial(constraints.moment_described, "a date and time"),
+        described=partial(constraints.describe_moment, "a date and time"),
         example=constraints.moment_example,
         schema={"type": "string"},
         facets=constraints.moment_facets,
@@ -247,12 +238,11 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=datetime.isoformat,
         may_have_offset=True,
     ),
-    time: ScalarType(
+    time: _scalar(
         parsed(lambda text: time.fromisoformat(text.upper())),
-        _TIME,
-        _TIME,
+        "a time of day, as in 12:00",
         tree=mi.TimeType,
-        described=partial(constraints.moment_described, "a time of day"),
+        described=partial(constraints.describe_moment, "a time of day"),
         example=constraints.moment_example,
         schema={"type": "string"},
         facets=constraints.moment_facets,
@@ -260,26 +250,21 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=time.isoformat,
         may_have_offset=True,
     ),
-    timedelta: ScalarType(
+    timedelta: _scalar(
         parsed(parsing.parse_duration),
-        _DURATION,
-        _DURATION,
+        "a duration, as in 1h 30m",
         tree=mi.TimeDeltaType,
         described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
         schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
         shown_in_row=False,
     ),
-    UUID: ScalarType(
+    UUID: _scalar(
         parsed(UUID),
-        _UUID,
-        _UUID,
+        "a UUID",
         tree=mi.UUIDType,
         example="12345678-1234-5678-1234-567812345678",
-        schema={
-            "type": "string",
-            "pattern": parsing.UUID_TEXT,
-        },  # with the format, some clients want version 4
+        schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
         key_schema={"pattern": parsing.UUID_TEXT},
         shown_in_row=False,
     ),

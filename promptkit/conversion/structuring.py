@@ -14,7 +14,6 @@ from typing import Any, Final, get_args, get_origin, is_typeddict
 
 import msgspec
 
-from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, error_of_union
 from promptkit.conversion.kinds import (
     SEQUENCES,
@@ -33,6 +32,7 @@ from promptkit.conversion.kinds import (
 )
 from promptkit.conversion.leaves import is_leaf, key_converter, leaf, sized, step
 from promptkit.conversion.parsing import Read
+from promptkit.conversion.type_descriptions import expected_of
 from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = ["forget_types", "structurer"]

@@ -20,12 +20,12 @@ from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import Orders, orders_of, values_of
-from promptkit.conversion.descriptions import describe, describe_choices, expected_of
 from promptkit.conversion.kinds import hints_of, is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.scalar_types import SCALARS, scalar_of
+from promptkit.conversion.type_descriptions import describe, describe_choices, described, expected_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
-__all__ = ["Definitions", "described", "type_schema", "with_words"]
+__all__ = ["Definitions", "type_schema", "with_words"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -98,12 +98,6 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
         return _composed(annotation, definitions)
     writer = _Writer(definitions, orders_of(annotation), frozenset())
     return writer.schema(tree), writer.form(tree)
-
-
-def described(words: str | None, clauses: Iterable[str]) -> str:
-    """Return what an author says, and then, in brackets, what else there is to say."""
-    implied = "; ".join(filter(None, clauses))
-    return f"{words} ({implied})" if words and implied else words or implied
 
 
 def with_words(schema: Schema, words: str) -> Schema:

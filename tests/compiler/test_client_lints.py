@@ -17,8 +17,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
 
 HEAD = """
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Literal
 
 from promptkit import Arg, Audio, EmbeddedResource, Image, prompt, resource, user, assistant
@@ -111,6 +112,12 @@ class TestArguments:
             ("text: str | None = None, depth: int = 1", cut("text", "depth")),
             ("many: list[str], depth: int", cut("many", "depth")),
             ("more: dict[str, int], depth: int", cut("more", "depth")),
+            ("numbers: list[int], text: str", cut("numbers", "text")),
+            ("many: list, depth: int", cut("many", "depth")),
+            ("file: Path, text: str", cut("file", "text")),
+            ("rest: timedelta, text: str", cut("rest", "text")),
+            ("start: datetime, text: str", cut("start", "text")),
+            ("text: str | Literal['auto'], depth: int", cut("text", "depth")),
             ("tone: Tone, text: str", cut("tone", "text")),
             ("tone: Literal['a', 'b c'], text: str", cut("tone", "text")),
             ("text: Annotated[str, Arg(complete=['a', 'b c'])], depth: int", cut("text", "depth")),
@@ -128,12 +135,11 @@ class TestArguments:
             "text: str",
             "depth: int, text: str",
             "*, depth: int = 1, text: str",
-            "day: date, tone: Literal['a', 'b'], sure: bool, text: str",
+            "day: date, at: time, tone: Literal['a', 'b'], sure: bool, text: str",
             "tone: Literal['a', 'b'] | None, text: str",
             "number: float | Literal['auto'], text: str",
             "file: Annotated[str, Arg(complete=['a.png'])], text: str",
             "file: Annotated[str, Arg(complete=lambda typed: [])], text: str",
-            "numbers: list[int], text: str",
         ],
     )
     def test_claude_code_takes_text_that_is_last(self, parameters, told):

@@ -12,7 +12,7 @@ import pytest
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.lazy_import import LazyImport
 from promptkit.compiler.linking import compose
-from promptkit.compiler.loading.folder_import import ignore
+from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.exceptions import LoadError, UnknownPrompt
 
@@ -73,7 +73,7 @@ def waits(lazy, number=1):
 
 def import_all(lazy):
     """Import everything, as the background does."""
-    loaded = lazy.load(ignore)
+    loaded = lazy.load(do_nothing)
     catalog = compose(loaded.files, root=loaded.recipes.root)
     lazy.end(catalog)
     return catalog
@@ -251,7 +251,7 @@ def test_who_waits_hears_that_nothing_can_be_imported(folder, pool, tmp_path):
     waits(lazy, 2)
 
     with pytest.raises(LoadError) as error:
-        lazy.load(ignore)
+        lazy.load(do_nothing)
     lazy.end(error.value)
 
     assert [one.exception(20) for one in asked] == [error.value] * 2
@@ -282,7 +282,7 @@ def test_it_is_imported_on_a_thread(folder):
     done = Future()
     lazy = LazyImport(folder(first=""), {})
     early = lazy.wait(0)
-    lazy.start(lambda load: compose(load(ignore).files), done.set_result, done.cancel, ValueError())
+    lazy.start(lambda load: compose(load(do_nothing).files), done.set_result, done.cancel, ValueError())
     catalog = lazy.wait(20)
     lazy.finish(20)
 
@@ -298,7 +298,7 @@ def test_an_import_that_fails(folder, tmp_path, pool):
     lazy = LazyImport(tmp_path / "gone", own_names("first"))
     asked = pool.submit(lazy.find, "first")
     waits(lazy)
-    lazy.start(lambda load: load(ignore), failed.set_result, failed.cancel, ValueError())
+    lazy.start(lambda load: load(do_nothing), failed.set_result, failed.cancel, ValueError())
 
     assert isinstance(asked.exception(20), ValueError)
     for wait in (lazy.wait, lazy.finish):

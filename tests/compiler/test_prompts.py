@@ -2,6 +2,7 @@ import asyncio
 import enum
 import functools
 import inspect
+import sys
 import types
 import typing
 from decimal import Decimal
@@ -25,8 +26,20 @@ from promptkit import (
     prompt,
     user,
 )
+from promptkit.compiler.loading.loader import load
 from promptkit.errors import EmptyPrompt
 from promptkit.errors.diagnostics import Rule
+
+#: A function whose return type is not there when it runs.
+CHECKED = """
+from typing import TYPE_CHECKING
+from promptkit import prompt
+if TYPE_CHECKING:
+    from decimal import Decimal
+@prompt
+def one() -> Decimal:
+    return "x"
+"""
 
 
 class Tone(enum.Enum):
@@ -395,6 +408,15 @@ class TestDirectCalls:
             TypeError, match=r"^prompt 'who': parameter 'context' takes Context, not a str \('zed'\)$"
         ):
             who("zed")
+
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
+    def test_a_return_type_for_type_checkers_alone(self, recipes):
+        """
+        What is served can be called.
+        """
+        (made,) = load(recipes(one=CHECKED)).prompts
+
+        assert made() == "x"
 
 
 class TestRender:

@@ -2,6 +2,7 @@ import datetime as dt
 import enum
 import inspect
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -214,6 +215,25 @@ class TestUri:
 
         assert made.link(value).uri == made.uri(value)
 
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
+    def test_a_return_type_for_type_checkers_alone(self, recipes):
+        """
+        What is served has a URI.
+        """
+        source = """
+        from typing import TYPE_CHECKING
+        from promptkit import resource
+        if TYPE_CHECKING:
+            from decimal import Decimal
+        @resource("x:a")
+        def one() -> Decimal:
+            return "x"
+        """
+
+        (made,) = load(recipes(one=source)).resources
+
+        assert made.uri() == "x:a"
+
 
 class TestEmbed:
     def test_text_is_embedded_with_its_uri(self):
@@ -419,7 +439,7 @@ class TestDiagnostics:
         """
         Nothing is reported of what is right.
         """
-        assert logs.diagnostics == chart.diagnostics == ()
+        assert logs.uri_faults == chart.uri_faults == ()
 
     @pytest.mark.parametrize(
         ("template", "parameters", "rule", "message", "remedy"),
@@ -459,7 +479,7 @@ class TestDiagnostics:
         """
         Template and function have to agree, and the error says on which side to mend it.
         """
-        (found,) = taking(template, **parameters).diagnostics
+        (found,) = taking(template, **parameters).uri_faults
 
         assert found.rule is rule
         assert found.message == f"resource 'function': {message}"
@@ -494,7 +514,7 @@ class TestDiagnostics:
         """
         What could never make a URI is found when it is compiled, not when it is used.
         """
-        found = taking(template, **parameters).diagnostics
+        found = taking(template, **parameters).uri_faults
 
         assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in found]
 
@@ -502,7 +522,7 @@ class TestDiagnostics:
         """
         The remedy is for what is wrong.
         """
-        (found,) = taking("x:a b").diagnostics
+        (found,) = taking("x:a b").uri_faults
 
         assert not found.remedy.startswith("begin it with a scheme")
 
@@ -519,7 +539,7 @@ class TestDiagnostics:
         values = {name: value for name, value in values.items() if name in template.partition("{")[2]}
         made = taking(template, **values)
 
-        assert made.diagnostics or made.link(**values).uri
+        assert made.uri_faults or made.link(**values).uri
 
     def test_all_are_found_at_once(self):
         """
@@ -527,10 +547,10 @@ class TestDiagnostics:
         """
         made = taking("{a}{b}", c="", d="")
 
-        assert [diagnostic.rule.name for diagnostic in made.diagnostics] == ["BAD_TEMPLATE"] + [
+        assert [diagnostic.rule.name for diagnostic in made.uri_faults] == ["BAD_TEMPLATE"] + [
             "TEMPLATE_MISMATCH"
         ] * 4
-        assert {diagnostic.location for diagnostic in made.diagnostics} == {made.location}
+        assert {diagnostic.location for diagnostic in made.uri_faults} == {made.location}
 
     @pytest.mark.parametrize(
         "use", [Resource.uri, Resource.embed, Resource.link], ids=lambda use: use.__name__
@@ -544,7 +564,7 @@ class TestDiagnostics:
         with pytest.raises(CompileError) as caught:
             use(made)
 
-        assert caught.value.diagnostics == made.diagnostics
+        assert caught.value.diagnostics == made.uri_faults
 
     def test_it_can_still_be_called(self):
         """
@@ -808,7 +828,7 @@ class TestCompiler:
 
         catalog = compile(Recipes(resources=(bad, logs)))
 
-        assert catalog.diagnostics == bad.diagnostics
+        assert catalog.diagnostics == bad.uri_faults
         assert [made.name for made in catalog.resources] == ["logs"]
 
     def test_two_of_one_template_are_an_error(self, recipes, tmp_path, monkeypatch):

@@ -1,3 +1,4 @@
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -542,6 +543,7 @@ class TestImports:
             ("from json import dmps\nreturn dmps(name)", "did you mean 'dumps'?"),
             ("import promptkit.fragment\nreturn name", "did you mean 'promptkit.fragments'?"),
             ("import no_such_module_at_all\nreturn name", "install it: "),
+            ("import promptkit.fragment.markdown\nreturn name", "did you mean 'promptkit.fragments'?"),
         ],
     )
     def test_what_would_fail(self, body, remedy, rules):
@@ -573,6 +575,46 @@ class TestImports:
 
         assert rules(body) == []
 
+    @pytest.mark.parametrize(
+        ("body", "broken"),
+        [
+            ("from promptkit.exports.mcp import add_prompts\nreturn name", []),
+            ("import promptkit.exports.mcp.nope\nreturn name", [Rule.FAILING_IMPORT]),
+        ],
+        ids=["of it", "below it"],
+    )
+    def test_of_an_extra_that_is_not_installed(self, body, broken, rules, monkeypatch):
+        """
+        It may be where the prompt is served; what is below it is not found here.
+        """
+        monkeypatch.setitem(sys.modules, "mcp", None)
+        monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
+        monkeypatch.delitem(sys.modules, "promptkit.exports.mcp", raising=False)
+
+        assert [rule for rule, _ in rules(body)] == broken
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "import _inner",
+            "import json, mine._inner",
+            "import mine._inner as inner",
+            "from mine import _inner",
+            "from . import _inner",
+            "from ._inner import helper",
+        ],
+    )
+    def test_of_helpers(self, head, recipes):
+        """
+        A helper is looked at, however it is imported.
+        """
+        recipe = f"{head}\nfrom promptkit import prompt\n@prompt\ndef one():\n    return 'x'"
+        folder = recipes("mine", a=recipe, _inner="def helper():\n    return nowhere\n")
+
+        (found,) = compile(load(folder), lint=True).diagnostics
+
+        assert (found.rule, Path(found.location.file).name) == (Rule.UNDEFINED_NAME, "_inner.py")
+
 
 class TestPaths:
     @pytest.mark.parametrize(
@@ -590,6 +632,8 @@ class TestPaths:
             ('folder = Path("notes")\nreturn folder.read_text()', "notes"),
             ('place = "notes/a.md"\nreturn open(place).read()', "notes/a.md"),
             ('return str(os.listdir("notes"))', "notes"),
+            ('return Path("style.md").open().read()', "style.md"),
+            ('return Path("style.md").open(mode="rb").read()', "style.md"),
         ],
     )
     def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
@@ -612,6 +656,8 @@ class TestPaths:
             'return open(ABOVE / "style.md").read()',
             'return Path("~/style.md").expanduser().read_text()',
             'open("log.txt", "a").write(name)\nreturn name',
+            'Path("log.txt").open("w").write(name)\nreturn name',
+            'Path("log.txt").open(mode="a").write(name)\nreturn name',
             "return Path(name).read_text()",
             'return Image.from_path("a.png")',
         ],

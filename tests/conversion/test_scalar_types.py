@@ -7,11 +7,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Annotated
 from uuid import UUID
 
 import jsonschema
 import msgspec
 import pytest
+from msgspec import Meta
 
 import promptkit
 from promptkit import ArgumentErrors, prompt, register_type
@@ -248,6 +250,43 @@ class TestEveryRecord:
 
         jsonschema.Draft202012Validator({**record.schema, **record.facets_of(tree)}).validate(example)
         assert isinstance(record.convert(example, kind), kind)
+
+    @pytest.mark.parametrize(
+        "bounds",
+        [
+            {"ge": 10, "multiple_of": 7},
+            {"gt": 7, "multiple_of": 7},
+            {"le": 10, "multiple_of": 7},
+            {"lt": 7, "multiple_of": 7},
+            {"multiple_of": 7},
+            {"gt": -3, "lt": 0},
+            {"gt": 2},
+            {"lt": -2},
+            {"ge": 3, "le": 3},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("kind", [int, float])
+    def test_its_example_meets_constraints(self, kind, bounds):
+        """
+        Of numbers: the least that is within the bounds, if there is one.
+        """
+        constrained = Annotated[kind, Meta(**bounds)]
+
+        example = SCALARS[kind].example_of(type_tree(constrained))
+
+        assert msgspec.convert(example, constrained) == example
+
+    @pytest.mark.parametrize(
+        "bounds", [{"gt": 0, "lt": 1}, {"gt": 0, "le": 0.5}, {"ge": 0.5, "lt": 1}], ids=str
+    )
+    def test_its_example_is_between_near_bounds(self, bounds):
+        """
+        Between open bounds, it is in the middle.
+        """
+        constrained = Annotated[float, Meta(**bounds)]
+
+        assert SCALARS[float].example_of(type_tree(constrained)) == 0.5
 
     @EVERY
     def test_no_pattern_looks_around(self, kind):

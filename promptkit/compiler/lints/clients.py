@@ -1,7 +1,11 @@
 """Lints for one client: what it does not show, send or fill of a prompt that others take."""
 
+from collections.abc import Iterable
+from datetime import date, time
+from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
+from uuid import UUID
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
@@ -10,7 +14,8 @@ from promptkit.compiler.lints.client_profiles import ClientProfile, Kind, client
 from promptkit.compiler.lints.conversations import SentMessages
 from promptkit.compiler.lints.prompts import accepts
 from promptkit.compiler.lints.scopes import Scope
-from promptkit.conversion.kinds import is_literal, plain
+from promptkit.conversion.kinds import is_enum, is_literal, members_of, plain
+from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.language.messages import Workflow
 
@@ -23,6 +28,9 @@ _INSTEAD: Final[dict[Kind, str]] = {
     "document": "write its text into the message, as in tag('document', text)",
     "link": "write the text that it leads to into the message",
 }
+
+#: Types of whose values nobody types a blank.
+_OF_ONE_WORD: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
 
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -41,7 +49,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     """
     client = client_of(name)
     prompts = sorted(catalog.prompts, key=lambda prompt: prompt.location)
-    prompts = prompts if client.has_prompts else prompts[:1]  # of which it is said for all of them
+    prompts = prompts if client.has_prompts else prompts[:1]  # that none is offered is said once
     found = [one for prompt in prompts for one in _lint_prompt(client, prompt)]
     return tuple(sorted(found, key=lambda one: (one.location, one.rule.value)))
 
@@ -91,9 +99,9 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
         fault = f"{client.title} hides it, as it has {len(arguments)} arguments"
         remedy = f"write a prompt of at most {client.most_arguments} that calls it with values for the others"
         report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
-    cut = ((one, following) for one, following in pairwise(arguments) if _may_hold_blanks(one))
+    cut = ((one.name, after.name) for one, after in pairwise(arguments) if _may_hold_blanks(one))
     if client.cuts_at_blanks and (first := next(cut, None)) is not None:
-        name, following = first[0].name, first[1].name
+        name, following = first
         fault = (
             f"{client.title} cuts arguments at blanks, so that the second word of {name!r} "
             f"would be {following!r}"
@@ -124,35 +132,41 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
 def _may_hold_blanks(argument: Argument) -> bool:
     """Whether what people type for an argument may be several words."""
     complete = argument.arg.complete
-    choices = complete if isinstance(complete, list | tuple) else argument.reader.values
-    if choices:
-        return any(len(str(choice).split()) > 1 for choice in choices)
-    return complete is None and _is_free(argument.annotation)  # a function completes names, mostly of files
+    if isinstance(complete, list | tuple):
+        return not _are_words(complete)
+    is_completed = complete is not None  # by a function, mostly with names of files
+    return not (is_completed or _is_of_one_word(argument.annotation))
 
 
-def _is_free(annotation: Any) -> bool:
-    """Whether a type takes any text, as it is or in a part of it."""
-    annotation = plain(annotation)
-    if annotation in (str, dict) or get_origin(annotation) is dict:
-        return True
-    parts = () if is_literal(annotation) else get_args(annotation)
-    return any(_is_free(part) for part in parts)
+def _is_of_one_word(annotation: Any) -> bool:
+    """Whether no value of a type is typed with a blank."""
+    annotation = plain(annotation, core=True)
+    if members := members_of(annotation):
+        return all(map(_is_of_one_word, members))
+    if is_literal(annotation) or is_enum(annotation):
+        reader = reader_of(annotation)
+        return reader is not None and _are_words(reader.values)
+    return annotation in _OF_ONE_WORD
+
+
+def _are_words(texts: Iterable[object]) -> bool:
+    return all(len(str(text).split()) < 2 for text in texts)
 
 
 def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) -> None:
     """Report what is lost of messages, and of content wherever it is made."""
     for message in sent.content:
         if message.kind in client.lost:
-            is_seen = client.loses != "does not show people"
-            remedy = _INSTEAD[message.kind] if is_seen else "say in the text beside it what it holds"
+            arrives = client.loses == "does not show people"
+            remedy = "say in the text beside it what it holds" if arrives else _INSTEAD[message.kind]
             fault = f"{client.title} {client.loses} {message.name}"
             report.add(Rule.LOST_CONTENT, fault, remedy, message.node)
     for conversation in sent.conversations:
-        known = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
-        for message in known[:1] if client.sends_first_only else ():
+        later = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
+        if client.sends_first_only and later:
             fault = f"{client.title} sends the first message alone, and not this one"
-            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", message.node)
+            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", later[0].node)
         spoken = [each for each in conversation if each.role == "assistant"]
-        for message in spoken[:1] if client.drops_roles else ():
+        if client.drops_roles and spoken:
             fault = f"{client.title} sends a turn of the assistant as one of the user"
-            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", message.node)
+            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", spoken[0].node)

@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from types import ModuleType
@@ -27,7 +28,7 @@ from promptkit.errors.sources import Function, nodes_below, nodes_of, tree_of
 __all__ = ["lint_file"]
 
 #: Methods of a path that read a file or a folder.
-_READ_METHODS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
+_READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
 
 #: Functions that list a folder.
 _LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
@@ -53,8 +54,9 @@ def lint_file(file: Path) -> tuple[Diagnostic, ...]:
 
 def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
     """The files beside one that are not recipes, and that it imports."""
-    for node in nodes_of(tree, ast.ImportFrom):
-        for name in [node.module] if node.module else [alias.name for alias in node.names]:
+    imports: list[ast.Import | ast.ImportFrom] = nodes_of(tree, ast.Import, ast.ImportFrom)
+    for node in imports:
+        for name in (getattr(node, "module", None) or "", *(alias.name for alias in node.names)):
             path = file.with_name(f"{name.rpartition('.')[2]}.py")
             if path.name.startswith("_") and path.is_file():
                 yield path
@@ -62,41 +64,41 @@ def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
 
 def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagnostic]:
     """Look once at each node of a file that is ever run, with the scope that it is in."""
-    names, own = vars(module), Report(file.name, Location(str(file)))
-    known, reports = _known_names(tree, names), [own]
+    names, of_file = vars(module), Report(file.name, Location(str(file)))
+    known, reports = _known_names(tree, names), [of_file]
     tries: list[ast.Try | ast.TryStar] = nodes_of(tree, ast.Try, ast.TryStar)
     guarded = {below for each in tries for below in ast.walk(each)}
     caught = {below for each in tries if _catches(each) for part in each.body for below in ast.walk(part)}
     ahead: list[tuple[ast.AST, Scope, Report | None]] = [(tree, Scope(tree, names), None)]
     while ahead:
-        node, scope, report = ahead.pop()
+        node, scope, of_function = ahead.pop()
         below = _run_below(node)
         if isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            ahead += [(each, scope, report) for each in _run_around(node)]
+            ahead += [(each, scope, of_function) for each in _run_around(node)]
             scope = Scope(node, names, scope)
             below = [*node.body] if isinstance(node.body, list) else [node.body]
         if isinstance(node, Function):
-            report = Report(_subject(node.name, names), Location(str(file), node.lineno))
-            reports.append(report)
+            of_function = Report(_subject(node.name, names), Location(str(file), node.lineno))
+            reports.append(of_function)
         if isinstance(node, ast.Call):
-            _lint_path(node, scope, own)
-        if report is not None:
+            _lint_path(node, scope, of_file)
+        if of_function is not None:
             if isinstance(node, ast.Import | ast.ImportFrom) and node not in guarded:
-                _lint_import(node, file, own)
+                _lint_import(node, file, of_file)
             if isinstance(node, ast.Name) and node.id not in known and node not in caught:
-                _lint_name(node, scope, own)
+                _lint_name(node, scope, of_file)
             for lint in LINTS.get(type(node).__name__, ()):
-                lint(node, scope, report)
-        ahead += ((each, scope, report) for each in reversed(below))
+                lint(node, scope, of_function)
+        ahead += ((each, scope, of_function) for each in reversed(below))
     return [one for report in reports for one in report.without_duplicates()]
 
 
 def _known_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
     """The names that any function in a file may look up."""
     made = {name for node in nodes_of(tree, ast.Global) for name in node.names}
-    parameter: Any = getattr(ast, "type_param", ())  # of a function or class, since Python 3.12
-    types = {node.name for node in nodes_of(tree, parameter)}
-    return {"__class__", *vars(builtins), *names, *made, *types}
+    type_parameter: Any = getattr(ast, "type_param", ())  # of a function or class, since Python 3.12
+    type_names = {node.name for node in nodes_of(tree, type_parameter)}
+    return {"__class__", *vars(builtins), *names, *made, *type_names}
 
 
 def _run_below(node: ast.AST) -> list[ast.AST]:
@@ -139,26 +141,31 @@ def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
 
 def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) -> None:
     """Report an import that would fail when its function is called."""
-    if isinstance(node, ast.Import):
-        modules = [alias.name for alias in node.names]
-    else:
-        modules = [node.module] if node.module and node.level == 0 else []
+    is_from, names = isinstance(node, ast.ImportFrom), [alias.name for alias in node.names]
+    modules = (
+        names if isinstance(node, ast.Import) else [node.module] if node.module and not node.level else []
+    )
     for module in modules:
-        if _is_missing(module, file):
-            remedy = missing_module(module, file)
-            report.add(Rule.FAILING_IMPORT, f"there is no module {module!r}", remedy, node)
+        if (missing := _missing(module, file)) is not None:
+            remedy = missing_module(missing, file)
+            report.add(Rule.FAILING_IMPORT, f"there is no module {missing!r}", remedy, node)
             continue
-        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
-            if not _has(module, alias.name) and (told := missing_name(alias.name, module)):
-                report.add(Rule.FAILING_IMPORT, f"{module} has no {alias.name!r}", told, node)
+        for name in names if is_from else ():
+            if not _has(module, name) and (told := missing_name(name, module)):
+                report.add(Rule.FAILING_IMPORT, f"{module} has no {name!r}", told, node)
 
 
-def _is_missing(module: str, file: Path) -> bool:
-    top, _, below = module.partition(".")
+def _missing(module: str, file: Path) -> str | None:
+    """What cannot be found when a module is imported: itself, or what is imported before it."""
+    top = module.partition(".")[0]
     places = (file.parent, Path(project_root(file.parent)))
     if module in sys.modules or any((at / top).is_dir() or (at / f"{top}.py").is_file() for at in places):
-        return False
-    return find_spec(top) is None or (top == "promptkit" and below != "" and find_spec(module) is None)
+        return None
+    try:
+        spec = find_spec(module if top == "promptkit" else top)
+    except ImportError as error:  # of the package around it, or of an extra that this imports
+        return error.name or module
+    return module if spec is None else None
 
 
 def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
@@ -168,6 +175,8 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
             is_read = scope.value(name) is open and _is_read(mode, call.keywords)
         case ast.Call(function, [path]) if scope.value(function) in _LIST_FUNCTIONS:
             is_read = True
+        case ast.Call(ast.Attribute(path, "open"), mode):
+            is_read = _is_read(mode, call.keywords)
         case ast.Call(ast.Attribute(path, attribute)):
             is_read = attribute in _READ_METHODS
         case _:
@@ -203,25 +212,15 @@ def _is_read(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
 
 def _has(module: str, name: str) -> bool:
     """Whether a module has a name, or may have it, as it is not loaded yet."""
-    is_own = module.partition(".")[0] == "promptkit"
-    loaded = importlib.import_module(module) if is_own else sys.modules.get(module)
+    if module.partition(".")[0] == "promptkit":
+        with suppress(ImportError):  # of an extra that is not installed
+            importlib.import_module(module)
+    loaded = sys.modules.get(module)
     return loaded is None or name == "*" or hasattr(loaded, name) or f"{module}.{name}" in sys.modules
-
-
-#: By file: the name of the module that was made of it. It is looked up anew where it is wrong.
-_module_names: Final[dict[str | None, str]] = {}
 
 
 def _module_of(file: str) -> ModuleType | None:
     """The module that was made of a file; the last one if there are several."""
-    module = sys.modules.get(_module_names.get(file, ""))
-    if module is None or _file_of(module) != file:
-        _module_names.clear()
-        _module_names.update({_file_of(one): name for name, one in list(sys.modules.items())})
-        module = sys.modules.get(_module_names.get(file, ""))
-    return module
-
-
-def _file_of(module: object) -> str | None:
     # What stands in sys.modules may be anything, and import something when it is asked.
-    return vars(module).get("__file__") if isinstance(module, ModuleType) else None
+    modules = (one for one in reversed(list(sys.modules.values())) if isinstance(one, ModuleType))
+    return next((one for one in modules if vars(one).get("__file__") == file), None)

@@ -19,8 +19,8 @@ from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
-from promptkit.compiler.signature import read_descriptions
-from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
+from promptkit.compiler.signature import read_descriptions, read_hints
+from promptkit.conversion.functions import FORWARD, notes_of
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
@@ -34,10 +34,7 @@ __all__ = ["accepts", "lint_first_message", "lint_prompt", "with_lints"]
 #: Packages whose notes in ``Annotated`` are for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
-#: How what is given to `user` or `assistant` is sent.
-_A_PART: Final = "a part is"
-
-#: How diagnostics name the kinds of values that no message can hold, where it is not by the type.
+#: What values are called that no message can hold, if it is not by the name of their type.
 _KINDS: Final = {
     bytes: "bytes",
     int: "a number",
@@ -84,10 +81,10 @@ def _lint_silence(scope: Scope, report: Report) -> None:
     place: ast.expr | str = "def"
     remedy = "return text or messages, or yield them"
     match body[-1]:
+        case ast.Expr(ast.Call(ast.Name("print")) as place):
+            remedy = "return the text: no client sees what is printed"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
-            is_print = isinstance(place, ast.Call) and ast.unparse(place.func) == "print"
             remedy = "put 'return' in front of this line"
-            remedy = "return the text: no client sees what is printed" if is_print else remedy
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, place)
 
 
@@ -105,21 +102,23 @@ def _lint_values(scope: Scope, report: Report) -> None:
                 _lint_value(sent, "it yields", scope, report)
             case ast.Call(func=called, args=parts) if role_of(scope.value(called)):
                 for part in parts:
-                    _lint_value(part, _A_PART, scope, report)
+                    _lint_value(part, "a part is", scope, report, may_hold_several=False)
 
 
-def _lint_value(node: ast.expr, said: str, scope: Scope, report: Report) -> None:
+def _lint_value(
+    node: ast.expr, said: str, scope: Scope, report: Report, *, may_hold_several: bool = True
+) -> None:
     """Report the expressions in *node* that no message can hold; *said* is how they are sent."""
     sent = scope.behind(node)
     value = scope.stand_in(sent)
     below = choices_of(sent)
-    if said != _A_PART and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
+    if may_hold_several and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
         below = [*below, *items_of(sent)]
         if isinstance(node, ast.Name) and sent is not node:
             below += (appended for appended in scope.values(node) if appended is not sent)
         value = None if isinstance(value, list | tuple) else value
     for expression in below:
-        _lint_value(expression, said, scope, report)
+        _lint_value(expression, said, scope, report, may_hold_several=may_hold_several)
     if not below and (kind := _kind(value)) is not None:
         fault = f"{said} {kind}, which no message can hold"
         report.add(Rule.UNSENDABLE_VALUE, fault, remedy_for(value), sent)
@@ -154,7 +153,7 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-    """Return the diagnostic of a rendering that does not begin with text of the user, if it does not."""
+    """Return what is wrong with the first message of a rendering, as `lint_prompt` does from its source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_first(SentMessages.of_rendering(workflow), report)
     return tuple(report.found)
@@ -177,14 +176,13 @@ def _lint_media(scope: Scope, report: Report) -> None:
                     remedy = f"it is looked for in {display_path(str(folder))!r}"
                     report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
                 except MediaError as error:
-                    fault, remedy = str(error).replace(str(folder / path), path).rsplit(": ", 1)
+                    fault, _, remedy = str(error).replace(str(folder / path), path).rpartition(": ")
                     report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
 
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
-    described = read_descriptions(prompt.function.__doc__)
-    parameters = inspect.signature(prompt.function, **FORWARD).parameters if described else {}
-    for name in (name for name in described if name not in parameters):
+    parameters = inspect.signature(prompt.function, **FORWARD).parameters
+    for name in [name for name in read_descriptions(prompt.function.__doc__) if name not in parameters]:
         meant = nearest(name, parameters)
         fault = f"the docstring describes {name!r}, which is not a parameter"
         remedy = f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter"
@@ -208,15 +206,11 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
     """Report what ``Annotated`` holds for another framework: promptkit does not read it."""
     if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
         return
-    function = inspect.unwrap(prompt.function)
-    for name, annotation in annotations_of(function).items():
-        try:
-            notes = notes_of(resolved(annotation, function, prompt.names))
-        except Exception:  # noqa: BLE001, S112 (compiling it has reported that)
-            continue
-        for note in notes:
+    compiled = Report("", prompt.location)  # compiling it has reported the same
+    for name, hint in read_hints(prompt.function, prompt.names, compiled).items():
+        for note in notes_of(hint):
             module = type(note).__module__.partition(".")[0]
-            if name != "return" and module in _OTHER_FRAMEWORKS:
+            if module in _OTHER_FRAMEWORKS:
                 fault = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
                 remedy = (
                     "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
@@ -238,7 +232,7 @@ def _lint_examples(argument: Argument, report: Report) -> None:
 
 
 def accepts(argument: Argument, value: Any) -> bool:
-    """Return whether a client could send a value for an argument, or the text of it."""
+    """Return whether an argument takes a value when a client sends it, or its text."""
     if value is None:
         return fits(value, argument.annotation)
     try:
@@ -253,12 +247,13 @@ def accepts(argument: Argument, value: Any) -> bool:
 
 def with_lints(catalog: Catalog) -> Catalog:
     """Return *catalog* with the diagnostics of what is fine by itself, and not beside the rest."""
-    found = [*catalog.diagnostics, *_twins(catalog.prompts), *_answered(catalog.resources)]
+    found = [*catalog.diagnostics, *_names_alike(catalog.prompts)]
+    found += _answered_by_templates(catalog.resources)
     found.sort(key=lambda one: (one.location, one.rule.value, one.message))
     return catalog.with_diagnostics(found)
 
 
-def _twins(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
+def _names_alike(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
     first: dict[str, CompiledPrompt] = {}
     for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
         earlier = first.setdefault(prompt.name.casefold(), prompt)
@@ -268,7 +263,7 @@ def _twins(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
             yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, remedy, prompt.location.part("def"))
 
 
-def _answered(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
+def _answered_by_templates(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
     """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
     remedy = "give the template these scopes, too, or the resource a URI that no template matches"
     scoped = [one for one in resources if one.scopes and not one.is_template]

@@ -113,18 +113,14 @@ class Execution(Struct, eq=False):
             self.is_maker = any(prompt.__module__ != self.name for prompt in self.made)
 
     def may_import(self, names: AbstractSet[str], packages: AbstractSet[str]) -> bool:
-        """
-        Return whether it may import one of *names*, or all of one of *packages*: their last parts.
-        """
+        """Return whether it may import one of *names*, or all of one of *packages*: their last parts."""
         if not names.isdisjoint(self.names):
             return True
         return "*" in self.names and not packages.isdisjoint(self.names)
 
 
 class Executions:
-    """
-    The modules of one package that were executed, by name, and the prompts that they made.
-    """
+    """The modules of one package that were executed, by name, and the prompts that they made."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Execution] = {}

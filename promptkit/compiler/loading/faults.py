@@ -26,7 +26,7 @@ _DECORATORS: Final = frozenset({"prompt", "resource"})
 #: What is cut from Python's message: the suggestions that some versions add, as the remedy has its own,
 #: and the path of the module.
 _CUT: Final = re.compile(
-    r"\. Did you (?:mean|forget)\b[^?]*\?$| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\)$"
+    r"(?:\. Did you (?:mean|forget)\b[^?]*\?| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\))+$"
 )
 
 
@@ -81,11 +81,10 @@ def not_served(files: FoundFiles, likely: Iterable[str], loaded: Sequence[Loaded
         loaded:
             What the recipes declare. What they have imported of the likely files is served.
     """
-    found = {
-        path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
-    }
+    unreadable = ((Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable)
+    found = {str(path): _import_failed(path, what) for path, what in unreadable}
     found |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
-    served = {str(file.file) for file in loaded}  # a package that cannot be imported
+    served = {str(file.file) for file in loaded}  # of a package that cannot be imported, that is said already
     served.update(one.location.file for file in loaded for one in file.prompts)
     served.update(one.location.file for file in loaded for one in file.resources)
     found |= {path: fault for path in likely if path not in served and (fault := _unserved_prompts(path))}
@@ -118,8 +117,7 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     from promptkit.compiler.remedies import import_remedy  # it looks through what is installed
 
-    text = format_exception_only(error)[-1].strip()
-    text = _CUT.sub("", _CUT.sub("", text))
+    text = _CUT.sub("", format_exception_only(error)[-1].strip())
     remedy, location = import_remedy(file, error), _location_of(error, file, folder)
     return _import_failed(file, f"cannot be imported: {text}", remedy, location)
 
@@ -142,9 +140,8 @@ def _location_of(error: BaseException, file: Path, folder: Path | None) -> Locat
 
 def _location_of_syntax_error(error: SyntaxError, file: str) -> Location:
     column = max(error.offset or 0, 0)
-    has_end = (error.end_lineno or 0, error.end_offset or 0) > (error.lineno or 0, column)
-    end = error.end_offset if has_end and error.end_lineno == error.lineno else column + 1
-    return Location(file, error.lineno or 0, column, end if column and end else 0)
+    end = max(error.end_offset or 0, column + 1) if error.end_lineno == error.lineno else column + 1
+    return Location(file, error.lineno or 0, column, end if column else 0)
 
 
 def _is_test(statement: ast.stmt) -> bool:

@@ -17,13 +17,7 @@ from typing import Any, Final, TypeAlias
 from promptkit.compiler.loading.executions import Executions, SourceLoader
 from promptkit.errors.regular_files import INSTALLED, Stamp, file_stamp
 
-__all__ = [
-    "RecipeFinder",
-    "active_finders",
-    "forget_folders",
-    "place_module",
-    "remove_module",
-]
+__all__ = ["RecipeFinder", "active_finders", "forget_folders", "place_module", "remove_module"]
 
 #: Where modules of a package are looked for; None for those of no package.
 SearchPath: TypeAlias = Sequence[str] | None

@@ -3,12 +3,12 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.loading.finders import RecipeFinder
@@ -23,16 +23,13 @@ from promptkit.language.files import files_read
 if TYPE_CHECKING:
     from promptkit.compiler.resources import Resource
 
-__all__ = ["FolderImport", "declared_in", "fault_of", "ignore", "named_declarations"]
+__all__ = ["FolderImport", "declared_in", "do_nothing", "fault_of", "named_declarations"]
 
 T = TypeVar("T")
 
-#: The prompts that were made, by the module of the function that each was made of.
-MadePrompts: TypeAlias = Mapping[str, Sequence[Prompt[..., Any]]]
 
-
-def ignore(_: Path) -> None:
-    """Do nothing with a file that is about to be imported."""
+def do_nothing(_: Path) -> None:
+    """Let a file be imported."""
 
 
 class FolderImport:
@@ -74,7 +71,7 @@ class FolderImport:
         self,
         folder: Path,
         names: Sequence[str],
-        importing: Callable[[Path], None] = ignore,
+        importing: Callable[[Path], None] = do_nothing,
         attribute: str = "",
         *,
         found: FoundFiles | None = None,
@@ -89,20 +86,22 @@ class FolderImport:
         self._attribute = attribute
         self._files = found
         self._before = before if before is not None and before.folder == folder else None
-        last = None if self._before is None else self._before.package
+        last: RecipeFinder | None = None if self._before is None else self._before.package
         changed = changed if self._before is None else {*changed, *self._before.failed}
-        open_ = partial(import_package, folder, last, changed, keep=keep)
-        opened = self._attempt(folder / "__init__.py", open_, Execution(""))
-        self._fault = opened if isinstance(opened, LoadedFile) else None
-        self.package: RecipeFinder | None = opened if isinstance(opened, RecipeFinder) else None
-        # By the name of the file, as all that follows: what it becomes a module of the package as.
+        import_folder = partial(import_package, folder, last, changed, keep=keep)
+        package = self._attempt(folder / "__init__.py", import_folder, Execution(""))
+        self._fault: LoadedFile | None = None
+        if isinstance(package, LoadedFile):
+            self._fault, package = package, RecipeFinder("", folder, "")  # which has executed nothing
+        self.package: RecipeFinder = package
+        self._executions = self.package.executions
+        # By the name of the file, as all that follows: the full name of the module.
         self._modules = {name: self._module_of(name) for name in self.names}
         self._recipes = set(self._modules.values())
-        self._kept = frozenset[str]() if self.package is None else self.package.kept
         self._found: dict[str, ModuleType | LoadedFile] = {
             name: executed
             for name, module in self._modules.items()
-            if module in self._kept and self.package and (executed := self.package.executions.module(module))
+            if module in self.package.kept and (executed := self._executions.module(module))
         }
 
     def load(self, name: str) -> LoadedFile:
@@ -134,7 +133,7 @@ class FolderImport:
         if self._files is not None:
             by_file += _not_served(self._files, by_file)
         by_file.sort(key=lambda one: str(one.file))
-        self._before, self._importing = None, ignore  # neither is kept alive
+        self._before, self._importing = None, do_nothing  # neither is kept alive
         root = None if self._files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=self._read())
 
@@ -144,7 +143,7 @@ class FolderImport:
 
     def prepare_reuse(self) -> None:
         """Find out what each module mentions, so that the next import need not do so."""
-        for one in () if self.package is None else self.package.executions:
+        for one in self._executions:
             one.look()
 
     @property
@@ -152,30 +151,25 @@ class FolderImport:
         """The paths of the files that could not be imported."""
         return {self._path(name) for name, found in self._found.items() if isinstance(found, LoadedFile)}
 
-    @property
-    def made(self) -> MadePrompts:
-        """The prompts that were made, by the module of the function that each was made of."""
-        return {} if self.package is None else self.package.executions.made
-
     def _path(self, name: str) -> str:
         return os.path.join(str(self.folder), name)
 
     def _module_of(self, name: str) -> str:
-        package = "" if self.package is None else self.package.name
+        package = self.package.name
         return package if name == "__init__.py" else f"{package}.{name[:-3].replace(os.sep, '.')}"
 
     def _import(self, name: str) -> None:
         if name in self._found:
             return
-        file, module, package = self.folder / name, self._modules[name], self.package
-        if package is None:
-            self._found[name] = LoadedFile(file, diagnostics=self._fault.diagnostics if self._fault else ())
+        file, module = self.folder / name, self._modules[name]
+        if self._fault is not None:
+            self._found[name] = LoadedFile(file, diagnostics=self._fault.diagnostics)
             return
         execution = Execution(module)
-        import_file = partial(_import_file, module, file, package.executions)
+        import_file = partial(_import_file, module, file, self._executions)
         self._found[name] = found = self._attempt(file, import_file, execution)
         if execution.made or execution.read:  # by a module that another loader has executed
-            package.executions.add(execution)
+            self._executions.add(execution)
         if isinstance(found, LoadedFile):
             self._recipes.discard(module)
 
@@ -192,19 +186,20 @@ class FolderImport:
         """What an earlier import has found in the files whose modules, and what they made, are the same."""
         if self._before is None:
             return {}
-        now, then, declared = self.made, self._before.made, self._before.declared
+        now, then = self._executions.made, self._before.package.executions.made
         return {
-            name: declared[name]
-            for name, module in self._modules.items()
-            if name in declared and module in self._kept and now.get(module, ()) == then.get(module, ())
+            name: declared
+            for name, declared in self._before.declared.items()
+            if (module := self._modules.get(name)) in self.package.kept
+            and now.get(module) == then.get(module)
         }
 
     def _declared_in(self, name: str) -> LoadedFile:
-        found, package = self._found[name], self.package
-        if isinstance(found, LoadedFile) or package is None:
-            return found if isinstance(found, LoadedFile) else LoadedFile(self.folder / name)
-        module = self._modules[name]
-        return declared_in(self.folder / name, found, module, self._recipes, self.made, package=package.name)
+        found, module = self._found[name], self._modules[name]
+        if isinstance(found, LoadedFile):
+            return found
+        file, made = self.folder / name, self._executions.made.get(module, ())
+        return declared_in(file, found, made, module, package=self.package.name, recipes=self._recipes)
 
     def _named(self, loaded: LoadedFile) -> LoadedFile:
         """What the target names of its only file, unless that cannot be imported."""
@@ -216,7 +211,7 @@ class FolderImport:
 
     def _read(self) -> set[str]:
         """The paths of the files that the recipes were made from, and of those that were looked for."""
-        anew = [name for name, module in self._modules.items() if module not in self._kept]
+        anew = [name for name, module in self._modules.items() if module not in self.package.kept]
         return read_files().union(map(self._path, anew if self._fault is None else ["__init__.py", *anew]))
 
 
@@ -234,7 +229,13 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
 
 
 def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
-    file: Path, module: ModuleType, name: str, recipes: AbstractSet[str], made: MadePrompts, *, package: str
+    file: Path,
+    module: ModuleType,
+    made: Iterable[Prompt[..., Any]],
+    name: str,
+    *,
+    package: str,
+    recipes: AbstractSet[str] = frozenset(),
 ) -> LoadedFile:
     """
     Return what a module declares, and what it holds of modules of its package that are no recipes.
@@ -246,27 +247,26 @@ def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
         module:
             The module.
 
+        made:
+            The prompts that were made of its functions. The names in it are not enough: one prompt's name may
+            have been defined again below it.
+
         name:
             Its full name.
 
-        recipes:
-            The names of all modules of the package that are recipes.
-
-        made:
-            The prompts that were made. The names in a module are not enough: one prompt's name may have
-            been defined again below it.
-
         package:
             The package that is meant: what others define is not declared here.
+
+        recipes:
+            The names of all modules of the package that are recipes.
     """
-    own = [prompt for prompt in made.get(name, ()) if not _is_left_over(prompt, module)]
+    own = [prompt for prompt in made if not _is_left_over(prompt, module)]
     held = list(vars(module).values())
-    inside = f"{package}."
     own += [
         value
         for value in held
         if issubclass(type(value), Prompt)
-        and f"{value.__module__}.".startswith(inside)
+        and f"{value.__module__}.".startswith(f"{package}.")
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
     return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(_resources_among(held))))

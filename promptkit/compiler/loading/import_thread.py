@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
 from types import FrameType
@@ -158,12 +158,8 @@ class ImportThread(Thread, Generic[T]):
 
     def running_files(self, file: Path) -> set[str]:
         """Return the files whose code runs now, *file* among them."""
-        frame = sys._current_frames().get(self.ident or 0)  # noqa: SLF001 (documented)
-        files = {str(file)}
-        while frame is not None:
-            files.add(frame.f_code.co_filename)
-            frame = frame.f_back
-        return files
+        innermost = sys._current_frames().get(self.ident or 0)  # noqa: SLF001 (documented)
+        return {str(file), *(frame.f_code.co_filename for frame in _frames(innermost))}
 
     def abandon(self, seconds: float) -> None:
         """
@@ -178,9 +174,7 @@ class ImportThread(Thread, Generic[T]):
         with self._lock:
             self._abandoned = True
         # Between the files that an import leads to, the thread is in no author's code for a moment.
-        while (
-            not (interrupt(ident, ImportHangs) or self.done.wait(seconds / 50)) and time.monotonic() < until
-        ):
+        while not (interrupt(ident, ImportHangs) or self.done.wait(seconds / 50) or time.monotonic() > until):
             pass
         if not self.done.wait(max(0.0, until - time.monotonic())):
             abandon_imports(ident)
@@ -211,13 +205,15 @@ def import_progress(target: str) -> str:
         return ""
     folder, found = os.path.join(place[0], ""), list[str]()
     for innermost in sys._current_frames().values():  # noqa: SLF001 (the only way)
-        frame: FrameType | None = innermost
-        outermost: FrameType | None = None
-        while frame is not None:
-            if frame.f_code.co_filename.startswith(folder):
-                outermost = frame
-            frame = frame.f_back
-        if outermost is not None and outermost.f_code.co_name == "<module>":  # else a prompt is called
-            file = outermost.f_code.co_filename.removeprefix(folder)
-            found.append(f"{file} is at line {outermost.f_lineno}")
+        own = [frame for frame in _frames(innermost) if frame.f_code.co_filename.startswith(folder)]
+        if own and own[-1].f_code.co_name == "<module>":  # else a prompt is called
+            file = own[-1].f_code.co_filename.removeprefix(folder)
+            found.append(f"{file} is at line {own[-1].f_lineno}")
     return f": {', '.join(found)}" if found else ""
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those around it, the outermost last."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back

@@ -20,8 +20,8 @@ from promptkit.compiler.loading.executions import collecting
 from promptkit.compiler.loading.folder_import import (
     FolderImport,
     declared_in,
+    do_nothing,
     fault_of,
-    ignore,
     named_declarations,
 )
 from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes
@@ -54,7 +54,7 @@ def load(target: str | Path) -> Recipes:
 
 def begin(
     target: str | Path,
-    importing: Callable[[Path], None] = ignore,
+    importing: Callable[[Path], None] = do_nothing,
     before: "FolderImport | ModuleImport | None" = None,
     changed: Iterable[str] = (),
     *,
@@ -83,27 +83,27 @@ def begin(
     Raises:
         LoadError: If there is no such folder or file.
     """
-    if not str(target):
-        reason = "name a folder, a file or a module"
-        raise LoadError(str(target), reason)
-    name, attribute = split_target(str(target))
+    target = str(target)
+    if not target:
+        raise LoadError(target, "name a folder, a file or a module")
+    name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
-        raise LoadError(str(target), f"it cannot be found: {error}") from None
+        raise LoadError(target, f"it cannot be found: {error}") from None
     last = before if isinstance(before, FolderImport) else None
     begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
     if os.path.isdir(path):
-        found = _found_in(path, str(target))
+        found = _found_in(path, target)
         return begun(Path(path), found.names, found=found)
     if os.path.isfile(path):
         if not path.endswith(".py"):
-            raise LoadError(str(target), "it is not a Python file")
+            raise LoadError(target, "it is not a Python file")
         folder, file = os.path.split(path)
         return begun(Path(folder), [file], attribute=attribute)
     if name.endswith(".py") or os.sep in name or "/" in name:
-        raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
-    return ModuleImport(str(target), name, attribute, importing)
+        raise LoadError(target, f"there is no such file or folder{suggest(name)}")
+    return ModuleImport(target, name, attribute, importing)
 
 
 class ModuleImport(Struct, frozen=True):
@@ -153,17 +153,14 @@ class ModuleImport(Struct, frozen=True):
             return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
         if file.name == "__init__.py":
             found = _found_in(str(file.parent), self.target)
-            own = ("__init__.py", *found.names)
-            return FolderImport(file.parent, own, self.importing, found=found, keep=True).finish()
-        by_module: dict[str, list[Prompt[..., Any]]] = {}
-        for prompt in made:
-            by_module.setdefault(prompt.__module__, []).append(prompt)
-        declared = declared_in(file, module, self.name, frozenset(), by_module, package=self.name)
-        return Recipes(by_file=[declared])
+            names = ("__init__.py", *found.names)
+            return FolderImport(file.parent, names, self.importing, found=found, keep=True).finish()
+        own = [prompt for prompt in made if prompt.__module__ == self.name]
+        return Recipes(by_file=[declared_in(file, module, own, self.name, package=self.name)])
 
 
 def _extend_path(name: str) -> None:
-    """Have modules found in the current folder and its project; at the end, so that they shadow nothing."""
+    """Let modules of the current folder, and of its project, be imported where no other has their name."""
     with suppress(OSError):  # the current folder may be gone
         here = os.getcwd()
         places = (here, project_root(os.path.join(here, name)))

@@ -36,8 +36,7 @@ PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 #: Folders on which no recipe depends: caches, tests, packages of others.
 _NEVER_ENTERED: Final = frozenset({"__pycache__", "node_modules", "tests"})
 
-#: A folder that holds this file is a virtual environment; one that holds the other is a skill, whose programs
-#: are no recipes.
+#: What a virtual environment holds, and what a skill holds, whose programs are no recipes.
 _ENVIRONMENT: Final = "pyvenv.cfg"
 _SKILL: Final = "SKILL.md"
 
@@ -84,14 +83,14 @@ def holds_recipes(folder: str, *, depth: float = inf) -> bool:
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
 
 
-def folders_with_recipes(folder: str, depth: int, most_entries: int) -> list[str]:
-    """Guess which folders below one have recipes in them, nearest first; not all if there is much in them."""
+def folders_with_recipes(folder: str, depth: int, budget: int) -> list[str]:
+    """Guess which folders below one have recipes in them, nearest first, among a *budget* of entries."""
     found = list[str]()
     for path, entries in FolderWalk(folder, depth=depth):
         if path != folder and any(map(_is_likely, entries)):
             found.append(path)
-        most_entries -= len(entries)
-        if most_entries < 0:
+        budget -= len(entries)
+        if budget < 0:
             break
     return sorted(found, key=lambda path: (path.count(os.sep), path))
 
@@ -202,7 +201,7 @@ class FolderWalk:
         folders, links, known = [(self._folder, root, 0)], list[tuple[str, str, int]](), set[str]()
         while folders or links:
             path, real, level = (folders or links).pop()
-            entries = None if real in known else self.entries_of(path)
+            entries = None if real in known else self._entries_of(path)
             known.add(real)
             if entries is None:
                 continue
@@ -221,8 +220,8 @@ class FolderWalk:
     def _may_enter(self, name: str) -> bool:
         return may_enter(name) and (self._private or not name.startswith("_"))
 
-    def entries_of(self, folder: str) -> list["os.DirEntry[str]"] | None:
-        """Return what a folder holds; None if it is not entered."""
+    def _entries_of(self, folder: str) -> list["os.DirEntry[str]"] | None:
+        """What a folder holds; None if it is not entered."""
         try:
             with os.scandir(folder) as found:
                 entries = list(found)

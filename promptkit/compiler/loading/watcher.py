@@ -1,5 +1,5 @@
 """
-Watches the files that recipes depend on: their state, to detect changes, and when they change.
+Watches the files that recipes depend on: how they are, and when they change.
 
 The backend of watchfiles does so, which is written in Rust. The package itself is not imported: it loads
 multiprocessing, logging and 2 MiB for what is not used here.
@@ -89,9 +89,7 @@ class WatchedFiles(Struct, frozen=True):
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
     def after_edits(self, paths: Iterable[str]) -> "WatchedFiles | None":
-        """
-        Return the state of the files now, if only known ones at *paths* have changed; else None.
-        """
+        """Return the state of the files now, if only known ones at *paths* have changed; else None."""
         stamps = {path: file_stamp(path) for path in paths if self.concerns(path)}
         if not stamps or None in stamps.values() or not stamps.keys() <= self.files.keys():
             return None
@@ -138,16 +136,16 @@ def find_files(
     """
     walk = FolderWalk(os.path.realpath(folder), depth=0 if suffix else inf, private=True)
     files = dict[str, Stamp | None]()
-    real = []
+    link_targets = []
     for _, entries in walk:
         for entry in entries:
             path = entry.path
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
                 continue
             files[path] = seen[path] if path in seen else file_stamp(path)
-            if entry.is_symlink():  # an edit changes the link's target
-                real.append(end_of(path))
-    outside = [path for path in dict.fromkeys((*real, *read)) if path and path not in files]
+            if entry.is_symlink():  # an edit changes what it leads to
+                link_targets.append(end_of(path))
+    outside = [path for path in dict.fromkeys((*link_targets, *read)) if path and path not in files]
     files.update({path: file_stamp(path) for path in outside})
     folders = {str(folder), *walk.entered, *map(os.path.dirname, outside)}
     identities = {path: _identity(path) for path in folders}
@@ -158,11 +156,7 @@ def find_files(
 
 def _is_text(path: str) -> bool:
     """Whether *path* is valid Unicode: the library that watches folders takes no other paths."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return not any("\ud800" <= one <= "\udfff" for one in path)
 
 
 def _is_visible(name: str) -> bool:
@@ -191,7 +185,7 @@ class Debounce(Struct, frozen=True):
             How long after the first of many changes they are reported at the latest.
 
         every:
-            After how long without any change that is reported, too.
+            After how long it is reported that nothing has changed.
     """
 
     quiet: int = 50
@@ -233,7 +227,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
         recursive=False,
         ignore_permission_denied=False,
     )
-    step_ms = debounce.quiet // 2  # a change is found one step after another look has found it
+    step_ms = debounce.quiet // 2  # a round of changes ends with the first step in which nothing changes
     with watcher:
         while (found := watcher.watch(debounce.at_most, step_ms, debounce.every, stop)) not in _ENDED:
             paths = _paths(found)

@@ -1,10 +1,13 @@
+import inspect
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+import promptkit
 from promptkit.compiler.loading.loader import load
+from promptkit.compiler.remedies import _INSTEAD
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
@@ -181,6 +184,32 @@ class TestOptions:
 
         assert found.remedy.startswith(remedy)
         assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
+
+
+class TestWhatIsKnownFromElsewhere:
+    @pytest.mark.parametrize("kind", [kind for kind in _INSTEAD if kind.startswith("options of ")])
+    def test_options_are_others(self, kind):
+        """
+        What promptkit takes itself is no option of another framework.
+        """
+        made = getattr(promptkit, kind.removeprefix("options of "))
+
+        assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_INSTEAD[kind]).split())
+
+    def test_names_are_others(self):
+        """
+        What promptkit exports is no name of another framework.
+        """
+        assert set(promptkit.__all__).isdisjoint(" ".join(_INSTEAD["names"]).split())
+
+    @pytest.mark.parametrize("kind", _INSTEAD)
+    def test_each_stands_there_once(self, kind):
+        """
+        Of two remedies, only one would be found.
+        """
+        words = " ".join(_INSTEAD[kind]).split()
+
+        assert sorted(set(words)) == sorted(words)
 
 
 class TestCalls:

@@ -17,10 +17,22 @@ from promptkit.conversion.kinds import is_enum, is_list, is_literal, is_union, p
 from promptkit.conversion.scalar_types import scalar_of
 from promptkit.conversion.unstructuring import json_of
 
-__all__ = ["describe", "describe_choices", "example_text", "expected_of"]
+__all__ = ["default_clause", "describe", "describe_choices", "described", "example_text", "expected_of"]
 
 #: How deep an example goes: a type that contains itself ends there.
 _MAX_DEPTH: Final = 4
+
+
+def described(words: str | None, clauses: Iterable[str]) -> str:
+    """Return what an author says, and then, in brackets, what else there is to say."""
+    implied = "; ".join(filter(None, clauses))
+    return f"{words} ({implied})" if words and implied else words or implied
+
+
+def default_clause(variable: str | None, values: Iterable[str]) -> str:
+    """Return what counts if nothing is given: an environment variable, else a value; ``""`` for neither."""
+    found = [f"from ${variable}", *values] if variable else [*values]
+    return f"default {', else '.join(found)}" if found else ""
 
 
 def expected_of(annotation: Any) -> str:
