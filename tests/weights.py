@@ -29,7 +29,7 @@ AT_MOST: Final = {
     "catalog": Weight(1_194, 10),
     "cli": Weight(3_875, 36),
     "compiler": Weight(4_543, 35),
-    "conversion": Weight(1_780, 15),
+    "conversion": Weight(1_818, 15),
     "errors": Weight(671, 9),
     "exports": Weight(420, 6),
     "fragments": Weight(298, 5),
