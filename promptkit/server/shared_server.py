@@ -30,11 +30,6 @@ class SharedServer(Server):
         """What has to be called with each request that never reaches the server, and its reply."""
         return self._connection.observe
 
-    @property
-    def digest(self) -> str:
-        """What servers of the same catalog have in common."""
-        return self._snapshot.digest
-
     def handle_from(
         self,
         next_events: Callable[[], Iterable[Event] | None],
@@ -75,7 +70,7 @@ class SharedServer(Server):
     @property
     def capabilities_for(self) -> Callable[[Principal | None], Capabilities] | None:
         """Returns what is declared to one sender; None if all see the same."""
-        snapshot = self._snapshot
+        snapshot = self.snapshot
         if not snapshot.requirements:
             return None
         return lambda sender: self._view(snapshot, None if sender is None else sender.scopes).capabilities
@@ -84,7 +79,7 @@ class SharedServer(Server):
         """
         Return all scopes of what a request is about, if it exists, and its sender does not have them.
         """
-        whole = self._snapshot
+        whole = self.snapshot
         if not whole.requirements:
             return NO_SCOPES
         view = self._view(whole, request.scopes)
@@ -101,6 +96,6 @@ class SharedServer(Server):
             if event.unwanted:
                 event.discard()
                 return None, None
-            snapshot = self._snapshot
+            snapshot = self.snapshot
             view = self._view(snapshot, event.scopes) if snapshot.requirements else snapshot
         return super()._handle(event, view)

@@ -260,7 +260,7 @@ class Application:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         ready = {"status": "ready"}
         if self._ring.is_shared:
-            digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
+            digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # it may take a while
             # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
         return HttpResponse(200, encode(ready), (JSON_BODY,))
