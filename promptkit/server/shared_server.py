@@ -30,20 +30,13 @@ class SharedServer(Server):
         """What has to be called with each request that never reaches the server, and its reply."""
         return self._connection.observe
 
-    def handle_from(
-        self,
-        next_events: Callable[[], Iterable[Event] | None],
-        ended: Callable[[], object],
-    ) -> None:
+    def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
         Answer the requests that *next_events* returns, on threads of the server's own. Returns at once.
 
         Args:
             next_events:
                 Waits for requests; None at the end. It is called by one thread at a time.
-
-            ended:
-                Called when there are no more.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -55,7 +48,6 @@ class SharedServer(Server):
                 if not self._leader_followers.handle_events(events, leadership):
                     return
                 del events  # the next may come late, and each holds all that its client has sent
-            ended()
 
         self._leader_followers.start(read_on)
 

@@ -124,7 +124,7 @@ class Application:
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
-            server.handle_from(self._inbox.next_events, bool)
+            server.handle_from(self._inbox.next_events)
             self._server = server
         self._on_start(self.replace)
         return server
