@@ -30,16 +30,16 @@ AT_MOST: Final = {
     "cli": Weight(3_875, 36),
     "compiler": Weight(4_640, 35),
     "conversion": Weight(1_837, 15),
-    "errors": Weight(671, 9),
+    "errors": Weight(663, 9),
     "exports": Weight(420, 6),
     "fragments": Weight(298, 5),
-    "language": Weight(966, 11),
+    "language": Weight(957, 11),
     "preview": Weight(1_598, 14),
     "promptkit": Weight(334, 5),
-    "protocol": Weight(2_668, 26),
-    "server": Weight(2_231, 25),
-    "testing": Weight(994, 10),
-    "transports": Weight(2_944, 26),
+    "protocol": Weight(2_650, 26),
+    "server": Weight(2_206, 25),
+    "testing": Weight(986, 10),
+    "transports": Weight(2_930, 26),
 }
 
 #: Tokens that are no code.

@@ -85,7 +85,7 @@ def needed_by(user: str, package: str) -> Iterator[None]:
 
     Args:
         user:
-            What cannot be used without.
+            What cannot be used without it.
 
         package:
             The package.

@@ -8,7 +8,7 @@ from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.principals import Principal
 from promptkit.server.exchange import Exchange
-from promptkit.server.lookup import scopes_of
+from promptkit.server.lookup import unmet_scopes
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
@@ -75,7 +75,7 @@ class SharedServer(Server):
         if not whole.requirements:
             return NO_SCOPES
         view = self._view(whole, request.scopes)
-        return NO_SCOPES if view is whole else scopes_of(request, whole, view)
+        return NO_SCOPES if view is whole else unmet_scopes(request, whole, view)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog  # each client has a view of it

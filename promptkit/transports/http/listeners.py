@@ -33,7 +33,7 @@ _DROP_NEW_CONNECTIONS: Final = (
     (0x06, 0, 0, 0xFFFFFFFF),
 )
 
-
+#: What to do about an error of TCP, by its number.
 _REMEDIES: Final[dict[int | None, str]] = {
     errno.EADDRINUSE: "another server listens there: end it, or name another port",
     errno.EADDRNOTAVAIL: "this machine has no such address",

@@ -34,7 +34,7 @@ _REAP_EVERY_S: Final = 0.01
 
 
 class _Slot(Struct):
-    """The place of one worker: the process in it, since when, and how often it died at once."""
+    """The place of one worker: its process, since when; how often it died at once; when the next is due."""
 
     pid: int = 0
     since: float = 0.0
