@@ -27,19 +27,19 @@ class Weight(NamedTuple):
 #: At most as much, by package; what is in none counts as the package `promptkit` itself.
 AT_MOST: Final = {
     "catalog": Weight(1_194, 10),
-    "cli": Weight(3_875, 36),
+    "cli": Weight(3_880, 36),
     "compiler": Weight(4_543, 35),
     "conversion": Weight(1_818, 15),
-    "errors": Weight(671, 9),
+    "errors": Weight(663, 9),
     "exports": Weight(420, 6),
     "fragments": Weight(298, 5),
-    "language": Weight(966, 11),
+    "language": Weight(957, 11),
     "preview": Weight(1_598, 14),
     "promptkit": Weight(334, 5),
-    "protocol": Weight(2_668, 26),
-    "server": Weight(2_231, 25),
-    "testing": Weight(994, 10),
-    "transports": Weight(2_944, 26),
+    "protocol": Weight(2_650, 26),
+    "server": Weight(2_206, 25),
+    "testing": Weight(986, 10),
+    "transports": Weight(2_930, 26),
 }
 
 #: Tokens that are no code.

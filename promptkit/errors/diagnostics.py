@@ -22,8 +22,6 @@ def printable(text: str) -> str:
     """
     Return *text* on one line. Control characters, and those that cannot be encoded, are escaped.
     """
-    if text.isprintable():
-        return text
     return "".join(
         c if c.isprintable() or c in _SPACES else c.encode("unicode_escape").decode() for c in text
     )

@@ -67,8 +67,7 @@ def other_package() -> str | None:
         return None
     return (
         f"another project's package, promptkit {found.version}, is installed where this promptkit is "
-        f"imported from: "
-        f"pip uninstall {_OTHER}, then {install_command()} --force-reinstall"
+        f"imported from: pip uninstall {_OTHER}, then {install_command()} --force-reinstall"
     )
 
 
@@ -86,7 +85,7 @@ def needed_by(user: str, package: str) -> Iterator[None]:
 
     Args:
         user:
-            What cannot be used without.
+            What cannot be used without it.
 
         package:
             The package.

@@ -124,7 +124,7 @@ def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
 
 def is_another_user(user: int) -> bool:
     """
-    Return whether a user is neither oneself nor root, nor under ``sudo`` who called it.
+    Return whether a user is neither that of this process, nor root, nor who has called ``sudo``.
     """
     own = os.geteuid() if hasattr(os, "geteuid") else user
     return user not in (0, own) and not (own == 0 and os.environ.get("SUDO_UID") == str(user))
@@ -134,7 +134,7 @@ def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | No
     """
     Return whether what lies at *path*, itself and not what it leads to, belongs to another user.
 
-    As for git, what root has, and under ``sudo`` what the user has who called it, belongs to nobody other.
+    As for git, what belongs to root, or to who has called ``sudo``, is not another user's.
 
     Args:
         path:

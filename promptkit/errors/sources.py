@@ -8,7 +8,6 @@ import ast
 import linecache
 import os
 import re
-import stat
 from collections.abc import Iterator
 from functools import lru_cache
 from io import StringIO
@@ -73,12 +72,8 @@ def text_of(file: str) -> str:
 
 
 def _lines(file: str) -> list[str]:
-    # A pipe or a device may never end, so it is not read.
-    try:
-        is_special = not stat.S_ISREG(os.stat(file).st_mode)
-    except (OSError, ValueError):  # linecache may know it all the same
-        is_special = False
-    if is_special:
+    # A pipe or a device may never end, so it is not read. What does not exist, linecache may know.
+    if os.path.exists(file) and not os.path.isfile(file):
         return []
     linecache.checkcache(file)
     return linecache.getlines(file)

@@ -78,6 +78,7 @@ def _shown(files: Sequence[str]) -> list[bool]:
     """Return for each frame whether it is shown: neither what calls authors' code, nor what that calls."""
     internals = _internals()
     shown = [not _is_below(file, internals) for file in files]
+    # Once an author's last frame has called one of ours, or of a library of ours, all that follows is ours.
     behind = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
     if behind and not all(shown[behind : behind + 1]):
         shown[behind:] = [False] * (len(files) - behind)

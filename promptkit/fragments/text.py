@@ -250,8 +250,8 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
     """
     from html import escape  # loaded by the first tag
 
+    name = opening = _checked_name(name, "tag(name)")
     place = f"tag({name!r})"
-    opening = _checked_name(name, "tag(name)")
     for key, value in attributes.items():
         if value is not None:
             attribute = _checked_name(key.removesuffix("_"), f"an attribute of {place}")
@@ -300,7 +300,7 @@ def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> 
 
 
 def _checked_name(name: str, place: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name := plain_string(name, place)):
         msg = f"{place} is called {name!r}: use letters, digits, '_', '-', '.' and ':', a letter first"
         raise ValueError(msg)
     return name

@@ -167,19 +167,15 @@ class Text(Content):
         return format(self.text, spec)
 
     def __add__(self, other: "str | Text") -> "Text":
-        if isinstance(other, str):
-            return attrs.evolve(self, text=_join(self.text, other))
-        if not isinstance(other, Text):
-            return NotImplemented
-        if self.annotations != other.annotations:
-            msg = "texts with different annotations cannot be one block: pass both to user(...)"
-            raise ValueError(msg)
-        return attrs.evolve(self, text=_join(self.text, other.text))
+        if isinstance(other, Text):
+            if self.annotations != other.annotations:
+                msg = "texts with different annotations cannot be one block: pass both to user(...)"
+                raise ValueError(msg)
+            other = other.text
+        return attrs.evolve(self, text=_join(self.text, other)) if isinstance(other, str) else NotImplemented
 
     def __radd__(self, other: str) -> "Text":
-        if not isinstance(other, str):
-            return NotImplemented
-        return attrs.evolve(self, text=_join(other, self.text))
+        return attrs.evolve(self, text=_join(other, self.text)) if isinstance(other, str) else NotImplemented
 
 
 def plain_text(text: str) -> Text:
@@ -203,4 +199,5 @@ _set_text, _set_audience, _set_priority, _set_last_modified = (
 def _join(before: str, after: str) -> str:
     if not before.strip():
         return after
-    return f"{before}\n\n{after}" if after.strip() else before
+    # Not in an f-string: there, a member of an enum would be its name.
+    return before + "\n\n" + after if after.strip() else before

@@ -57,9 +57,7 @@ def png_of(value: Any) -> bytes | None:
 
 
 def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, bytearray | memoryview):
+    if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str | Path):
         msg = f"{str(value)[:40]!r} is not bytes: use from_path(...) to read a file"

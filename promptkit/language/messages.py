@@ -46,11 +46,9 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
-    from promptkit.language.media import png_of  # most prompts show neither an image nor a figure
+    from promptkit.language.media import Image, png_of  # most prompts show neither an image nor a figure
 
     if (png := png_of(value)) is not None:
-        from promptkit.language.media import Image
-
         return Image(png)
     raise Unsendable(value)
 
@@ -107,9 +105,9 @@ class Message:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Workflow):
-            other = other.messages[0] if len(other.messages) == 1 else None
+            return other.messages == (self,)
         if not isinstance(other, Message):
-            return NotImplemented if other is not None else False
+            return NotImplemented
         return self.role == other.role and self.content == other.content
 
     def __hash__(self) -> int:
@@ -241,8 +239,7 @@ class Workflow(Sequence[Message]):
         return sum(_fits(message, value) for message in self.messages)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Message):
-            return other == self
+        # Beside a message, Python asks the message.
         return self.messages == other.messages if isinstance(other, Workflow) else NotImplemented
 
     def __hash__(self) -> int:
@@ -258,14 +255,12 @@ class Workflow(Sequence[Message]):
         return f"Workflow([{', '.join(map(repr, self.messages))}])"
 
     def __add__(self, other: Joinable) -> "Workflow":
-        if (tail := _joinable(other)) is None:
-            return NotImplemented
-        return workflow_of(self.messages + tail)
+        tail = _joinable(other)
+        return NotImplemented if tail is None else workflow_of(self.messages + tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
-        if (head := _joinable(other)) is None:
-            return NotImplemented
-        return workflow_of(head + self.messages)
+        head = _joinable(other)
+        return NotImplemented if head is None else workflow_of(head + self.messages)
 
 
 def _fits(message: Message, item: object) -> bool:

@@ -31,39 +31,33 @@ class Channel(Protocol):
         """
         Whether the client is gone, so that nobody waits for the reply.
         """
-        ...
 
     @property
     def principal(self) -> "Principal | None":
         """
         Who sends the request; None if nobody asked.
         """
-        ...
 
     @property
     def subject(self) -> str:
         """
         Whose requests are counted together: who the client is, as far as that is known.
         """
-        ...
 
     def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
         """
         Return *reply*, or a refusal if *reply* is too long for the channel.
         """
-        ...
 
     def add(self, reply: bytes) -> bytes:
         """
         Take a reply; ``b""`` if there is none. Return what its caller has to send.
         """
-        ...
 
     def sender(self, send: Send) -> Send:
         """
         Return what sends a line that comes before the reply. The client's own way is *send*.
         """
-        ...
 
 
 class Batch:

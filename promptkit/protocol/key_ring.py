@@ -100,12 +100,10 @@ class KeyRing:
 
     def __init__(self, keys: Iterable[bytes] = (), audience: str = "", own: bytes | None = None) -> None:
         given = tuple(dict.fromkeys(keys))
-        for key in given:
-            if len(key) < MIN_KEY_BYTES:
-                msg = (
-                    f"a key of {len(key)} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
-                )
-                raise ValueError(msg)
+        shortest = min(map(len, given), default=MIN_KEY_BYTES)
+        if shortest < MIN_KEY_BYTES:
+            msg = f"a key of {shortest} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
+            raise ValueError(msg)
         self.audience = audience
         self.is_shared = bool(given)
         self._secrets = given or (own or os.urandom(MIN_KEY_BYTES),)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import ToolMode
+from promptkit.protocol.capabilities import Capabilities, ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
@@ -132,8 +132,7 @@ def pages_of(  # noqa: PLR0913 (they are independent)
     lowering: Lowering,
     size: int = PAGE_SIZE,
     *,
-    changes: bool = False,
-    tools: ToolMode = False,
+    offered: Capabilities = Capabilities(),  # noqa: B008 (it is immutable)
     before: tuple[Catalog, Pages] | None = None,
 ) -> Pages:
     """
@@ -152,26 +151,23 @@ def pages_of(  # noqa: PLR0913 (they are independent)
         size:
             How many items a page holds.
 
-        changes:
-            Whether the list may change while the server runs.
-
-        tools:
-            Whether prompts are offered as tools.
+        offered:
+            Whether the list may change while the server runs, and prompts are offered as tools.
 
         before:
             An earlier catalog, and its pages for the same method: items of both are not encoded again.
     """
     listed = LISTS[method]
-    found = listed.items(catalog, tools)
+    found = listed.items(catalog, offered.tools)
     known: dict[int, Raw] = {}
     if before is not None:
-        earlier, pages = listed.items(before[0], tools), before[1]
+        earlier, pages = listed.items(before[0], offered.tools), before[1]
         known = dict(zip(map(id, earlier), pages.items, strict=True))
         if len(found) == len(earlier) and all(map(is_, found, earlier)):
             return pages
     items = [known.get(id(item)) or Raw(encode(listed.lower(lowering, item))) for item in found]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
-        return lowering.results.encode_kept(listed.result(items, cursor), changes=changes)
+        return lowering.results.encode_kept(listed.result(items, cursor), changes=offered.changes)
 
     return Pages(items, size, encode_page)

@@ -82,4 +82,3 @@ class TokenVerifier(Protocol):
         Raises:
             VerifierUnavailable: If that cannot be said at the moment.
         """
-        ...

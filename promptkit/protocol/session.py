@@ -326,11 +326,8 @@ class Session:
         return ()
 
     def _receive_array(self, elements: list[memoryview], channel: Channel | None) -> Iterable[Event]:
-        if (
-            self.revision is None
-            or not self.revision.batches
-            or not 0 < len(elements) <= self._limits.messages
-        ):
+        is_taken = self.revision is not None and self.revision.batches
+        if not (is_taken and 0 < len(elements) <= self._limits.messages):
             return (encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits)),)
         batch = Batch(self._limits.reply, channel)
         events: list[Event] = []

@@ -147,7 +147,7 @@ class Subscriptions:
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
         line = encode_notification(_ACKNOWLEDGED, params)
-        return line + self._notifications(self._wrong, in_session=False, streams=[request_id])
+        return line + self._list_changes(self._wrong, in_session=False, streams=[request_id])
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that its client has ended."""
@@ -186,14 +186,14 @@ class Subscriptions:
         """
         with self._lock:
             self._wrong = _kinds_of(lists)
-        return self._notifications(self._wrong, in_session=self.session, streams=list(self._streams))
+        return self._list_changes(self._wrong, in_session=self.session, streams=list(self._streams))
 
     def ready(self) -> bytes:
         """
         Note that the client of the session is ready; return the notifications that it missed.
         """
         was, self.session = self.session, True
-        return b"" if was else self._notifications(self._wrong, in_session=True, streams=[])
+        return b"" if was else self._list_changes(self._wrong, in_session=True, streams=[])
 
     def changed(self, lists: Collection[str]) -> bytes:
         """
@@ -201,7 +201,7 @@ class Subscriptions:
         """
         with self._lock:
             streams = list(self._streams)
-        return self._notifications(_kinds_of(lists), in_session=self.session, streams=streams)
+        return self._list_changes(_kinds_of(lists), in_session=self.session, streams=streams)
 
     def updated(self, uri: str) -> bytes:
         """
@@ -223,7 +223,7 @@ class Subscriptions:
             self._streamed = 0
         return b"".join(_end_stream(request_id, results) for request_id in ended)
 
-    def _notifications(self, kinds: Iterable[_Kind], *, in_session: bool, streams: list[RequestId]) -> bytes:
+    def _list_changes(self, kinds: Iterable[_Kind], *, in_session: bool, streams: list[RequestId]) -> bytes:
         """The notifications of changes, for the session and for those of *streams* that want them."""
         lines = b""
         for kind in kinds:

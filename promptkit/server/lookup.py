@@ -16,7 +16,7 @@ from promptkit.server.snapshot import Snapshot
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
 
-__all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "scopes_of", "target_of"]
+__all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "target_of", "unmet_scopes"]
 
 
 class RequestTarget(Struct, frozen=True):
@@ -84,7 +84,7 @@ def _prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
         return None
 
 
-def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[str]:
+def unmet_scopes(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[str]:
     """
     Return the scopes of what a request is about, if it is in *whole*, and not in the *view* of its sender.
     """

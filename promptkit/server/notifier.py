@@ -160,15 +160,13 @@ class Streams(Notifier):
         for request in ended:
             request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)))
 
-    def _all(self) -> list[Notifier]:
-        with self._lock:
-            return [stream for _, stream, _ in self._open.values()]
-
     def _check_room(self, request: Request) -> None:
         wanted = request.params.notifications.resource_subscriptions or ()
-        if len(self._open) >= MAX_STREAMS:
+        with self._lock:
+            streams = [stream for _, stream, _ in self._open.values()]
+        if len(streams) >= MAX_STREAMS:
             msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
             raise InternalError(msg)
-        if sum(len(stream.subscriptions.uris) for stream in self._all()) + len(wanted) > _MAX_URIS:
+        if sum(len(stream.subscriptions.uris) for stream in streams) + len(wanted) > _MAX_URIS:
             msg = f"there would be more than {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)

@@ -22,13 +22,11 @@ class Observer(Protocol):
         """
         Note that *request* has arrived. Return what is called with the reply before that is sent.
         """
-        ...
 
     def close(self) -> None:
         """
         Note what was never answered, and write everything down.
         """
-        ...
 
 
 class OpenRequests(Generic[T]):

@@ -54,7 +54,7 @@ class TokenBucket:
         return True
 
     def refusal(self) -> TooManyRequests:
-        """Return the error for whom `allows` does not let through."""
+        """Return the error for a client that `allows` has not let through."""
         msg = f"more than {self._rate:g} {self._what} a second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
         # Clients wait for a second unless the error says how long.

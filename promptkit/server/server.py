@@ -80,6 +80,10 @@ class Server:
 
         scopes:
             What the client may do. A snapshot shows it no more than that already.
+
+    Attributes:
+        snapshot:
+            What is served, with everything that was encoded from it.
     """
 
     #: Whether requests come from many clients, each of which sends single ones.
@@ -106,9 +110,9 @@ class Server:
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
             catalog = Snapshot(self._visible(catalog), identity, page_size, changes=changes, tools=tools)
-        self._snapshot = catalog
+        self.snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
-        self._connection.capabilities = self._snapshot.capabilities
+        self._connection.capabilities = self.snapshot.capabilities
         if observers:
             self._connection.observe = self._note
         self._in_flight = InFlight(send, many_clients=self.has_many_clients)
@@ -123,19 +127,9 @@ class Server:
         self._handlers = _handlers_of(self._executor, self._prompts, resources, limits)
 
     @property
-    def catalog(self) -> Catalog:
-        """What is served."""
-        return self._snapshot.catalog
-
-    @property
     def capabilities(self) -> Capabilities:
         """What the server declares that it can do."""
-        return self._snapshot.capabilities
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What is served, with everything that was encoded from it."""
-        return self._snapshot
+        return self.snapshot.capabilities
 
     @property
     def reads(self) -> bool:
@@ -213,7 +207,7 @@ class Server:
             catalog:
                 What is served.
         """
-        old = self._snapshot
+        old = self.snapshot
         new = self._serve(catalog, old)
         if not new.capabilities.changes:
             return
@@ -254,15 +248,15 @@ class Server:
         for request in self._leader_followers.drain(deadline):
             self._send(request.answer(encode_error(request.id, _ended_before(request))))
         (modern,) = MODERN.values()
-        self._notifier.end(self._snapshot.lowerings[modern].results)
+        self._notifier.end(self.snapshot.lowerings[modern].results)
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before if answer_rest else None)
         self._executor.end()
         self._watchdog.end()
 
     def _serve(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
-        self._snapshot = self._snapshot.replaced_by(self._visible(catalog), before)
-        self._connection.capabilities = self._snapshot.capabilities
-        return self._snapshot
+        self.snapshot = self.snapshot.replaced_by(self._visible(catalog), before)
+        self._connection.capabilities = self.snapshot.capabilities
+        return self.snapshot
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
@@ -273,9 +267,9 @@ class Server:
     def _handle(self, event: Event, view: Snapshot | None = None) -> tuple[Exchange | None, bytes | None]:
         """Handle one event, as `LeaderFollowers` wants it. A request may be about a *view*."""
         if isinstance(event, Request):
-            exchange = Exchange(event, view or self._snapshot)
+            exchange = Exchange(event, view or self.snapshot)
             for observer in self._observers:
-                event.when_answered(observer.begin(event, self._snapshot.catalog))
+                event.when_answered(observer.begin(event, self.snapshot.catalog))
             # Once the thread may be relieved, its own request may be in this table.
             if event.id in self._in_flight.ids:
                 refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
@@ -299,7 +293,7 @@ class Server:
     def _note(self, request: Request, reply: bytes) -> None:
         """Note a request that the connection has answered by itself."""
         for observer in self._observers:
-            observer.begin(request, self.catalog)(reply)
+            observer.begin(request, self.snapshot.catalog)(reply)
 
 
 def _handlers_of(

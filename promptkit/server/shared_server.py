@@ -8,7 +8,7 @@ from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.principals import Principal
 from promptkit.server.exchange import Exchange
-from promptkit.server.lookup import scopes_of
+from promptkit.server.lookup import unmet_scopes
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
@@ -30,25 +30,13 @@ class SharedServer(Server):
         """What has to be called with each request that never reaches the server, and its reply."""
         return self._connection.observe
 
-    @property
-    def digest(self) -> str:
-        """What servers of the same catalog have in common."""
-        return self._snapshot.digest
-
-    def handle_from(
-        self,
-        next_events: Callable[[], Iterable[Event] | None],
-        ended: Callable[[], object],
-    ) -> None:
+    def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
         Answer the requests that *next_events* returns, on threads of the server's own. Returns at once.
 
         Args:
             next_events:
                 Waits for requests; None at the end. It is called by one thread at a time.
-
-            ended:
-                Called when there are no more.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -60,7 +48,6 @@ class SharedServer(Server):
                 if not self._leader_followers.handle_events(events, leadership):
                     return
                 del events  # the next may come late, and each holds all that its client has sent
-            ended()
 
         self._leader_followers.start(read_on)
 
@@ -75,7 +62,7 @@ class SharedServer(Server):
     @property
     def capabilities_for(self) -> Callable[[Principal | None], Capabilities] | None:
         """Returns what is declared to one sender; None if all see the same."""
-        snapshot = self._snapshot
+        snapshot = self.snapshot
         if not snapshot.requirements:
             return None
         return lambda sender: self._view(snapshot, None if sender is None else sender.scopes).capabilities
@@ -84,11 +71,11 @@ class SharedServer(Server):
         """
         Return all scopes of what a request is about, if it exists, and its sender does not have them.
         """
-        whole = self._snapshot
+        whole = self.snapshot
         if not whole.requirements:
             return NO_SCOPES
         view = self._view(whole, request.scopes)
-        return NO_SCOPES if view is whole else scopes_of(request, whole, view)
+        return NO_SCOPES if view is whole else unmet_scopes(request, whole, view)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog  # each client has a view of it
@@ -101,6 +88,6 @@ class SharedServer(Server):
             if event.unwanted:
                 event.discard()
                 return None, None
-            snapshot = self._snapshot
+            snapshot = self.snapshot
             view = self._view(snapshot, event.scopes) if snapshot.requirements else snapshot
         return super()._handle(event, view)

@@ -220,16 +220,8 @@ class Snapshot:
     ) -> "Pages":
         from promptkit.protocol.pages import pages_of  # the first lists were made before, if they are cached
 
-        offered = self.capabilities
-        return pages_of(
-            method,
-            self.catalog,
-            self.lowerings[revision],
-            self._page_size,
-            changes=offered.changes,
-            tools=offered.tools,
-            before=before,
-        )
+        lowering, offered = self.lowerings[revision], self.capabilities
+        return pages_of(method, self.catalog, lowering, self._page_size, offered=offered, before=before)
 
 
 class ReplyCache:

@@ -90,7 +90,9 @@ class Client:
         self._lock = Lock()
         self._finalize = finalize(self, self._server.close, 0.0)
         if not REVISIONS[self._revision].stateless:
-            self._shake_hands()
+            client = {"capabilities": self._capabilities, "clientInfo": self._info}
+            self._exchange("initialize", {"protocolVersion": self._revision, **client})
+            self._send({"method": "notifications/initialized"})
 
     def __enter__(self) -> Self:
         return self
@@ -250,11 +252,6 @@ class Client:
             result = self._exchange(method, {**params, **answered})
         return result
 
-    def _shake_hands(self) -> None:
-        client = {"capabilities": self._capabilities, "clientInfo": self._info}
-        self._exchange("initialize", {"protocolVersion": self._revision, **client})
-        self._send({"method": "notifications/initialized"})
-
     def _listed(self, method: str, key: str, kind: type[T]) -> list[T]:
         found: list[T] = []
         page: dict[str, Any] = {"nextCursor": None}
@@ -272,8 +269,8 @@ class Client:
             number = next(self._ids)
             self._send({"id": number, "method": method, "params": params})
             for message in self._messages():
-                if "method" in message:
-                    self._react(message)
+                if message.get("method") == "elicitation/create":  # what it tells is left alone
+                    self._send({"id": message["id"], "result": self._answer(message["params"])})
                 elif message.get("id") == number:
                     break
         if "error" in message:
@@ -292,11 +289,6 @@ class Client:
     def _messages(self) -> Iterator[dict[str, Any]]:
         while True:
             yield from map(msgspec.json.decode, self._arrived.get().splitlines())
-
-    def _react(self, message: Mapping[str, Any]) -> None:
-        """Answer the server if it asks the person something; what it tells is left alone."""
-        if message["method"] == "elicitation/create":
-            self._send({"id": message["id"], "result": self._answer(message["params"])})
 
     def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the person does with a form."""

@@ -116,20 +116,7 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
 
 
 class FindingsError(Exception):
-    """
-    What ``promptkit check`` says of a prompt.
-
-    Args:
-        findings:
-            All of it.
-    """
-
-    def __init__(self, findings: Sequence[Diagnostic]) -> None:
-        super().__init__(findings)
-        self.findings = findings
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.findings))
+    """What ``promptkit check`` says of a prompt."""
 
 
 class RecipeFile(pytest.File):
@@ -226,4 +213,4 @@ def _test(one: Checked, target: CheckedTarget) -> Callable[[], None]:
 
 def _demand_none(findings: Sequence[Diagnostic]) -> None:
     if findings:
-        raise FindingsError(findings)
+        raise FindingsError("\n".join(map(str, findings)))

@@ -5,7 +5,7 @@ Secrets: the keys of a key ring, and files of keys or tokens, which are refused 
 import os
 import re
 import stat
-from binascii import a2b_base64
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -169,8 +169,7 @@ def _decoded(text: str) -> bytes | None:
     found = _BASE64.fullmatch(text)
     if not found or len(found[1]) % 4 == 1:
         return None
-    digits = found[1].replace("-", "+").replace("_", "/")
-    return a2b_base64(digits + "=" * (-len(digits) % 4))
+    return urlsafe_b64decode(found[1] + "==")  # of either alphabet; it may be too much padding
 
 
 def read_key_file(path: str) -> tuple[bytes, ...]:

@@ -115,7 +115,9 @@ class StartupCache:
         found, self.found = self.found, None
         if found is not None:
             if not (wrong := found.wrong_lists(snapshot.pages())):
-                self._confirm()
+                if not self._is_built:
+                    with suppress(OSError):  # the file was removed, or belongs to root
+                        os.utime(self._file)  # it does not age
                 return
             correct(wrong)
         if self._is_built:
@@ -131,12 +133,6 @@ class StartupCache:
         if not self._is_built:
             with suppress(OSError, ValueError):
                 os.unlink(self._file)
-
-    def _confirm(self) -> None:
-        """Note that the lists were found right, so that they do not age."""
-        if not self._is_built:
-            with suppress(OSError):  # the file was removed, or belongs to root
-                os.utime(self._file)
 
     def _save(self, snapshot: "Snapshot", catalog: "Catalog", names: Mapping[str, Sequence[str]]) -> bool:
         """Replace the file; return whether that was possible, and the recipes have not changed meanwhile."""

@@ -482,6 +482,7 @@ class TestTag:
             (tag("a", id=1, class_="n", lang=None), '<a id="1" class="n"/>'),
             (tag("a", name="b", title=Text("\"'<&>")), '<a name="b" title="&quot;&#x27;&lt;&amp;&gt;"/>'),
             (tag("a", **{"data-x": Colour.RED}), '<a data-x="red"/>'),
+            (tag(Colour.RED, "b"), "<red>\nb\n</red>"),
         ],
     )
     def test_strings_are_escaped_and_text_is_kept(self, made, expected):

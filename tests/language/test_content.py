@@ -3,6 +3,7 @@ import datetime as dt
 import inspect
 import pickle
 from base64 import b64encode
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,11 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Icon, Image
 from promptkit.language.validation import checked_uri
 from tests.ids import shown
+
+
+class Color(str, Enum):  # noqa: UP042 (in an f-string, its members are their names)
+    RED = "red"
+
 
 NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
 
@@ -259,6 +265,8 @@ class TestText:
             (Text("a", priority=1) + "b", Text("a\n\nb", priority=1)),
             ("a" + Text("b", priority=1), Text("a\n\nb", priority=1)),
             (Text("a", priority=1) + Text("b", priority=1), Text("a\n\nb", priority=1)),
+            (Text("a") + Color.RED, Text("a\n\nred")),
+            (Color.RED + Text("a"), Text("red\n\na")),
         ],
         ids=[
             "str after",
@@ -270,6 +278,8 @@ class TestText:
             "annotated first",
             "annotated last",
             "equally annotated",
+            "a member of an enum after",
+            "a member of an enum before",
         ],
     )
     def test_plus_joins_to_one_block(self, made, expected):

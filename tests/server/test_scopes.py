@@ -252,7 +252,7 @@ class TestManyClients:
         for number in range(400):
             mine = [f"s{bit}" for bit in range(8) if number >> bit & 1]
             site.ask(modern(1, "prompts/list"), caller("ada", *mine, f"own{number}"))
-        snapshot = site.server._snapshot
+        snapshot = site.server.snapshot
 
         assert snapshot._view.cache_info().currsize == MOST_VIEWS
         for mine in ((), ("s0",), ("s0", "s7")):
@@ -269,7 +269,7 @@ class TestManyClients:
         site = Site(ALL)
         for scopes in ((), ("admin",), ("admin", "team")):
             site.ask(modern(1, "prompts/list"), caller("ada", *scopes))
-        views = [site.server._snapshot.view(frozenset(s)) for s in ((), ("admin",), ("admin", "team"))]
+        views = [site.server.snapshot.view(frozenset(s)) for s in ((), ("admin",), ("admin", "team"))]
         listed = [pages.items for view in views for pages in view._pages.values()]
 
         assert len({id(items[0]) for items in listed}) == 1
@@ -281,7 +281,7 @@ class TestManyClients:
         site = Site(catalog_of(review))
         site.ask(modern(1, "prompts/list"), caller("ada", "admin"))
 
-        assert site.server._snapshot.view(frozenset(["admin"])) is site.server._snapshot
+        assert site.server.snapshot.view(frozenset(["admin"])) is site.server.snapshot
 
     def test_replicas_with_other_scopes_differ(self):
         """
@@ -289,9 +289,9 @@ class TestManyClients:
         """
         open_to_all = prompt(name="reviews", description="Review the reviews.")(reviews.function)
 
-        digests = {Site(catalog_of(review, one)).server.digest for one in (reviews, open_to_all)}
+        digests = {Site(catalog_of(review, one)).server.snapshot.digest for one in (reviews, open_to_all)}
         assert len(digests) == 2
-        assert Site(catalog_of(review, reviews)).server.digest in digests
+        assert Site(catalog_of(review, reviews)).server.snapshot.digest in digests
 
 
 def _needing(number):

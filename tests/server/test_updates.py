@@ -88,7 +88,7 @@ def test_a_resource_that_hangs_stops_no_reload(release):
 
     new = catalog_of(a="one", b=lambda: release.wait(60) and "")
     reading.server.replace(new)
-    assert reading.server.catalog is new
+    assert reading.server.snapshot.catalog is new
     assert reading.updated(2) == {"notes://a", "notes://b"}
     assert reading.ask(request(9, "ping"))["result"] == {}
     reading.end()

@@ -138,11 +138,8 @@ def peek(body: bytes) -> Envelope:
         incoming = decode_large(body)
     except UNREADABLE:
         return _peek_other(body)
-    message = Envelope(method=incoming.method)
-    if incoming.id is UNSET:
-        message.is_notification = True
-    else:
-        message.is_request, message.id = True, incoming.id
+    notifies = incoming.id is UNSET
+    message = Envelope(incoming.id, incoming.method, is_request=not notifies, is_notification=notifies)
     try:
         params = _decode_params(incoming.params)
         name = params.uri if message.method == "resources/read" else params.name

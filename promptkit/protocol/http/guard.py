@@ -105,7 +105,9 @@ class Guard:
             return refused
         origin = head.get(b"origin")
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
-            return refuse(403, InvalidRequest(_foreign_origin(origin)))
+            shown = shortened(origin.decode("latin-1"))
+            remedy = f"if they should, allow them with --allow-origin {shown}"
+            return refuse(403, InvalidRequest(f"pages of {shown!r} may not send requests; {remedy}"))
         if (document := self._documents.get(head.path)) is not None:
             return _read_only(head, document)
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
@@ -136,7 +138,9 @@ class Guard:
             return refuse(421, InvalidRequest("a request names its host, once"))
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
-            return refuse(421, InvalidRequest(_foreign_host(name)))
+            shown = shortened(name)
+            remedy = f"if it should be, allow it with --allow-host {shown}"
+            return refuse(421, InvalidRequest(f"this server is not called {shown!r}; {remedy}"))
         return None
 
 
@@ -212,13 +216,3 @@ def _origin(text: str) -> bytes:
 def _is_local(origin: bytes) -> bool:
     scheme, _, host = origin.decode("latin-1").lower().partition("://")
     return scheme in ("http", "https") and _without_port(host) in _LOOPBACK
-
-
-def _foreign_host(name: str) -> str:
-    shown = shortened(name)
-    return f"this server is not called {shown!r}; if it should be, allow it with --allow-host {shown}"
-
-
-def _foreign_origin(origin: bytes) -> str:
-    shown = shortened(origin.decode("latin-1"))
-    return f"pages of {shown!r} may not send requests; if they should, allow them with --allow-origin {shown}"

@@ -187,7 +187,7 @@ class Executor:
             coroutine.close()
             raise
 
-        counted = [exchange]
+        counted = [exchange]  # taken out by the first that calls `leave`: it is counted once
 
         def leave() -> None:
             with suppress(IndexError):  # it has left

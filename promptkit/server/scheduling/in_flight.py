@@ -80,7 +80,7 @@ class InFlight:
         self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
         self._most = inf if many_clients else _MAX_OPEN
         self.ids: Collection[RequestId] = () if many_clients else self._jobs.keys()
-        self._leaving = 0
+        self._leaving = 0  # how many replies are chosen, and not sent yet
         self._lock = Lock()
         self._changed = Condition(self._lock)
 

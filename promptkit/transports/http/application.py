@@ -124,7 +124,7 @@ class Application:
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
-            server.handle_from(self._inbox.next_events, bool)
+            server.handle_from(self._inbox.next_events)
             self._server = server
         self._on_start(self.replace)
         return server
@@ -260,7 +260,7 @@ class Application:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         ready = {"status": "ready"}
         if self._ring.is_shared:
-            digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
+            digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # it may take a while
             # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
         return HttpResponse(200, encode(ready), (JSON_BODY,))

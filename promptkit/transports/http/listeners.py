@@ -33,7 +33,7 @@ _DROP_NEW_CONNECTIONS: Final = (
     (0x06, 0, 0, 0xFFFFFFFF),
 )
 
-
+#: What to do about an error of TCP, by its number.
 _REMEDIES: Final[dict[int | None, str]] = {
     errno.EADDRINUSE: "another server listens there: end it, or name another port",
     errno.EADDRNOTAVAIL: "this machine has no such address",
@@ -94,10 +94,9 @@ class Listener:
         to connect tries again a second later, and then finds the next server. Only Linux can do so for TCP.
         """
         self._unlink()
-        if self._is_inherited or sys.platform != "linux":
-            return
-        for one in filter(_is_ip, self._sockets):
-            _drop_new_connections(one)
+        if sys.platform == "linux" and not self._is_inherited:
+            for one in filter(_is_ip, self._sockets):
+                _drop_new_connections(one)
 
     def close(self) -> None:
         """Stop listening, and remove the path of a Unix socket."""
@@ -144,7 +143,9 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
     if error is not None and (not listeners or error.errno == errno.EADDRINUSE):
         for listener in listeners:
             listener.close()
-        raise CannotListen(_why_not(host, port, error))
+        reason = _REMEDIES.get(error.errno, _reason(error))
+        msg = f"cannot listen at {host}, port {port}: {reason}"
+        raise CannotListen(msg)
     return listeners
 
 
@@ -271,11 +272,6 @@ def _drop_new_connections(listening: socket.socket) -> None:
 
 def _is_ip(one: socket.socket) -> bool:
     return one.family in (socket.AF_INET, socket.AF_INET6)
-
-
-def _why_not(host: str, port: int, error: OSError) -> str:
-    what = f"cannot listen at {host}, port {port}"
-    return f"{what}: {_REMEDIES.get(error.errno, _reason(error))}"
 
 
 def _reason(error: Exception) -> str:

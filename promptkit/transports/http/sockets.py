@@ -168,11 +168,6 @@ class Balance:
                 with suppress(OSError):
                     yield socket.socket(fileno=descriptor)
 
-    def close(self) -> None:
-        """Close all channels."""
-        for end in (end for ends in self._channels for end in ends):
-            end.close()
-
     def _load(self, worker: int) -> int:
         """How many connections a worker has, with those on their way to it: a byte for each."""
         waiting = bytearray(4)

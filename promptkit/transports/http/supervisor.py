@@ -29,13 +29,12 @@ _LONGEST_PAUSE_S: Final = 10.0
 #: How much longer than their grace workers have to end, in seconds, before they are killed.
 _KILL_AFTER_S: Final = 3.0
 
-
 #: How often it is looked whether what was killed has ended, in seconds.
 _REAP_EVERY_S: Final = 0.01
 
 
 class _Slot(Struct):
-    """The place of one worker: the process in it, since when, and how often it died at once."""
+    """The place of one worker: its process, since when; how often it died at once; when the next is due."""
 
     pid: int = 0
     since: float = 0.0
@@ -93,7 +92,7 @@ class Supervisor:
             signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
             while not self._signals:
                 self._replace()
-                self._sleep()
+                self._wait_until(min((slot.due for slot in self._slots if not slot.pid), default=None))
                 self._reap()
             self._end()
 
@@ -110,9 +109,8 @@ class Supervisor:
                     slot.pid, slot.since = self._fork(number), now
                 except OSError as error:  # too many processes, or too little memory
                     slot.due = now + _LONGEST_PAUSE_S
-                    say(
-                        f"worker {number + 1} cannot be started, and is tried again in 10 s: {error.strerror}"
-                    )
+                    again = f"is tried again in {_LONGEST_PAUSE_S:g} s"
+                    say(f"worker {number + 1} cannot be started, and {again}: {error.strerror}")
 
         def _fork(self, number: int) -> int:
             # A signal that came before the worker has its own handlers would be lost. It unblocks them.
@@ -139,11 +137,8 @@ class Supervisor:
             finally:
                 os._exit(code)
 
-        def _sleep(self) -> None:
-            """Wait for a signal, or for the end of a pause."""
-            self._wait_until(min((slot.due for slot in self._slots if not slot.pid), default=None))
-
         def _wait_until(self, due: float | None) -> None:
+            """Wait for a signal, and until then at most."""
             seconds = None if due is None else max(0.0, due - time.monotonic())
             if select.select([self._waking], [], [], seconds)[0]:
                 self._waking.recv(4096)
@@ -165,13 +160,13 @@ class Supervisor:
             """Say what happened to a worker, and when another takes its place."""
             now = time.monotonic()
             slot.failures = slot.failures + 1 if now - slot.since < _SHORT_LIFE_S else 0
-            pause = (
-                min(_FIRST_PAUSE_S * 2 ** (slot.failures - 2), _LONGEST_PAUSE_S) if slot.failures > 1 else 0
-            )
+            pause, then = 0.0, ": another takes its place"
+            if slot.failures > 1:
+                doublings = min(slot.failures - 2, 16)  # no float holds the thousandth
+                pause = min(_FIRST_PAUSE_S * 2**doublings, _LONGEST_PAUSE_S)
+                then = f" at once, {slot.failures} times in a row: the next one starts in {pause:g} s"
             slot.due = now + pause
-            when = f"the next one starts in {pause:g} s" if pause else "another takes its place"
-            again = f" at once, {slot.failures} times in a row" if slot.failures > 1 else ""
-            say(f"worker {number + 1} (process {slot.pid}) {_how(code)}{again}: {when}")
+            say(f"worker {number + 1} (process {slot.pid}) {_how(code)}{then}")
 
         def _end(self) -> None:
             """End all workers: kindly first, and by force if that takes too long or another signal comes."""

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -180,7 +180,8 @@ class HttpWorker:
             self._loop.add_reader(self._lifeline, self.end)
         while not self._is_ending:
             self._connections.sweep(self._loop.time())
-            await _wait(self._ended.wait(), _SWEEP_EVERY_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -288,20 +289,13 @@ class HttpWorker:
         """Wait until what runs has ended. The application does that on a thread, as it may wait."""
         seconds = max(0.0, until - self._loop.time())
         closing = asyncio.to_thread(self._application.close, seconds)
-        await _wait(asyncio.gather(closing, return_exceptions=True), seconds + _FLUSH_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(closing, return_exceptions=True), seconds + _FLUSH_S)
 
     async def _look_until(self, holds: Callable[[], bool], seconds: float) -> None:
         until = self._loop.time() + seconds
         while not holds() and self._loop.time() < until:  # noqa: ASYNC110 (connections set no event)
             await asyncio.sleep(_LOOK_EVERY_S)
-
-
-async def _wait(awaitable: Awaitable[object], seconds: float) -> None:
-    """Wait for so long at most."""
-    try:
-        await asyncio.wait_for(awaitable, seconds)
-    except TimeoutError:
-        return
 
 
 def die_of(number: int) -> None:

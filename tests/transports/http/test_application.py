@@ -523,7 +523,7 @@ class TestHealth:
         others = [Settings(keys=[b"n" * 32, KEY]), Settings(keys=[KEY], name="others")]
         answers = {said, ready_of(hiding("b"), own), *(ready_of(hiding("a"), one) for one in others)}
         assert len(answers) == 4
-        known = SharedServer(hiding("a"), bool, identity=ServerInfo("promptkit", VERSION)).digest
+        known = SharedServer(hiding("a"), bool, identity=ServerInfo("promptkit", VERSION)).snapshot.digest
         assert known not in said
 
     def test_nobody_reads(self):

@@ -42,7 +42,8 @@ class Crowd:
         """Close everything."""
         for one in [one for held in self.held for one in held]:
             one.close()
-        self.balance.close()
+        for end in [end for ends in self.balance._channels for end in ends]:
+            end.close()
 
 
 @pytest.fixture

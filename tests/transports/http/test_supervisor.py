@@ -200,6 +200,20 @@ def test_workers_that_die_at_once_are_replaced_with_pauses(serve):
     assert served.wait_for(r"at once, (\d) times in a row: the next one starts in 0.25 s")
 
 
+def test_a_worker_that_dies_for_hours_is_still_replaced(capsys):
+    """
+    However often a worker has died at once, the next one starts after the longest pause.
+    """
+    supervisor = Supervisor(1, print, stop_connecting=bool, grace=0)
+    (slot,) = supervisor._slots
+    slot.failures, slot.since = 5000, time.monotonic()
+
+    supervisor._plan(0, slot, 1)
+
+    assert 9 < slot.due - time.monotonic() <= 10
+    assert "5001 times in a row: the next one starts in 10 s" in capsys.readouterr().err
+
+
 def test_a_worker_that_is_told_to_end_is_replaced(serve):
     """
     It answers what it has, and another takes over its socket.
