@@ -140,11 +140,11 @@ class ServerTable:
         path = (*self._path, name)
         try:
             text: str = self._editor.put(self._text, path, wanted)
-            found = _with(self._editor.read(text), path, wanted)
-            is_kept = found == _with(self._data, path, wanted) and _at(found, path) == wanted
+            found = self._editor.read(text)
+            is_done = _at(found, path) == wanted and _with(found, path, None) == _with(self._data, path, None)
         except (FileRefused, RecursionError, TypeError):  # what was written does not go with the rest
-            is_kept = False
-        check(is_kept, "it is written in a way that cannot be changed without touching something else")
+            is_done = False
+        check(is_done, "it is written in a way that cannot be changed without touching something else")
         return self._mark + text
 
     def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
