@@ -170,7 +170,7 @@ class Conversation:
 
     def turns(self, workflow: Workflow, whole: int = 0) -> list[TurnView]:
         """
-        Return the turns of a workflow; of a great many, the first, up to the one that is shown whole at least.
+        Return the turns of a workflow; of very many, the first, up to the one that is shown whole at least.
 
         Args:
             workflow:
