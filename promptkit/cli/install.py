@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
 from promptkit.cli.clients.changes import EntryChange, change_of
-from promptkit.cli.clients.configurations import ConfigurationFile, Scope, read_servers, text_of
+from promptkit.cli.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.cli.clients.files import FileRefused, NotOurs
 from promptkit.cli.clients.servers import (
     InstalledServer,
@@ -65,7 +65,7 @@ def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int
     except FileRefused as error:
         print_error(f"{place.path}{error.place}: {error}")
         if server is not None and not isinstance(error, NotOurs):
-            text = text_of(place.settings, name, server.entry(place.settings))
+            text = ServerTable(place.settings, "").changed(name, server.entry(place.settings))
             print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
         return Exit.FAULTY
     return Exit.FINE
@@ -165,7 +165,7 @@ def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
 def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
     data: dict[str, Any] = {"file": str(place.path), "exists": place.path.exists(), "servers": {}}
     try:
-        entries = read_servers(place)[2].entries
+        entries = read_servers(place)
     except FileRefused as error:
         return {**data, "error": f"{place.path}{error.place}: {error}"}
     ours = {name: entry for name, entry in entries.items() if is_ours(place.settings, entry, url)}

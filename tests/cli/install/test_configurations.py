@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from promptkit.cli.clients.configurations import ServerTable, text_of
+from promptkit.cli.clients.configurations import ServerTable
 from promptkit.cli.clients.files import FileRefused
 from promptkit.compiler.lints.client_profiles import INSTALLABLE
 
@@ -482,7 +482,7 @@ def test_a_file_of_nothing_else(name):
     Where there is no file, one is written that holds the entry alone.
     """
     client = INSTALLABLE[name]
-    text = text_of(client, "ours", {"command": "x"})
+    text = added(client, "", {"command": "x"})
 
     assert ServerTable(client, text).entries == {"ours": {"command": "x"}}
     assert ServerTable(client, "").entries == {}

@@ -53,7 +53,7 @@ def entries_before(name):
 
 
 def entries(name, scope="user"):
-    return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))[2].entries
+    return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))
 
 
 @pytest.mark.parametrize("name", INSTALLABLE)
