@@ -156,13 +156,12 @@ def _keeps_type(old: Schema, new: Schema) -> bool:
 
 
 def _keeps_bounds(old: Schema, new: Schema) -> bool:
-    for key in new.keys() - _OWN_RULES:
-        if key in _AT_LEAST:
-            kept = new[key] <= old.get(key, _AT_LEAST[key])
-        elif key in _AT_MOST:
-            kept = new[key] >= old.get(key, _AT_MOST[key])
-        else:
-            kept = key in old and old[key] == new[key]
-        if not kept:
-            return False
-    return True
+    return all(_keeps(key, old, new) for key in new.keys() - _OWN_RULES)
+
+
+def _keeps(key: str, old: Schema, new: Schema) -> bool:
+    if key in _AT_LEAST:
+        return bool(new[key] <= old.get(key, _AT_LEAST[key]))
+    if key in _AT_MOST:
+        return bool(new[key] >= old.get(key, _AT_MOST[key]))
+    return key in old and bool(old[key] == new[key])
