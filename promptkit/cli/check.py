@@ -2,13 +2,14 @@
 
 import gc
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import print_annotation, print_annotations, print_diagnostics
+from promptkit.cli.diagnostics import counted, print_annotation, print_annotations, print_diagnostics
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks
@@ -114,17 +115,8 @@ def _print_annotations(catalog: Catalog, notes: Iterable[tuple[str, str]], outpu
 
 
 def _summary(catalog: Catalog) -> str:
-    served = [_counted(len(catalog.resources), "resource")] if catalog.resources else []
-    if len(catalog) or not served:
-        served.insert(0, _counted(len(catalog), "prompt"))
-    severities = [diagnostic.severity for diagnostic in catalog.diagnostics]
-    found = [
-        _counted(severities.count(severity), severity.value)
-        for severity in Severity
-        if severity in severities
-    ]
-    return ", ".join([f"{' and '.join(served)} can be served", *found])
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    prompts = [counted(len(catalog), "prompt")] if catalog or not catalog.resources else []
+    resources = [counted(len(catalog.resources), "resource")] if catalog.resources else []
+    severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
+    found = [counted(severities[one], one.value) for one in Severity if severities[one]]
+    return ", ".join([f"{' and '.join(prompts + resources)} can be served", *found])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "console_on",
+    "counted",
     "fail",
     "print_annotation",
     "print_annotations",
@@ -47,6 +48,11 @@ def fail(text: str, code: int) -> int:
     """Print why a command fails, and return its exit code."""
     print_error(text)
     return code
+
+
+def counted(number: int, noun: str) -> str:
+    """Return how many of something there are, as in ``2 prompts``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def print_text(text: str) -> None:

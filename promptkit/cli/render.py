@@ -17,7 +17,7 @@ from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import Call, report_failure
 from promptkit.cli.command_options import VENDORS
-from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
+from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
 from promptkit.cli.formats import as_json, as_markdown, encoded, exported_as_json, write_media
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
@@ -189,8 +189,7 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
     message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
-        which = "a recipe" if broken == 1 else f"{broken} recipes"
-        return f"{message} ({which} cannot be imported: see promptkit check)"
+        return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"
     if not names and not uris:
         return f"{message}: there is no prompt in {options.target!r}"
     if meant is None:
