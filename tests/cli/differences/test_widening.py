@@ -171,3 +171,18 @@ def test_pairs_of_which_one_is_wider(old, new):
     """
     assert is_wider(taking(old), taking(new))
     assert not is_wider(taking(new), taking(old))
+
+
+def test_what_was_tried_in_vain_is_not_assumed():
+    """
+    That one alternative does not take a value is still known where the same types meet again.
+    """
+    old_root = {"$defs": {"Number": {"type": "integer"}}}
+    new_root = {"$defs": {"Words": {"type": "string"}, "Other": {"type": "integer"}}}
+    number, words, other = ({"$ref": f"#/$defs/{name}"} for name in ("Number", "Words", "Other"))
+    old = {"type": "object", "properties": {"a": number, "b": number}}
+    wider = {"type": "object", "properties": {"a": {"anyOf": [words, other]}, "b": other}}
+    narrower = {"type": "object", "properties": {"a": {"anyOf": [words, other]}, "b": words}}
+
+    assert takes_all(old, wider, old_root, new_root)
+    assert not takes_all(old, narrower, old_root, new_root)
