@@ -43,8 +43,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.format == "json":
         output.print_json(_data(options, catalog, skipped, stale))
     else:
-        notes = _notes(options, skipped, stale)
-        (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
+        _print(options, catalog, _notes(options, skipped, stale), output)
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.FINE if is_fine and stale is None else Exit.FAULTY
@@ -103,15 +102,14 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
         yield "error", f"{options.compiled} is stale, so run promptkit build again: {stale}"
 
 
-def _print_text(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
-    print_diagnostics(catalog.diagnostics, output)
-    output.print_lines([_summary(catalog), *(text for _, text in notes)])
-
-
-def _print_annotations(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
-    print_annotations(catalog.diagnostics, output)
-    for level, text in notes:
-        print_annotation(level, text, output)
+def _print(options: Namespace, catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
+    if options.format == "github":
+        print_annotations(catalog.diagnostics, output)
+        for level, text in notes:
+            print_annotation(level, text, output)
+    else:
+        print_diagnostics(catalog.diagnostics, output)
+        output.print_lines([_summary(catalog), *(text for _, text in notes)])
 
 
 def _summary(catalog: Catalog) -> str:

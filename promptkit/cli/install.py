@@ -3,6 +3,7 @@
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -103,8 +104,8 @@ def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
     backup = change.carry_out() if change.is_needed and is_done else None
     if options.json:
         output.print_json(_change_data(change, backup, is_done=is_done))
-        return
-    output.print_lines(_change_lines(change, backup, is_done=is_done))
+    else:
+        output.print_lines(_change_lines(change, backup, is_done=is_done))
 
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
@@ -146,9 +147,8 @@ def _print_clients(places: Iterable[ConfigurationFile], options: Namespace, outp
     data = [_client_data(place, options.url) for place in places]
     if options.json:
         output.print_json({"clients": data})
-        return
-    for client in data:
-        output.print_lines(_client_lines(client))
+    else:
+        output.print_lines(chain.from_iterable(map(_client_lines, data)))
 
 
 def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:

@@ -112,10 +112,7 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
     return protect(
-        resource=resource,
-        issuer=options.issuer,
-        token_file=options.token_file,
-        scopes=options.require_scope,
+        resource=resource, issuer=options.issuer, token_file=options.token_file, scopes=options.require_scope
     )
 
 

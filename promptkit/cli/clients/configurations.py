@@ -152,11 +152,20 @@ class ServerTable:
         return self._mark + text
 
     def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An entry with what people have added to the one that exists."""
-        self._check_place(name)
+        """
+        An entry with what people have added to the one that exists.
+
+        Raises `FileRefused` if there is no place for it.
+        """
+        at: Any = self._data
+        for key in self._path:
+            at = at.get(key, {})
+            if at is None and self._settings.format == "yaml":  # nothing is written there
+                at = {}
+            check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
         # What belongs to the other kind of entry, which is started or reached in the other way, goes.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
-        found = self.entries.get(name) or {}
+        found = at.get(name) or {}
         return {**{key: value for key, value in found.items() if key not in stale}, **entry}
 
     def _servers_path(self) -> tuple[str, ...]:
@@ -165,14 +174,6 @@ class ServerTable:
         # `servers` may also be the name of a server: then not all that it holds are tables.
         is_table = isinstance(found, dict) and all(isinstance(one, dict) for one in found.values())
         return also if is_table else self._settings.servers
-
-    def _check_place(self, name: str) -> None:
-        at: Any = self._data
-        for key in self._path:
-            at = at.get(key, {})
-            if at is None and self._settings.format == "yaml":  # nothing is written there
-                return
-            check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
 
 
 def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
