@@ -27,17 +27,17 @@ class Weight(NamedTuple):
 #: At most as much, by package; what is in none counts as the package `promptkit` itself.
 AT_MOST: Final = {
     "catalog": Weight(1_195, 10),
-    "cli": Weight(3_875, 36),
+    "cli": Weight(3_822, 36),
     "compiler": Weight(4_640, 35),
     "conversion": Weight(1_837, 15),
     "errors": Weight(671, 9),
     "exports": Weight(420, 6),
     "fragments": Weight(298, 5),
     "language": Weight(966, 11),
-    "preview": Weight(1_598, 14),
+    "preview": Weight(1_574, 14),
     "promptkit": Weight(334, 5),
     "protocol": Weight(2_668, 26),
-    "server": Weight(2_231, 25),
+    "server": Weight(2_230, 25),
     "testing": Weight(994, 10),
     "transports": Weight(2_944, 26),
 }

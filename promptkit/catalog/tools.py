@@ -201,9 +201,7 @@ def _grade_word(word: str, texts: list[str], description: str) -> int | None:
 
 
 def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
-    """
-    Return what may be expected of a tool that calls any of *prompts*.
-    """
+    """Return what may be expected of a tool that calls any of *prompts*."""
     said = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
     return Tool(
         read_only=all(tool.read_only for tool in said),

@@ -165,7 +165,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
 
 def _open_standard_descriptors() -> None:
-    # Otherwise a file that is opened later would become standard input, output or error.
+    """Open those that are closed: else a file that is opened later would become one of them."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -177,8 +177,12 @@ def _open_standard_descriptors() -> None:
 
 
 def _drop_buffers() -> None:
-    # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
-    # daemon thread that was printing keeps it forever. What is printed from now on is written at once.
+    """
+    Have what is printed from now on written at once.
+
+    The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
+    daemon thread that was printing keeps it forever.
+    """
     file = FileIO(2, "wb", closefd=False)
     stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
     _flush(getattr(sys, "stdout", None))
@@ -187,6 +191,7 @@ def _drop_buffers() -> None:
 
 
 def _is_descriptor_1(stream: TextIO | None) -> bool:
+    """Whether a stream writes to descriptor 1; one that is missing would."""
     try:
         return stream is None or stream.fileno() == 1
     except (UnsupportedOperation, AttributeError, ValueError):
