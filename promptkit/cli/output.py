@@ -177,12 +177,9 @@ def _open_standard_descriptors() -> None:
 
 
 def _drop_buffers() -> None:
-    """
-    Have what is printed from now on written at once.
-
-    The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
-    daemon thread that was printing keeps it forever.
-    """
+    """Have what is printed from now on written at once."""
+    # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
+    # daemon thread that was printing keeps it forever.
     file = FileIO(2, "wb", closefd=False)
     stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
     _flush(getattr(sys, "stdout", None))

@@ -152,11 +152,7 @@ class ServerTable:
         return self._mark + text
 
     def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """
-        An entry with what people have added to the one that exists.
-
-        Raises `FileRefused` if there is no place for it.
-        """
+        """An entry with what people have added to the one that is there. Raises `FileRefused`."""
         at: Any = self._data
         for key in self._path:
             at = at.get(key, {})
