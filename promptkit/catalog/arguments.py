@@ -4,12 +4,12 @@ import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct, structs
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.conversion.kinds import is_constrained, is_literal, plain
+from promptkit.conversion.kinds import is_constrained, is_list, is_literal, plain
 from promptkit.conversion.parsing import Read, holds_more
 from promptkit.conversion.scalar_types import Reader, ScalarType
 from promptkit.conversion.unstructuring import can_be_sent, text_of
@@ -114,6 +114,12 @@ class Argument(Struct, frozen=True):
         return plain(self.annotation) is str or (
             is_constrained(self.annotation) and plain(self.annotation.__origin__) is str
         )
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether people give its value as a file, or as several."""
+        core = plain(self.annotation, core=True)
+        return core is bytes or (is_list(core) and plain(get_args(core)[0], core=True) is bytes)
 
     def faults(self, value: Any, error: ConversionError) -> Iterator[Fault]:
         """One fault for each wrong part of *value*. The value of a secret is not repeated."""

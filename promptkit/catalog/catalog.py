@@ -66,6 +66,16 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """The compiled resources."""
         return self._resources
 
+    @property
+    def declared(self) -> "tuple[CompiledPrompt | CompiledResource, ...]":
+        """The prompts, and then the resources."""
+        return *self.prompts, *self.resources
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """What the compiler found that keeps something from being served."""
+        return tuple(one for one in self.diagnostics if one.severity is Severity.ERROR)
+
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownPrompt` if no prompt has this name."""
         try:
@@ -109,9 +119,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
     @property
     def scoped(self) -> "list[CompiledPrompt | CompiledResource]":
         """The prompts and resources that need scopes."""
-        scoped: list[CompiledPrompt | CompiledResource] = [prompt for prompt in self.prompts if prompt.scopes]
-        scoped += [resource for resource in self.resources if resource.scopes]
-        return scoped
+        return [item for item in self.declared if item.scopes]
 
     @property
     def requirements(self) -> frozenset[frozenset[str]]:
@@ -232,4 +240,4 @@ class Catalog(Mapping[str, CompiledPrompt]):
     @property
     def healthy(self) -> bool:
         """Whether the compiler found no errors."""
-        return not any(diagnostic.severity is Severity.ERROR for diagnostic in self.diagnostics)
+        return not self.errors

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
 
-__all__ = ["TAGS", "CompiledPrompt", "Renderer"]
+__all__ = ["SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
+
+#: Where `_meta` has the JSON Schema of the arguments.
+SCHEMA: Final = "promptkit/arguments"
 
 #: Where `_meta` has the words that authors group prompts by.
 TAGS: Final = "promptkit/tags"
@@ -257,9 +260,7 @@ class CompiledPrompt(Struct, frozen=True):
         return self.renderer.render(**self.bind(given, context))
 
     async def render_async(
-        self,
-        given: Mapping[str, Any] | None = None,
-        context: "Context | None" = None,
+        self, given: Mapping[str, Any] | None = None, context: "Context | None" = None
     ) -> Workflow:
         """
         Render with the arguments of a client, on the running event loop.

@@ -120,12 +120,8 @@ class CompiledResource(Struct, frozen=True):
         by_name = self.arguments.by_name
         if self.uri_template.lower().startswith("file:") and (faults := tuple(self._path_faults(variables))):
             raise ArgumentErrors(self.name, faults, self.arguments.kind)
-        return self.arguments.read(
-            {
-                name: _as_sent(by_name[name], value) if name in by_name else value
-                for name, value in variables.items()
-            }
-        )
+        sent = {name: _as_sent(by_name.get(name), value) for name, value in variables.items()}
+        return self.arguments.read(sent)
 
     def read(self, uri: str, variables: Mapping[str, Value]) -> EmbeddedResource:
         """
@@ -220,11 +216,11 @@ def _is_below(text: str) -> bool:
     return not ("\0" in text or "\\" in text or any(".." in path.parts or path.anchor for path in paths))
 
 
-def _as_sent(argument: Argument, value: Value) -> Any:
+def _as_sent(argument: Argument | None, value: Value) -> Any:
     # A URI does not show whether ``1,2`` is a list or text, or whether ``5`` is a list of one. The first
     # form that the parameter's type can read is taken.
-    if value == "":
-        return value  # "not given", unless it is text
+    if argument is None or value == "":
+        return value  # an empty one is "not given", unless it is text
     for form in _forms(value):
         try:
             argument.reader.read(form)

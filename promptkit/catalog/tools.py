@@ -13,7 +13,7 @@ from promptkit.catalog.prompts import CompiledPrompt, Renderer
 from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import UnknownPrompt, UnknownTool, nearest
+from promptkit.errors.exceptions import UnknownTool, nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg, Tool
 
 if TYPE_CHECKING:
@@ -82,10 +82,7 @@ class Tools:
         return found
 
     def _find(self, name: str) -> CompiledPrompt:
-        try:
-            prompt = self._catalog[name]
-        except UnknownPrompt:
-            prompt = None
+        prompt = self._catalog.find_prompt(name)
         if prompt is None or prompt.tool is False:
             names = [prompt.name for prompt in callable_prompts(self._catalog)]
             raise UnknownTool(name, nearest(name, names))
@@ -204,9 +201,7 @@ def _grade_word(word: str, texts: list[str], description: str) -> int | None:
 
 
 def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
-    """
-    Return what may be expected of a tool that calls any of *prompts*.
-    """
+    """Return what may be expected of a tool that calls any of *prompts*."""
     said = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
     return Tool(
         read_only=all(tool.read_only for tool in said),

@@ -4,15 +4,14 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
-from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
+from promptkit.conversion.kinds import members_of, plain
 from promptkit.protocol.limits import Limits
 
 __all__ = ["ArgumentSyntaxError", "current_folder", "read_arguments", "read_value", "unread_secrets"]
-
-_STANDARD_INPUT: Final = "-"
 
 #: Half of a surrogate pair, which UTF-8 cannot encode.
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -55,7 +54,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         _check(equals, f"{shown} is not an argument: write KEY=VALUE, or KEY=@FILE")
         _check(key not in given, f"{key!r} is given twice")
         given[key] = value
-    from_input = [repr(key) for key, value in given.items() if value == f"@{_STANDARD_INPUT}"]
+    from_input = [repr(key) for key, value in given.items() if value == "@-"]
     remedy = "put the others into files, and write KEY=@FILE"
     _check(
         len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {remedy}"
@@ -95,23 +94,28 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         return value.removeprefix("@")
     name = value[1:]
     _check(name, f"{key!r} names no file: write {key}=@FILE, or {key}=@@ for the text '@'")
-    source = "standard input" if name == _STANDARD_INPUT else repr(name)
+    source = "standard input" if name == "-" else repr(name)
     data = _read(key, name, folder, source)
     argument = arguments.by_name.get(key)
-    if argument is not None and bytes in (argument.annotation, *get_args(argument.annotation)):
+    if argument is not None and _takes_bytes(argument):
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(data)
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         msg = f"{key!r} takes text, and {source} is not UTF-8"
         raise ArgumentSyntaxError(msg) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _takes_bytes(argument: Argument) -> bool:
+    """Whether a file may be sent in base64: bytes may be one of several types that are taken."""
+    return argument.takes_bytes or bytes in map(plain, members_of(plain(argument.annotation, core=True)))
+
+
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
-    max_size, is_input = Limits().line, name == _STANDARD_INPUT
+    max_size, is_input = Limits().line, name == "-"
     _check(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
         if is_input:

@@ -4,7 +4,7 @@ import os
 from argparse import Namespace
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import print_diagnostics, print_error
+from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
@@ -27,8 +27,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     purpose = Purpose.of(options.target, options.name, options.page_size, options.tools, options.scopes)
     if not purpose.folder:
-        print_error(f"cannot build {options.target!r}: only a folder or a file can be built")
-        return Exit.USAGE
+        return fail(f"cannot build {options.target!r}: only a folder or a file can be built", Exit.USAGE)
     reloader = Reloader(options.target, lambda _: None)
     with noted_reads(purpose.folder) as reads:
         catalog = reloader.load()
@@ -39,8 +38,7 @@ def run(options: Namespace, output: Output) -> int:
         files, reason = None, str(changed)
     if files is None:
         output.send()
-        print_error(f"nothing was built: {reason}")
-        return Exit.FAULTY
+        return fail(f"nothing was built: {reason}", Exit.FAULTY)
     report_hidden(catalog, options.scopes)
     visible = catalog.visible_to(options.scopes or frozenset())
     identity = ServerInfo(options.name, VERSION)
@@ -50,10 +48,8 @@ def run(options: Namespace, output: Output) -> int:
     try:
         kept.write_to(file, snapshot.pages(), ShellWords(), mode=0o644)  # other users may serve it
     except (OSError, ValueError) as error:
-        print_error(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}")
-        return Exit.FAULTY
-    built = "1 prompt is" if len(visible) == 1 else f"{len(visible)} prompts are"
-    print(f"{built} built into {file}", file=output)
+        return fail(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}", Exit.FAULTY)
+    print(f"built {counted(len(visible), 'prompt')} into {file}", file=output)
     return Exit.FINE
 
 

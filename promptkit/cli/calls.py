@@ -35,6 +35,7 @@ from promptkit.server.direct_calls import (
     rendering_of,
     time_limit,
 )
+from promptkit.server.lookup import name_of
 
 __all__ = [
     "NEEDS_EXAMPLES",
@@ -77,11 +78,6 @@ class Call(Struct, frozen=True):
     sent: Any
 
     @property
-    def kind(self) -> str:
-        """What is called."""
-        return "prompt" if isinstance(self.item, CompiledPrompt) else "resource"
-
-    @property
     def given(self) -> Mapping[str, Any]:
         """The arguments of the prompt, or the variables of the resource."""
         if isinstance(self.item, CompiledPrompt):
@@ -107,11 +103,7 @@ class Call(Struct, frozen=True):
         return str(outcome) if isinstance(outcome, PromptError) and not self.given else None
 
     def outcome(self) -> Workflow | EmbeddedResource | BaseException:
-        """
-        Render or read it.
-
-        `call_within_limit` explains what is returned, and raised.
-        """
+        """Render or read it. `call_within_limit` explains what is returned, and raised."""
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(rendering_of(self.item, self.sent), time_limit(self.item))
         return call_within_limit(partial(self.item.read, self.sent, self.given))
@@ -213,31 +205,30 @@ def render_examples(
     """
     found: list[Diagnostic] = []
     skipped: dict[str, str] = {}
-    items: tuple[Item, ...] = (*catalog.prompts, *catalog.resources)
-    for item in items:
-        name = item.name if isinstance(item, CompiledPrompt) else item.uri_template
-        examples = [Call(item, sent) for sent in wire_examples(item)]
-        if not examples:
-            skipped[name] = NEEDS_EXAMPLES
-        found += _faults(name, examples, findings_in, skipped)
+    for item in catalog.declared:
+        faults, reason = _tried(item, findings_in)
+        found += faults
+        if reason is not None:
+            skipped[name_of(item)] = reason
     return found, skipped
 
 
-def _faults(
-    name: str, examples: Iterable[Call], findings_in: Findings, skipped: dict[str, str]
-) -> Sequence[Diagnostic]:
+def _tried(item: Item, findings_in: Findings) -> tuple[Iterable[Diagnostic], str | None]:
+    """What is wrong with its examples, up to the first that fails, and why it is not rendered, if so."""
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
+    examples = [Call(item, sent) for sent in wire_examples(item)]
+    skipped = None if examples else NEEDS_EXAMPLES
     for example in examples:
         outcome = example.outcome()
-        if (reason := example.refusal(outcome)) is not None:
-            skipped[name] = reason
+        if (refusal := example.refusal(outcome)) is not None:
+            skipped = refusal
             continue
-        error = outcome if isinstance(outcome, BaseException) else _why_unsent(example.item, outcome)
+        error = outcome if isinstance(outcome, BaseException) else _why_unsent(item, outcome)
         if error is not None:
-            return [*found, _failure(example, error)]
-        if isinstance(example.item, CompiledPrompt) and isinstance(outcome, Workflow):
-            found |= dict.fromkeys(findings_in(example.item, outcome))
-    return list(found)
+            return (*found, _failure(example, error)), skipped
+        if isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
+            found |= dict.fromkeys(findings_in(item, outcome))
+    return found, skipped
 
 
 def _why_unsent(item: Item, result: Any) -> ValueError | None:
@@ -256,7 +247,7 @@ def _failure(example: Call, error: BaseException) -> Diagnostic:
     elif item.is_template:
         remedy = "correct it, or give examples that it can be read for"
     reason = example.redactor.redacted(failure_reason(error))
-    message = f"{example.kind} {item.name!r}: it fails for {example.label}: {reason}"
+    message = f"{item.arguments.kind} {item.name!r}: it fails for {example.label}: {reason}"
     return Diagnostic(rule, message, remedy, _place(item.location, error))
 
 

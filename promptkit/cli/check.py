@@ -2,13 +2,14 @@
 
 import gc
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import print_annotation, print_annotations, print_diagnostics
+from promptkit.cli.diagnostics import counted, print_annotation, print_annotations, print_diagnostics
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks
@@ -42,8 +43,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.format == "json":
         output.print_json(_data(options, catalog, skipped, stale))
     else:
-        notes = _notes(options, skipped, stale)
-        (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
+        _print(options, catalog, _notes(options, skipped, stale), output)
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.FINE if is_fine and stale is None else Exit.FAULTY
@@ -102,29 +102,19 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
         yield "error", f"{options.compiled} is stale, so run promptkit build again: {stale}"
 
 
-def _print_text(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
-    print_diagnostics(catalog.diagnostics, output)
-    output.print_lines([_summary(catalog), *(text for _, text in notes)])
-
-
-def _print_annotations(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
-    print_annotations(catalog.diagnostics, output)
-    for level, text in notes:
-        print_annotation(level, text, output)
+def _print(options: Namespace, catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
+    if options.format == "github":
+        print_annotations(catalog.diagnostics, output)
+        for level, text in notes:
+            print_annotation(level, text, output)
+    else:
+        print_diagnostics(catalog.diagnostics, output)
+        output.print_lines([_summary(catalog), *(text for _, text in notes)])
 
 
 def _summary(catalog: Catalog) -> str:
-    served = [_counted(len(catalog.resources), "resource")] if catalog.resources else []
-    if len(catalog) or not served:
-        served.insert(0, _counted(len(catalog), "prompt"))
-    severities = [diagnostic.severity for diagnostic in catalog.diagnostics]
-    found = [
-        _counted(severities.count(severity), severity.value)
-        for severity in Severity
-        if severity in severities
-    ]
-    return ", ".join([f"{' and '.join(served)} can be served", *found])
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    prompts = [counted(len(catalog), "prompt")] if catalog or not catalog.resources else []
+    resources = [counted(len(catalog.resources), "resource")] if catalog.resources else []
+    severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
+    found = [counted(severities[one], one.value) for one in Severity if severities[one]]
+    return ", ".join([f"{' and '.join(prompts + resources)} can be served", *found])

@@ -106,7 +106,7 @@ def _add_render(render: ArgumentParser) -> None:
     add("--lossy", action="store_true", help="show text in place of what the vendor does not take")
     add("--out", metavar="DIR", help="write images, recordings and other files into this folder, too")
     add("--watch", action="store_true", help="show it again whenever a file changes")
-    no_input = "do not ask for arguments that are missing, on a terminal neither"
+    no_input = "do not ask for missing arguments, not even on a terminal"
     add("--no-input", dest="asks", action="store_false", help=no_input)
 
 
@@ -128,7 +128,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("name", metavar="NAME", help="the prompt, or the URI template of a resource")
     add("argument", metavar="ARGUMENT", help="the argument, or the variable")
     add("typed", metavar="TYPED", nargs="?", help="what was typed so far")
-    chosen = "another argument that has been chosen, as for render; ARGUMENT=TYPED is what was typed, too"
+    chosen = "another argument that was chosen, written as for render; ARGUMENT=TYPED may stand for TYPED"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     complete.add_argument("--target", **_TARGET)
     _add_json(complete, "print the JSON that a client receives")
@@ -184,9 +184,9 @@ def _add_entry(command: ArgumentParser) -> None:
     """Add what says which server in which configuration."""
     _add_target(command)
     add = command.add_argument
-    name = "what the client calls the server (default: as the project's folder; with --url, as the host)"
+    name = "what the client calls the server (default: the project's folder; with --url, the host)"
     add("--name", type=_entry_name, help=name)
-    scope = "whether it is there for you everywhere, or for everybody in this project (default: user)"
+    scope = "for you in every project, or for everybody in this one (default: user)"
     add("--scope", choices=("user", "project"), default="user", help=scope)
     url = "where it is served over HTTP, if the client does not start it"
     add("--url", type=_http_url, metavar="URL", help=url)

@@ -11,11 +11,10 @@ from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import call_within_limit, report_failure
 from promptkit.cli.diagnostics import fail, report_diagnostics
-from promptkit.cli.formats import completion_as_json
+from promptkit.cli.formats import LOWERING, as_json
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
 
 __all__ = ["run"]
@@ -36,8 +35,7 @@ def run(options: Namespace, output: Output) -> int:
         arguments = _arguments(catalog, options.name)
         arguments.completer(options.argument)
     except (UnknownPrompt, UnknownResource, ArgumentErrors) as error:
-        errors = (one for one in catalog.diagnostics if one.severity is Severity.ERROR)
-        report_diagnostics(errors)  # it may be what is not served
+        report_diagnostics(catalog.errors)  # it may be what is not served
         return fail(str(error), Exit.USAGE)
     try:
         chosen = read_arguments(arguments, options.arguments, folder)
@@ -50,7 +48,7 @@ def run(options: Namespace, output: Output) -> int:
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
         return report_failure(f"completing {options.argument!r}", outcome, redactor)
-    return _print(outcome, redactor, output, as_json=options.json)
+    return _print(outcome, redactor, output, is_json=options.json)
 
 
 def _arguments(catalog: Catalog, name: str) -> Arguments:
@@ -74,13 +72,13 @@ def _typed(options: Namespace, chosen: dict[str, str]) -> str:
     return chosen.pop(options.argument)
 
 
-def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: bool) -> int:
-    if not as_json:
+def _print(offered: Completion, redactor: Redactor, output: Output, *, is_json: bool) -> int:
+    if not is_json:
         for value in offered.values:
             output.print_content(redactor.redacted(value))
         return Exit.FINE
     try:
-        output.print_json(completion_as_json(offered, redactor))
+        output.print_json(as_json(LOWERING.completion(offered), redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
         return fail(f"a value cannot be sent: {error}", Exit.FAULTY)
     return Exit.FINE

@@ -36,7 +36,7 @@ __all__ = ["redirect_file", "run"]
 #: The extra `preview`.
 _EXTRA: Final = ("httptools", "jinja2", "markdown_it", "python_multipart", "starlette")
 
-#: Where the page is unless one says otherwise, so that its address stays the same; another if it is taken.
+#: The usual port of the page, so that its address stays the same; if it is taken, another one is used.
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
@@ -44,7 +44,7 @@ _HOST: Final = "127.0.0.1"
 #: How long requests may take to end after Ctrl-C, in seconds.
 _GRACE_S: Final = 1.0
 
-#: Some browsers have fewer connections.
+#: More than any browser opens.
 _LIMITS: Final = ConnectionLimits(connections=256)
 
 #: Leads a browser to the first address, which tells no other page where it comes from.
@@ -84,11 +84,11 @@ def run(options: Namespace, output: Output) -> int:
 
 def _listen(port: int | None) -> Listener:
     """Listen at the port that is wanted, else at the usual one, else at any. Raises CannotListen."""
-    if port is not None:
-        return listen_tcp(_HOST, port)[0]
     try:
-        return listen_tcp(_HOST, _PORT)[0]
+        return listen_tcp(_HOST, _PORT if port is None else port)[0]
     except CannotListen:
+        if port is not None:
+            raise
         return listen_tcp(_HOST, 0)[0]
 
 
@@ -147,7 +147,7 @@ class _Pages(Struct):
 def _has_screen() -> bool:
     """Whether a browser would open in a window: one in this terminal would hide what is printed."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
-    return sys.platform in ("win32", "darwin") or any(os.environ.get(name) for name in names)
+    return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 
 
 def _open(address: str, ends: ExitStack) -> None:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from promptkit.cli.output import width_of
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "console_on",
+    "counted",
     "fail",
     "print_annotation",
     "print_annotations",
@@ -31,9 +31,6 @@ __all__ = [
     "print_text",
     "report_diagnostics",
 ]
-
-#: What an annotation is called that belongs to no line.
-_TITLE: Final = MappingProxyType({"title": "promptkit"})
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
@@ -47,6 +44,11 @@ def fail(text: str, code: int) -> int:
     """Print why a command fails, and return its exit code."""
     print_error(text)
     return code
+
+
+def counted(number: int, noun: str) -> str:
+    """Return how many of something there are, as in ``2 prompts``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def print_text(text: str) -> None:
@@ -161,7 +163,9 @@ def print_annotations(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         print_annotation(one.severity.value, f"{one.message}\n{one.remedy}", stream, where)
 
 
-def print_annotation(level: str, text: str, stream: TextIO, properties: Mapping[str, Any] = _TITLE) -> None:
+def print_annotation(
+    level: str, text: str, stream: TextIO, properties: Mapping[str, Any] | None = None
+) -> None:
     """
     Print one workflow command.
 
@@ -176,9 +180,9 @@ def print_annotation(level: str, text: str, stream: TextIO, properties: Mapping[
             Where to print.
 
         properties:
-            Where it belongs, without what is unknown, and its title.
+            Where it belongs, without what is unknown, and its title; None if it belongs to no line.
     """
-    known = {name: str(value) for name, value in properties.items() if value}
+    known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
     place = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())
     print(f"::{level} {place}::{_escaped(escape_invisible(text))}", file=stream)
 

@@ -6,10 +6,11 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any, Final, TextIO
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
+from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
@@ -40,22 +41,18 @@ def run(options: Namespace, output: Output) -> int:
         for file, line, message in side["faults"]:
             print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
     changes = changes_between(old, new)
+    breaks = any(change.kind.breaking for change in changes)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
     if options.format == "json":
-        output.print_json(
-            {
-                "revision": options.revision,
-                "breaking": any(change.kind.breaking for change in changes),
-                "changes": [change.as_data() for change in changes],
-            }
-        )
+        data = [change.as_data() for change in changes]
+        output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
     elif options.format == "github":
         _print_annotations(changes, places, output)
     else:
         _print_text(changes, options.revision, output)
     if options.summary is not None and not _write_summary(options, changes):
         return Exit.USAGE
-    return Exit.FAULTY if any(change.kind.breaking for change in changes) else Exit.FINE
+    return Exit.FAULTY if breaks else Exit.FINE
 
 
 def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -130,9 +127,10 @@ def _as_markdown(changes: Sequence[Difference], revision: str) -> str:
     """The changes as a page of Markdown, for the summary of a job."""
     parts = ["## Prompts", _summary(changes, revision)]
     for change in changes:
-        head = f"- **{change.effect}**: {_inline(str(change))}"
-        block = str(code_block("\n".join(change.diff), "diff")) if change.diff else ""
-        parts.append("\n\n".join(filter(None, (head, _indented(block)))))
+        parts.append(f"- **{change.effect}**: {_inline(str(change))}")
+        if change.diff:
+            block = str(code_block("\n".join(change.diff), "diff"))
+            parts.append(indent(block, "  ", lambda _: True))  # blank lines, too, belong to the item
     return escape_invisible("\n\n".join(parts)) + "\n"
 
 
@@ -140,15 +138,10 @@ def _summary(changes: Sequence[Difference], revision: str) -> str:
     if not changes:
         return f"nothing that clients see has changed since {revision}"
     effects = Counter(change.effect for change in changes)
-    counts = [(effects[effect], effect) for effect in ("breaking", "harmless") if effects[effect]]
-    shown = [f"{number} {effect} {'change' if number == 1 else 'changes'}" for number, effect in counts]
+    shown = [counted(effects[one], f"{one} change") for one in ("breaking", "harmless") if effects[one]]
     return f"{', '.join(shown)} since {revision}"
 
 
 def _inline(text: str) -> str:
     """*text* on one line, in which nothing is a mark of Markdown or HTML."""
     return "".join(f"\\{char}" if char in "\\`*_[]<>|#" else char for char in " ".join(text.split()))
-
-
-def _indented(block: str) -> str:
-    return "\n".join(f"  {line}" for line in block.split("\n")) if block else ""

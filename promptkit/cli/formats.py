@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
@@ -20,9 +19,10 @@ from promptkit.language.turns import user
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = ["as_json", "as_markdown", "completion_as_json", "encoded", "exported_as_json", "write_media"]
+__all__ = ["LOWERING", "as_json", "as_markdown", "encoded", "exported_as_json", "write_media"]
 
-_LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
+#: Writes what a client of the newest revision with a handshake receives.
+LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
 
 
 def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
@@ -49,7 +49,8 @@ def _content(content: Content, file: Path | None) -> str:
         shown = str(content)
         if file is None:
             return f"`{shown}`"
-        return f"{'!' * isinstance(content, Image)}[{shown.strip('<>')}](<{file.as_posix()}>)"
+        mark = "!" if isinstance(content, Image) else ""
+        return f"{mark}[{shown.strip('<>')}](<{file.as_posix()}>)"
     return str(content)
 
 
@@ -67,7 +68,7 @@ def encoded(item: CompiledPrompt | CompiledResource, shown: Any) -> bytes:
     Raises:
         ValueError: If a text holds half of a surrogate pair, which UTF-8 cannot encode.
     """
-    return _LOWERING.result(item, shown) if isinstance(item, CompiledPrompt) else _LOWERING.contents(shown)
+    return LOWERING.result(item, shown) if isinstance(item, CompiledPrompt) else LOWERING.contents(shown)
 
 
 def as_json(result: bytes, redactor: Redactor) -> Any:
@@ -103,16 +104,6 @@ def exported_as_json(
     return redactor.redacted_json(msgspec.to_builtins(FORMS[form](workflow, lossy=lossy)))
 
 
-def completion_as_json(completion: Completion, redactor: Redactor) -> Any:
-    """
-    Return what is offered for an argument, as `as_json` does.
-
-    Raises:
-        ValueError: If a value holds half of a surrogate pair.
-    """
-    return as_json(_LOWERING.completion(completion), redactor)
-
-
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
     """
     Write what is bytes to files, in place of those of the last time. Links and pipes that lie there stay.
@@ -140,7 +131,7 @@ def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping
         data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            file = folder / f"{name}-{len(written) + 1}{_suffix(str(content.mime_type))}"
+            file = folder / f"{name}-{len(written) + 1}{_suffix(content.mime_type or '')}"
             replace_regular_file(file, data)
             written[position] = file
     return written

@@ -3,13 +3,14 @@
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
 from promptkit.cli.clients.changes import EntryChange, change_of
-from promptkit.cli.clients.configurations import ConfigurationFile, Scope, read_servers, text_of
+from promptkit.cli.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.cli.clients.files import FileRefused, NotOurs
 from promptkit.cli.clients.servers import (
     InstalledServer,
@@ -65,7 +66,7 @@ def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int
     except FileRefused as error:
         print_error(f"{place.path}{error.place}: {error}")
         if server is not None and not isinstance(error, NotOurs):
-            text = text_of(place.settings, name, server.entry(place.settings))
+            text = ServerTable(place.settings, "").changed(name, server.entry(place.settings))
             print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
         return Exit.FAULTY
     return Exit.FINE
@@ -103,8 +104,8 @@ def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
     backup = change.carry_out() if change.is_needed and is_done else None
     if options.json:
         output.print_json(_change_data(change, backup, is_done=is_done))
-        return
-    output.print_lines(_change_lines(change, backup, is_done=is_done))
+    else:
+        output.print_lines(_change_lines(change, backup, is_done=is_done))
 
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
@@ -146,9 +147,8 @@ def _print_clients(places: Iterable[ConfigurationFile], options: Namespace, outp
     data = [_client_data(place, options.url) for place in places]
     if options.json:
         output.print_json({"clients": data})
-        return
-    for client in data:
-        output.print_lines(_client_lines(client))
+    else:
+        output.print_lines(chain.from_iterable(map(_client_lines, data)))
 
 
 def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
 def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
     data: dict[str, Any] = {"file": str(place.path), "exists": place.path.exists(), "servers": {}}
     try:
-        entries = read_servers(place)[2].entries
+        entries = read_servers(place)
     except FileRefused as error:
         return {**data, "error": f"{place.path}{error.place}: {error}"}
     ours = {name: entry for name, entry in entries.items() if is_ours(place.settings, entry, url)}

@@ -3,8 +3,8 @@
 from argparse import Namespace
 from enum import Enum
 from itertools import chain
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -16,11 +16,13 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on
 from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
+from promptkit.conversion.kinds import is_enum, is_union, type_name
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.declarations import NO_DEFAULT
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
+from promptkit.server.lookup import name_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -52,12 +54,11 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
     They are as a client of the newest revision with a handshake receives them, each on one page.
     """
     lowering = lowering_for(LATEST_HANDSHAKE)
-    page_size = max(len(catalog.prompts), len(catalog.resources), 1)
+    page_size = max(len(catalog.declared), 1)
     methods = [method for method in LISTS if method != "tools/list"]  # they are prompts
     pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
     found = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
-    needed = {item.name: sorted(item.scopes) for item in catalog.prompts if item.scopes}
-    needed |= {item.uri_template: sorted(item.scopes) for item in catalog.resources if item.scopes}
+    needed = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
     for item in chain.from_iterable(found.values()):
         key = item.get("uri") or item.get("uriTemplate") or item["name"]
         if key in needed:
@@ -68,8 +69,7 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
 def _print(catalog: Catalog, output: Output) -> None:
     """Print the lists as text: wrapped on a terminal, elsewhere one line for each item."""
     console = console_on(output, output.width)
-    items: list[CompiledPrompt | CompiledResource] = [*catalog.prompts, *catalog.resources]
-    for item in items:
+    for item in catalog.declared:
         for indent, text in ((0, _head(item)), *((4, _described(a)) for a in item.arguments.ordered)):
             text.overflow = "fold"  # breaks a word that is too long
             lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
@@ -97,11 +97,11 @@ def _described(argument: Argument) -> "Text":
     """An argument with its type, default, time zone and description."""
     from rich.text import Text
 
-    need = "required" if argument.required else f"default {_default(argument)}"
+    presence = "required" if argument.required else f"default {_default(argument)}"
     if argument.arg.timezone is not None:
-        need += f", in {argument.arg.timezone} unless it has an offset"
+        presence += f", in {argument.arg.timezone} unless it has an offset"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(shown_type(argument.annotation)), "cyan"))
-    text.append(f", {escape_invisible(need, one_line=True)}")
+    text.append(f", {escape_invisible(presence, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
 
 
@@ -135,7 +135,7 @@ def shown_type(annotation: Any) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return shown_type(arguments[0])
-    if origin in (Union, UnionType):
+    if is_union(annotation):
         return " | ".join(map(shown_type, arguments))
     name = _type_name(annotation if origin is None else origin)
     shown = map(repr if origin is Literal else shown_type, arguments)
@@ -146,7 +146,7 @@ def _type_name(annotation: Any) -> str:
     """The name of a type without its parameters; for an enumeration with its values."""
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
-    name = getattr(annotation, "__name__", None) or str(annotation).replace("typing.", "")
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
+    name = getattr(annotation, "__name__", None) or type_name(annotation)
+    if is_enum(annotation):
         return f"{name}({', '.join(repr(member.value) for member in annotation)})"
     return name

@@ -54,8 +54,6 @@ def load_catalog(target: str, ignore: Collection[Rule] = (), *, lint: bool = Fal
 
 def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
     """Return *catalog* without the diagnostics of some rules."""
-    if not ignore:
-        return catalog
     return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
 
 

@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -89,20 +89,17 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _write(files: Mapping[Path, str]) -> None:
-    """Write new files; if one is there or cannot be written, none is left."""
-    written: list[Path] = []
-    try:
+    """Write new files; if one is there or cannot be written, none is left, nor a folder that was made."""
+    with ExitStack() as undo:
         for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
+            for folder in reversed(file.parents):
+                if not folder.is_dir():
+                    folder.mkdir()
+                    undo.callback(folder.rmdir)
             with file.open("x", encoding="utf-8") as stream:
-                written.append(file)
+                undo.callback(file.unlink)
                 stream.write(text)
-    except BaseException:
-        for file in reversed(written):
-            file.unlink()
-            with suppress(OSError):  # it held something before
-                file.parent.rmdir()
-        raise
+        undo.pop_all()
 
 
 def _next_commands(folder: Path) -> list[str]:
@@ -110,7 +107,8 @@ def _next_commands(folder: Path) -> list[str]:
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
     python = _program("python", sys.executable)
-    install = "" if find_spec("pytest") else f"{_installer(python)} install pytest && "
+    installer = f"{python} -m pip" if find_spec("pip") else "uv pip"
+    install = "" if find_spec("pytest") else f"{installer} install pytest && "
     return [
         f'{enter}{promptkit} render review code="x = 1"',
         f"{install}{python} -m pytest",
@@ -118,18 +116,14 @@ def _next_commands(folder: Path) -> list[str]:
     ]
 
 
-def _program(name: str, ours: str | None) -> str:
-    """What starts a program of this environment in a shell."""
-    if ours is None:
+def _program(name: str, program: str | None) -> str:
+    """What starts a program of this environment in a shell; without a path, it is a module."""
+    if program is None:
         return f"{_program('python', sys.executable)} -m {name}"
-    found = shutil.which(name)
+    own, found = Path(program), shutil.which(name)
     # One folder may have one program by several names, as python and python3.
-    is_same = found is not None and Path(found).parent == Path(ours).parent and Path(found).samefile(ours)
-    return name if is_same else quoted(ours)
-
-
-def _installer(python: str) -> str:
-    return f"{python} -m pip" if find_spec("pip") else "uv pip"
+    is_same = found is not None and Path(found).parent == own.parent and own.samefile(found)
+    return name if is_same else quoted(program)
 
 
 def _client() -> str:

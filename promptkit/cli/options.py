@@ -208,9 +208,8 @@ def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
     summary, _ = COMMANDS[name]
     # For each option argparse asks for the width, which would take as long as everything else.
     formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
-    description = f"{summary[0].upper()}{summary[1:]}."
     return {
-        "description": description,
+        "description": f"{summary[0].upper()}{summary[1:]}.",
         "epilog": _EPILOG,
         "formatter_class": formatter,
         "allow_abbrev": False,
@@ -243,6 +242,8 @@ def _find_target(options: Namespace) -> None:
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or is_argument(options.name):
         options.refuse("the following arguments are required: NAME")
+    if options.target is not None:
+        options.target_note = "the first of two words is TARGET; arguments are written KEY=VALUE"
 
 
 def _find_typed(options: Namespace) -> None:

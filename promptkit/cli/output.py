@@ -85,10 +85,12 @@ class Output(StringIO):
         import json
         import re
 
+        def escaped(run: re.Match[str]) -> str:
+            return run[0] if escape_invisible(run[0]) == run[0] else json.dumps(run[0])[1:-1]
+
         is_unicode = self._encoding.lower().replace("-", "").startswith("utf")
         text = json.dumps(data, indent=2, ensure_ascii=not is_unicode)
-        candidates = "[^\n -~]+"  # escape_invisible() decides which of these are invisible
-        print(re.sub(candidates, lambda found: _json_escaped(found[0]), text), file=self)
+        print(re.sub("[^\n -~]+", escaped, text), file=self)
 
     def send(self) -> None:
         """
@@ -111,14 +113,6 @@ class Output(StringIO):
         except OSError as error:
             reader_gone = isinstance(error, BrokenPipeError)
             raise OutputError(error.strerror or str(error), reader_gone=reader_gone) from None
-
-
-def _json_escaped(text: str) -> str:
-    if escape_invisible(text) == text:
-        return text
-    import json
-
-    return "".join(c if escape_invisible(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def width_of(stream: TextIO | FileIO) -> int:
@@ -154,7 +148,8 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
         os.dup2(2, 1)
         if _is_descriptor_1(printed):
             output = Output(file, getattr(printed, "encoding", "utf-8"))
-            sys.stdout = _text_of(1)  # not sys.stderr: a recipe may close it, and errors need it
+            # Not sys.stderr: a recipe may close it, and errors need it.
+            sys.stdout = open(1, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 (it stays open)
         else:  # other code in this process has replaced it, as pytest does
             output = Output(printed, "utf-8")
             sys.stdout = sys.stderr
@@ -170,7 +165,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
 
 def _open_standard_descriptors() -> None:
-    # Otherwise a file that is opened later would become standard input, output or error.
+    """Open those that are closed: else a file that is opened later would become one of them."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -182,8 +177,9 @@ def _open_standard_descriptors() -> None:
 
 
 def _drop_buffers() -> None:
+    """Have what is printed from now on written at once."""
     # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
-    # daemon thread that was printing keeps it forever. What is printed from now on is written at once.
+    # daemon thread that was printing keeps it forever.
     file = FileIO(2, "wb", closefd=False)
     stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
     _flush(getattr(sys, "stdout", None))
@@ -191,11 +187,8 @@ def _drop_buffers() -> None:
     sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
 
 
-def _text_of(descriptor: int) -> TextIO:
-    return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
-
-
 def _is_descriptor_1(stream: TextIO | None) -> bool:
+    """Whether a stream writes to descriptor 1; one that is missing would."""
     try:
         return stream is None or stream.fileno() == 1
     except (UnsupportedOperation, AttributeError, ValueError):

@@ -17,7 +17,7 @@ from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import Call, report_failure
 from promptkit.cli.command_options import VENDORS
-from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
+from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
 from promptkit.cli.formats import as_json, as_markdown, encoded, exported_as_json, write_media
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
@@ -26,7 +26,7 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Diagnostic, Rule
-from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
+from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
 from promptkit.exports import ExportError
 from promptkit.language.documents import EmbeddedResource
@@ -57,7 +57,7 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
         return _watch(options, request.show, output)
-    recipes = _load(options)
+    recipes = load_recipes(options.target)
     catalog = compiler.compile(recipes)
     if options.name not in catalog and not is_uri(options.name):
         return _explain_absence(options, recipes, catalog.diagnostics)
@@ -79,7 +79,7 @@ class _Request:
         try:
             if name in catalog:
                 if self._arguments is None:
-                    self._arguments = self._read(catalog, catalog[name])
+                    self._arguments = self._read_or_ask(catalog, catalog[name])
                 call = Call(catalog[name], self._arguments)
             else:
                 call = Call(catalog.resource(name)[0], name)
@@ -91,10 +91,10 @@ class _Request:
             return fail(str(unknown), Exit.USAGE)
         outcome = call.outcome()
         if isinstance(outcome, BaseException):
-            return report_failure(f"{call.kind} {name!r}", outcome, call.redactor)
+            return report_failure(f"{call.item.arguments.kind} {name!r}", outcome, call.redactor)
         return self._print(call, outcome)
 
-    def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
+    def _read_or_ask(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
         given = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         missing = prompt.arguments.required - given.keys()
@@ -120,7 +120,7 @@ class _Request:
         except ExportError as error:
             return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-            reason = f"{call.kind} {call.item.name!r} has text that cannot be sent: {error}"
+            reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
             return fail(call.redactor.redacted(reason), Exit.FAULTY)
         return Exit.FINE
 
@@ -154,13 +154,13 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
     report = partial(report_faults, ignore=options.ignore)
 
     def show_again(catalog: Catalog) -> None:
-        print(_CLEAR if output.isatty() else "", end="" if output.isatty() else "\n", file=output)
+        output.write(_CLEAR if output.isatty() else "\n")
         show(catalog)
 
     reloader = Reloader(options.target, lambda catalog: work.put(partial(report, catalog)))
     catalog = reloader.load()
     report(catalog)
-    if show(catalog) is Exit.USAGE and catalog.healthy:
+    if show(catalog) == Exit.USAGE and catalog.healthy:
         return Exit.USAGE
     output.send()
     reloader.start(lambda catalog: work.put(partial(show_again, catalog)))
@@ -168,17 +168,6 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
         with suppress(Empty):
             work.get(timeout=_LONGEST_WAIT_S)()
             output.send()
-
-
-def _load(options: Namespace) -> Recipes:
-    """Load the recipes. If TARGET may be a mistyped argument, the error says so."""
-    try:
-        return load_recipes(options.target)
-    except LoadError as error:
-        if not options.has_target:
-            raise
-        reason = f"{error.reason} (the first of two words is TARGET; arguments are written KEY=VALUE)"
-        raise LoadError(error.target, reason) from None
 
 
 def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:
@@ -200,8 +189,7 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
     message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
-        which = "a recipe" if broken == 1 else f"{broken} recipes"
-        return f"{message} ({which} cannot be imported: see promptkit check)"
+        return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"
     if not names and not uris:
         return f"{message}: there is no prompt in {options.target!r}"
     if meant is None:

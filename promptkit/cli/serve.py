@@ -50,7 +50,7 @@ _GREET_AFTER_S: Final = 3.0
 #: How long requests wait for recipes at least if the client has closed the input.
 _HOLD_AFTER_END_S: Final = 5.0
 
-
+#: What requests are told when recipes are not served.
 _REFUSED: Final = "the recipes cannot be served: standard error says why"
 
 
@@ -285,8 +285,7 @@ def _startup_cache(options: "Namespace") -> StartupCache | None:
         if options.compiled is not None:
             say(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
         return None
-    how = options.name, options.page_size, options.tools, options.scopes
-    purpose = Purpose.of(options.target, *how)
+    purpose = Purpose.of(options.target, options.name, options.page_size, options.tools, options.scopes)
     if options.compiled is not None:
         try:
             return StartupCache(options.compiled, purpose, is_built=True)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -111,10 +112,7 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
     return protect(
-        resource=resource,
-        issuer=options.issuer,
-        token_file=options.token_file,
-        scopes=options.require_scope,
+        resource=resource, issuer=options.issuer, token_file=options.token_file, scopes=options.require_scope
     )
 
 
@@ -132,22 +130,17 @@ def run(options: Namespace) -> int:
         LoadError: If there is nothing at the target.
     """
     if (fault := _unusable(options)) is not None:
-        return _refuse(fault)
+        return fail(fault, Exit.USAGE)
     options.grace = GRACE_S if options.grace is None else options.grace
     try:
         listening = _listen(options)
     except CannotListen as error:
-        return _refuse(str(error))
+        return fail(str(error), Exit.USAGE)
     try:
         return _serve(options, listening)
     finally:
         for listener in listening:
             listener.close()
-
-
-def _refuse(reason: str) -> int:
-    say(reason)
-    return Exit.USAGE
 
 
 def _unusable(options: Namespace) -> str | None:
@@ -211,16 +204,16 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         say(f"{options.compiled!r} is not used over HTTP")
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
-        say("nothing is served because of --strict: fix the faults above, or leave out the option")
-        return Exit.FAULTY
+        why = "nothing is served because of --strict: fix the faults above, or leave out the option"
+        return fail(why, Exit.FAULTY)
     try:
         make = application_factory(options, reloader, catalog, listening)
     except OSError as error:
-        return _refuse(f"cannot write to {options.audit!r}: {error.strerror}")
+        return fail(f"cannot write to {options.audit!r}: {error.strerror}", Exit.USAGE)
     except ModuleNotFoundError as error:
-        return _refuse(f"--otel needs {error.name}: {install_command('otel')}")
+        return fail(f"--otel needs {error.name}: {install_command('otel')}", Exit.USAGE)
     except ValueError as error:
-        return _refuse(str(error))
+        return fail(str(error), Exit.USAGE)
     if not _asks_for_tokens(options):
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it

@@ -54,9 +54,7 @@ class InProcessServer:
         self._ids = count(1)
 
     def listed(self) -> list[Prompt]:
-        """
-        Return the prompts as clients list them.
-        """
+        """Return the prompts as clients list them."""
         lowering = lowering_for(LATEST_HANDSHAKE)
         made = msgspec.to_builtins([lowering.prompt(prompt) for prompt in self.catalog.prompts])
         return [Prompt.model_validate(one) for one in made]

@@ -77,9 +77,7 @@ class ExportError(PromptkitError, ValueError):
 
     @property
     def reason(self) -> str:
-        """
-        What cannot be taken, and what to do about each.
-        """
+        """What cannot be taken, and what to do about each."""
         return f"{self.vendor} cannot take it: {'; '.join(map(str, self.parts))}"
 
 

@@ -12,7 +12,6 @@ from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.lints.conversations import SentMessages
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
-from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering, failure
 from promptkit.server.direct_calls import rendering_of, time_limit
 
@@ -150,7 +149,7 @@ def _arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Arrival]
     for argument in arguments.ordered:
         text, meant = sent.get(argument.name), given.get(argument.name)
         if text is not None or meant is not None:
-            upload = rendering.uploads.get(argument.name) if is_upload(argument) else None
+            upload = rendering.uploads.get(argument.name) if argument.takes_bytes else None
             # Nobody reads base64.
             shown = str(upload) if upload and text == meant else rendering.redacted(text or "")
             yield Arrival(argument.name, shown, text == meant)

@@ -13,7 +13,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 import msgspec
@@ -26,17 +26,7 @@ from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import text_of
 
-__all__ = [
-    "Choice",
-    "Control",
-    "control_of",
-    "is_by_line",
-    "is_json",
-    "is_upload",
-    "takes_file",
-    "typeable",
-    "value_of",
-]
+__all__ = ["Choice", "Control", "control_of", "is_by_line", "is_json", "takes_file", "typeable", "value_of"]
 
 #: What browsers change: they send each carriage return as part of a line end, and pages hold no NUL.
 _UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
@@ -127,15 +117,9 @@ def control_of(argument: Argument, given: str | None) -> Control:
     return next((control for control in found if control is not None), Control("kept", given or ""))
 
 
-def is_upload(argument: Argument) -> bool:
-    """Tell whether people give the value as a file, or as several."""
-    core = plain(argument.annotation, core=True)
-    return core is bytes or (is_list(core) and plain(get_args(core)[0], core=True) is bytes)
-
-
 def takes_file(argument: Argument, control: Control) -> bool:
     """Tell whether the value may be read from a file."""
-    return control.kind in ("area", "file", "kept") or is_upload(argument)
+    return control.kind in ("area", "file", "kept") or argument.takes_bytes
 
 
 def is_by_line(argument: Argument) -> bool:
@@ -287,6 +271,6 @@ _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]
     (_is(int, float, Decimal), (_number,)),
     (_is(date), (_date,)),
     (_is(datetime, time), (_moment,)),
-    (is_upload, (_file,)),
+    (lambda argument: argument.takes_bytes, (_file,)),
     (lambda argument: is_by_line(argument) or is_json(argument), (_area,)),
 )

@@ -19,15 +19,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.declarations import NO_DEFAULT
-from promptkit.preview.controls import (
-    Control,
-    control_of,
-    is_by_line,
-    is_json,
-    is_upload,
-    takes_file,
-    typeable,
-)
+from promptkit.preview.controls import Control, control_of, is_by_line, is_json, takes_file, typeable
 from promptkit.preview.uploads import Upload, Uploads, number_in
 
 __all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
@@ -223,7 +215,7 @@ def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
     query = ""
     for name, value in given.items():
         argument = arguments.by_name.get(name)
-        if argument is None or not (argument.arg.secret or is_upload(argument)):
+        if argument is None or not (argument.arg.secret or argument.takes_bytes):
             longer = f"{query}&{urlencode([_linked(name, value)])}"
             query = longer if len(longer) <= _LONGEST_QUERY else query
     return query.removeprefix("&")
@@ -260,7 +252,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
     name, given = argument.name, submission.given.get(argument.name)
     upload = submission.uploads.get(name)
     if upload is not None and upload.value is not None:  # nobody looks through its value again
-        control = Control("file" if is_upload(argument) else "kept")
+        control = Control("file" if argument.takes_bytes else "kept")
     else:
         control = control_of(argument, given)
     if upload is None and control.kind in _HIDDEN and control.value:
@@ -278,7 +270,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
-        takes_files=is_by_line(argument) and is_upload(argument),
+        takes_files=is_by_line(argument) and argument.takes_bytes,
         upload=upload,
         reads=submission.reads.get(name, 0),
     )

@@ -18,6 +18,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.preview.rendering import LimitedCalls
+from promptkit.server.lookup import name_of
 
 __all__ = ["CatalogVersion", "Live"]
 
@@ -208,7 +209,7 @@ def _has_all(typed: str, *texts: str | None) -> bool:
 
 
 def _by_name(catalog: Catalog) -> Mapping[str, object]:
-    return {**catalog, **{resource.uri_template: resource for resource in catalog.resources}}
+    return {name_of(item): item for item in catalog.declared}
 
 
 def _messages(diagnostics: Iterable[Diagnostic]) -> set[tuple[str, str, str]]:

@@ -27,9 +27,7 @@ _IMAGES: Final = IMAGE_TYPES | {"image/svg+xml", "image/bmp", "image/avif"}
 
 
 def kind_of(mime_type: str) -> MediaKind:
-    """
-    Return how browsers show bytes of a type.
-    """
+    """Return how browsers show bytes of a type."""
     return "image" if mime_type in _IMAGES else "audio" if mime_type in AUDIO_TYPES else "file"
 
 

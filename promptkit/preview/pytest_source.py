@@ -14,7 +14,6 @@ from promptkit.catalog.redaction import HIDDEN
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering
 
 __all__ = ["PytestSource", "pytest_source", "variable"]
@@ -121,11 +120,11 @@ def _sent(rendering: Rendering, name: str, modules: set[str]) -> str:
         return _text(rendering.redacted(rendering.given[name]))
     modules.add("pathlib")
     read = [f"pathlib.Path(__file__).with_name({_text(file)})" for file in upload.files]
-    if is_upload(arguments.by_name[name]):
+    if arguments.by_name[name].takes_bytes:
         modules.add("base64")
         read = [f"base64.b64encode({file}.read_bytes()).decode()" for file in read]
     else:
-        read = [f'{file}.read_text(encoding="utf-8")' for file in read]
+        read = [f'{file}.read_text(encoding="utf-8-sig")' for file in read]
     return read[0] if len(read) == 1 else f'"\\n".join([{", ".join(read)}])'
 
 

@@ -82,9 +82,7 @@ class LimitedCalls:
 
 
 async def call(
-    function: Callable[[], T | Coroutine[Any, Any, T]],
-    seconds: float,
-    ended: Callable[[], object] = bool,
+    function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float, ended: Callable[[], object] = bool
 ) -> T:
     """
     Call an author's function on a thread of its own.

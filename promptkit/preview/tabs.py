@@ -14,7 +14,7 @@ from promptkit.exports import FORMS, ExportError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.preview.client_views import ClientView, client_view
-from promptkit.preview.controls import Choice, is_upload
+from promptkit.preview.controls import Choice
 from promptkit.preview.pytest_source import pytest_source, variable
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.uploads import Upload
@@ -208,8 +208,8 @@ def _word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, s
             note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
         # "@@" and "@-" have a meaning of their own.
         return quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
-    if "\0" in value or len(value) > _MAX_VALUE or is_upload(argument):
-        file = f"{name}.bin" if is_upload(argument) else f"{name}.txt"
+    if "\0" in value or len(value) > _MAX_VALUE or argument.takes_bytes:
+        file = f"{name}.bin" if argument.takes_bytes else f"{name}.txt"
         note = f"The value of {name} is read from {file}: save there what you uploaded or typed."
         return f"{name}=@{file}", note
     return quoted(f"{name}={'@' * value.startswith('@')}{value}", one_line=False), ""

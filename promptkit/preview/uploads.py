@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.media_types import human_size
-from promptkit.preview.controls import is_upload, value_of
+from promptkit.preview.controls import value_of
 from promptkit.preview.media import BoundedStore
 
 __all__ = ["MAX_UPLOAD_SIZE", "Upload", "Uploads", "form_of", "number_in"]
@@ -89,7 +89,7 @@ class Uploads:
 
     def keep_value(self, argument: Argument, value: str) -> Upload:
         """Keep a value that was not read from a file."""
-        found = value_of(argument, value) if is_upload(argument) else None
+        found = value_of(argument, value) if argument.takes_bytes else None
         data = [found] if isinstance(found, bytes) else found or [value.encode(errors="surrogatepass")]
         return self.keep(Upload(value, size=sum(map(len, data))))
 
@@ -151,10 +151,10 @@ def _read(argument: Argument, files: Sequence[UploadFile]) -> Upload:
     if size > MAX_UPLOAD_SIZE:
         return _oversized(names, size)
     data = [file.file.read() for file in files]
-    if is_upload(argument):
+    if argument.takes_bytes:
         return Upload("\n".join(b64encode(each).decode() for each in data), names, size)
     try:
-        text = "\n".join(each.decode() for each in data)
+        text = "\n".join(each.decode("utf-8-sig") for each in data)
     except UnicodeDecodeError as error:
         filename = ", ".join(names)
         reason = f"cannot be read from {filename!r}: it is no UTF-8 text (byte {error.start + 1})"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.prompts import SCHEMA, CompiledPrompt
 from promptkit.errors.exceptions import (
     ArgumentErrors,
     PromptError,
@@ -209,7 +209,7 @@ class Lowering:
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     """The schema of the arguments, and what the author set."""
-    schema = {"promptkit/arguments": prompt.schema} if prompt.arguments.ordered else {}
+    schema = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
     return {**schema, **prompt.meta}
 
 

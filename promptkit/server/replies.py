@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import PromptError, PromptkitError
 from promptkit.errors.interruptions import Abandoned
 from promptkit.protocol.events import Request
@@ -28,7 +27,7 @@ def took_too_long(exchange: Exchange, seconds: float) -> InternalError:
         return InternalError(f"the recipes are still being imported after {seconds:g} s{importing()}")
     shown = exchange.request.method
     if about is not None:
-        shown = f"{'prompt' if isinstance(about, CompiledPrompt) else 'resource'} {name_of(about)!r}"
+        shown = f"{about.arguments.kind} {name_of(about)!r}"
     return InternalError(f"{shown} took longer than its limit of {seconds:g} s")
 
 

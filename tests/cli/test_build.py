@@ -93,7 +93,7 @@ def run(place):
 def built(place, run):
     """What was built of the recipes."""
     out, err = run("build", "recipes").communicate(timeout=20)
-    assert (out, err) == (f"1 prompt is built into {place / 'recipes.compiled'}\n".encode(), b"")
+    assert (out, err) == (f"built 1 prompt into {place / 'recipes.compiled'}\n".encode(), b"")
     return place / "recipes.compiled"
 
 
@@ -344,7 +344,7 @@ class TestBuild:
         time.sleep(0.05)  # it is older than file systems can tell
 
         assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 0
-        assert "1 prompt is built" in capsys.readouterr().out
+        assert "built 1 prompt" in capsys.readouterr().out
 
     def test_tests_beside_the_recipes_may_do_anything(self, place, run):
         """
@@ -357,7 +357,7 @@ class TestBuild:
         out, _ = run("build", "recipes").communicate(timeout=20)
 
         assert b"warning PK107" in out
-        assert b"1 prompt is built" in out
+        assert b"built 1 prompt" in out
 
     def test_a_module_is_not_built(self, capsys):
         """

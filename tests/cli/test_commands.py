@@ -757,6 +757,7 @@ class TestStandardInput:
             (["text=@-"], "é\n日".encode(), "'é\\n日' None"),
             (["text=@-"], b"a\r\nb", "'a\\nb' None"),
             (["text=@-"], b"", "'' None"),
+            (["text=@-"], b"\xef\xbb\xbfa", "'a' None"),
             (["data=@-"], b"\x00\xff", "'' b'\\x00\\xff'"),
             (["data=@-", "text=@@-"], b"\x00", "'@-' b'\\x00'"),
             (["text=-"], b"x", "'-' None"),
@@ -773,6 +774,36 @@ class TestStandardInput:
         code, out, _ = command("render", "takes", *words, cwd=self.folder, input=sent)
 
         assert (code, out.decode()) == (0, f"[user]\n{said}\n")
+
+    @pytest.mark.parametrize("name", ["bounded", "several", "named", "one_of", "either"])
+    def test_a_file_of_any_bytes(self, name, recipes):
+        """
+        A file is sent as bytes wherever a type takes bytes, however that is written.
+        """
+        recipes(
+            many="""
+                from typing import Annotated, NewType
+                from msgspec import Meta
+                from promptkit import prompt
+
+                Blob = NewType("Blob", bytes)
+
+                @prompt
+                def many(
+                    bounded: Annotated[bytes, Meta(max_length=9)] | None = None,
+                    several: list[bytes] | None = None,
+                    named: Blob | None = None,
+                    one_of: Blob | int | None = None,
+                    either: bytes | str = "",
+                ) -> str:
+                    return repr(bounded or several or named or one_of or either)
+                """
+        )
+        shown = "[b'\\xff']" if name == "several" else "b'\\xff'"
+
+        code, out, err = command("render", "many", f"{name}=@-", cwd=self.folder, input=b"\xff")
+
+        assert (code, out.decode(), err) == (0, f"[user]\n{shown}\n", b"")
 
     @pytest.mark.parametrize(
         ("words", "said"),

@@ -385,6 +385,7 @@ class TestWatch:
 
         assert (code, out) == (2, b"")
         assert err.startswith(b"promptkit: cannot load 'nowhere'")
+        assert err.endswith(b" (the first of two words is TARGET; arguments are written KEY=VALUE)\n")
 
 
 class TestVendors:

@@ -495,6 +495,7 @@ class TestUploads:
             (bytes, b"\x00\xff", "AP8="),
             (bytes | None, b"hi", "aGk="),
             (str, "è\r\nx".encode(), "è\nx"),
+            (str, b"\xef\xbb\xbfx", "x"),
             (Point, b'{"x": 1}', '{"x": 1}'),
         ],
         ids=shown,

@@ -351,13 +351,13 @@ class TestPytest:
             many = [make()]
             """,
         )
-        data = {"shot.png": b"\xff" * 9, "a b.bin": b"1", "b.bin": b"22", "nul.txt": b"\0\r\n"}
+        data = {"shot.png": b"\xff" * 9, "a b.bin": b"1", "b.bin": b"22", "nul.txt": b"\xef\xbb\xbf\0\r\n"}
         for name, content in data.items():
             (tmp_path / name).write_bytes(content)
         uploads = {
             "image": Upload("/" * 12, ("shot.png",), 9),
             "files": Upload("MQ==\nMjI=", ("a b.bin", "b.bin"), 3),
-            "text": Upload("\0\n", ("nul.txt",), 3),
+            "text": Upload("\0\n", ("nul.txt",), 6),
         }
         sent = {name: upload.value for name, upload in uploads.items()}
         for name in ("look", "hidden"):

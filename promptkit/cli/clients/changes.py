@@ -39,9 +39,6 @@ class EntryChange(Struct, frozen=True):
         contents:
             What the file holds.
 
-        before:
-            The same as text.
-
         after:
             What it is to hold.
 
@@ -60,7 +57,6 @@ class EntryChange(Struct, frozen=True):
 
     place: ConfigurationFile
     contents: FileContents
-    before: str
     after: str
     name: str
     entry: _Entry
@@ -70,14 +66,14 @@ class EntryChange(Struct, frozen=True):
     @property
     def is_needed(self) -> bool:
         """Whether anything would change."""
-        return self.before != self.after
+        return self.contents.text != self.after
 
     @property
     def diff(self) -> str:
         """The lines that would change, and none beside them: those may hold the keys of others."""
         file = str(self.place.path)
         before = os.devnull if self.contents.data is None else file
-        old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
         shown = difflib.unified_diff(old, new, before, file, n=0)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in shown)
 
@@ -100,7 +96,7 @@ class EntryChange(Struct, frozen=True):
             raise FileRefused(msg) from None
         for command in self.commands:
             _run(command)
-        found = read_servers(self.place)[2].entries.get(self.name)
+        found = read_servers(self.place).get(self.name)
         # Another program may bear the client's name.
         check(_holds(found, self.entry), f"{self.commands[0][0]} has not changed it, and says nothing")
         return backup
@@ -128,16 +124,17 @@ def change_of(
     Raises:
         FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
     """
-    contents, text, table = read_servers(place)
+    contents = place.read()
+    table = ServerTable(place.settings, contents.text)
     found = table.entries.get(name)
     if found is not None:
         _check_ours(place, name, found, url)
     entry = server.entry(place.settings, found) if server else None
-    after, commands = text, list[list[str]]()
+    after, commands = contents.text, list[list[str]]()
     if not _holds(found, entry):
         after = table.changed(name, entry)
         commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))
-    return EntryChange(place, contents, text, after, name, entry, place.client_is_found, commands)
+    return EntryChange(place, contents, after, name, entry, place.client_is_found, commands)
 
 
 def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:

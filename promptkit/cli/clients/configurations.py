@@ -14,11 +14,11 @@ from promptkit.cli.clients import jsonc, toml, yaml
 from promptkit.cli.clients.files import FileContents, FileRefused, check, read_file
 from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
 
-__all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers", "text_of"]
+__all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers"]
 
 Scope: TypeAlias = Literal["user", "project"]
 
-_MARK: Final = "\ufeff"
+_BYTE_ORDER_MARK: Final = "\ufeff"
 
 #: What reads and changes texts of each format.
 _EDITORS: Final[Mapping[str, Any]] = {"json": jsonc, "toml": toml, "yaml": yaml}
@@ -73,6 +73,10 @@ class ConfigurationFile(Struct, frozen=True):
         folder = self._place(home) if home else ConfigurationFile(self.client).path.parent
         return folder.is_dir() or any(map(shutil.which, self.settings.programs))
 
+    def read(self) -> FileContents:
+        """Read it, whether it exists or not. Raises `FileRefused` if it cannot be read."""
+        return read_file(self.path, self.project if self.scope == "project" else None)
+
     def _place(self, file: str) -> Path:
         home = Path.home()
         folders = {
@@ -104,8 +108,8 @@ class ServerTable:
 
     def __init__(self, settings: ClientConfiguration, text: str) -> None:
         self._settings = settings
-        self._mark = _MARK if text.startswith(_MARK) else ""
-        self._text = text.removeprefix(_MARK)
+        self._mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+        self._text = text.removeprefix(_BYTE_ORDER_MARK)
         self._editor = _EDITORS[settings.format]
         try:
             self._data: dict[str, Any] = self._editor.read(self._text)
@@ -140,59 +144,37 @@ class ServerTable:
         path = (*self._path, name)
         try:
             text: str = self._editor.put(self._text, path, wanted)
-            found = _with(self._editor.read(text), path, wanted)
-            is_kept = found == _with(self._data, path, wanted) and _at(found, path) == wanted
+            found = self._editor.read(text)
+            is_done = _at(found, path) == wanted and _with(found, path, None) == _with(self._data, path, None)
         except (FileRefused, RecursionError, TypeError):  # what was written does not go with the rest
-            is_kept = False
-        check(is_kept, "it is written in a way that cannot be changed without touching something else")
+            is_done = False
+        check(is_done, "it is written in a way that cannot be changed without touching something else")
         return self._mark + text
 
     def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An entry with what people have added to the one that exists."""
-        self._check_place(name)
+        """An entry with what people have added to the one that is there. Raises `FileRefused`."""
+        at: Any = self._data
+        for key in self._path:
+            at = at.get(key, {})
+            if at is None and self._settings.format == "yaml":  # nothing is written there
+                at = {}
+            check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
         # What belongs to the other kind of entry, which is started or reached in the other way, goes.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
-        found = self.entries.get(name) or {}
+        found = at.get(name) or {}
         return {**{key: value for key, value in found.items() if key not in stale}, **entry}
 
     def _servers_path(self) -> tuple[str, ...]:
         also = self._settings.also_servers
         found = _at(self._data, also) if also else None
-        # A server of that name would hold more than other servers.
+        # `servers` may also be the name of a server: then not all that it holds are tables.
         is_table = isinstance(found, dict) and all(isinstance(one, dict) for one in found.values())
         return also if is_table else self._settings.servers
 
-    def _check_place(self, name: str) -> None:
-        at: Any = self._data
-        for key in self._path:
-            at = at.get(key, {})
-            if at is None and self._settings.format == "yaml":  # nothing is written there
-                return
-            check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
 
-
-def text_of(settings: ClientConfiguration, name: str, entry: Mapping[str, Any]) -> str:
-    """Return what a configuration holds that has one server and nothing else."""
-    return ServerTable(settings, "").changed(name, entry)
-
-
-def read_servers(file: ConfigurationFile) -> tuple[FileContents, str, ServerTable]:
-    """
-    Read a configuration.
-
-    Returns:
-        The file, its text, and its servers.
-
-    Raises:
-        FileRefused: If it cannot be read.
-    """
-    contents = read_file(file.path, file.project if file.scope == "project" else None)
-    try:
-        text = (contents.data or b"").decode()
-    except UnicodeDecodeError:
-        msg = "it is not UTF-8"
-        raise FileRefused(msg) from None
-    return contents, text, ServerTable(file.settings, text)
+def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
+    """Return the entries in a configuration, by name. Raises `FileRefused` if it cannot be read."""
+    return ServerTable(file.settings, file.read().text).entries
 
 
 def _at(data: Any, path: tuple[str, ...]) -> Any:

@@ -30,7 +30,9 @@ __all__ = [
 #: A larger file is no configuration; that of Claude Code is its memory, too.
 _MAX_BYTES: Final = 16 << 20
 
-_CHANGED = "it was changed by somebody else at the same time, and is left as it is: run the command again"
+_CHANGED: Final = (
+    "it was changed by somebody else at the same time, and is left as it is: run the command again"
+)
 
 
 class FileRefused(Exception):
@@ -83,6 +85,15 @@ class FileContents(Struct, frozen=True):
 
     path: Path
     data: bytes | None
+
+    @property
+    def text(self) -> str:
+        """The same as text, "" for no file. Raises `FileRefused` if it is not UTF-8."""
+        try:
+            return (self.data or b"").decode()
+        except UnicodeDecodeError:
+            msg = "it is not UTF-8"
+            raise FileRefused(msg) from None
 
 
 def read_file(file: Path, project: str | None = None) -> FileContents:

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from promptkit.cli.clients.files import FileRefused, check, newline_of
@@ -18,18 +19,20 @@ _BLANKS: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"
 
-#: Comments, and what may look like one. What has no end takes all that follows, so nothing is read twice.
+#: Strings, and comments, which are blanked. What has no end takes all that follows, so nothing is read twice.
 _COMMENTS: Final = re.compile(rf'{_STRING}|(?P<blanked>{_COMMENT})|["/].*', re.DOTALL)
 
-#: Last commas in a text without comments. A comma that nothing stands before is none.
+#: Strings, and last commas, which are blanked, in a text without comments. A comma right after ``{``, ``[``
+#: or another comma is a mistake, not a last comma: `json` reports it.
 _LAST_COMMAS: Final = re.compile(
     rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
 )
 
+#: The blanks between two tokens, and a comma or a colon among them.
 _GAP: Final = re.compile(rf"{_BLANKS}[,:]?{_BLANKS}")
 _COMMA: Final = re.compile(rf"{_BLANKS},")
 
-#: The comments behind a place: those that begin on its line, or all.
+#: The comments behind a place, with the blanks before each: those that begin on its line, or all.
 _COMMENTS_OF_LINE: Final = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*", re.DOTALL)
 _COMMENTS_BEHIND: Final = re.compile(rf"(?:{_BLANKS}(?:{_COMMENT}))*", re.DOTALL)
 
@@ -111,7 +114,8 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        check(False, f"it has {twice!r} twice in one object: take one of them out")  # noqa: FBT003
+        msg = f"it has {twice!r} twice in one object: take one of them out"
+        raise FileRefused(msg)
     return found
 
 
@@ -146,14 +150,13 @@ def _object_at(plain: str, bare: str, start: int) -> _Object:
     return _Object(start, at, members)
 
 
-def _behind_gap(plain: str, place: int) -> int:
-    """Where the next token is, behind blanks and a comma or a colon."""
-    return _end_of(_GAP, plain, place)
-
-
 def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     found = pattern.match(text, start)
     return found.end() if found else start
+
+
+#: Where the next token is, in a text without comments, behind blanks and a comma or a colon.
+_behind_gap: Final = partial(_end_of, _GAP)
 
 
 def _with_new(text: str, holder: _Object, name: str, value: Any, unit: str) -> str:

@@ -63,7 +63,7 @@ def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
 
 
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
-    """Where a table and those below it are, but for comments before the next one; None without a heading."""
+    """From the heading of a table to the end of those below it; None if it has no heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
     own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
     headings = [at for at, line in enumerate(lines) if _HEADING.match(line)]
@@ -71,13 +71,14 @@ def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
     if start is None:
         return None
     end = next((at for at in headings if at > start and not own.match(lines[at])), len(lines))
+    # The comments before the next table are of that one.
     while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
         end -= 1
     return start, end
 
 
 def _shown(value: Any) -> str:
-    """A value. Of texts, numbers and lists, TOML says the same as JSON in the same way."""
+    """A value: TOML writes texts, numbers and lists as JSON does."""
     if not isinstance(value, Mapping):
         return json.dumps(value, ensure_ascii=False)
     return f"{{ {', '.join(f'{_key(key)} = {_shown(one)}' for key, one in value.items())} }}"

@@ -12,15 +12,13 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from promptkit.catalog.prompts import SCHEMA
 from promptkit.cli.differences.widening import WORDS, takes_all
 
 __all__ = ["Difference", "Kind", "changes_between"]
 
 #: One item of a list, as a client receives it.
 Item: TypeAlias = Mapping[str, Any]
-
-#: Where a prompt's schema stands.
-_SCHEMA: Final = "promptkit/arguments"
 
 
 class Kind(Enum):
@@ -146,22 +144,22 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Diff
             The later side, rendered and read for the same.
     """
     found: list[Difference] = []
-    for name, key, kind in _LISTS:
+    for name, key, noun in _LISTS:
         before, after = ({item[key]: item for item in side["lists"].get(name, ())} for side in (old, new))
         for one in sorted(before.keys() | after.keys()):
-            owner = f"{kind} {one!r}"
-            listed = list(_listed(kind, owner, before.get(one), after.get(one)))
+            owner = f"{noun} {one!r}"
+            listed = list(_listed(noun, owner, before.get(one), after.get(one)))
             texts = (side["shown"].get(owner, []) for side in (old, new))
             # Of an argument that is gone, say, every example says again what was said already.
             is_broken = any(change.kind.breaking for change in listed)
-            shown = _shown(kind, owner, *texts)
+            shown = _shown(noun, owner, *texts)
             found += [*listed, *(change for change in shown if not (is_broken and change.kind.breaking))]
     return found
 
 
-def _listed(kind: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
+def _listed(noun: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
     """What has changed of one item of a list, which may be missing on one side."""
-    is_prompt = kind == "prompt"
+    is_prompt = noun == "prompt"
     if old is None or new is None:
         if new is None:
             yield Difference(Kind.PROMPT_REMOVED if is_prompt else Kind.RESOURCE_REMOVED, owner, "is gone")
@@ -187,10 +185,10 @@ def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
         yield Difference(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
 
 
-def _shown(kind: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
+def _shown(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:
     """How examples are rendered, or read, differently."""
     verb, differs, fails = "says", Kind.RENDERING, Kind.RENDERING_FAILS
-    if kind != "prompt":
+    if noun != "prompt":
         verb, differs, fails = "holds", Kind.READING, Kind.READING_FAILS
     for before, after in zip(old, new, strict=False):
         if before["text"] is None or before["text"] == after["text"]:
@@ -218,7 +216,7 @@ def _as_text(value: Any) -> str:
 
 def _with_meta(item: Item) -> Item:
     """An item with what its author put into ``_meta``."""
-    own = {key: value for key, value in item.get("_meta", {}).items() if key != _SCHEMA}
+    own = {key: value for key, value in item.get("_meta", {}).items() if key != SCHEMA}
     return {**item, "meta": own or None}
 
 
@@ -232,16 +230,14 @@ def _argument(owner: str, name: str, old: Item | None, new: Item | None) -> Iter
     if new is None:
         yield Difference(Kind.ARGUMENT_REMOVED, owner, f"{called} is gone")
         return
+    is_required, word = new["required"], "required" if new["required"] else "optional"
     if old is None:
-        if new["required"]:
-            yield Difference(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"{called} is new, and required")
-        else:
-            yield Difference(Kind.ARGUMENT_ADDED, owner, f"{called} is new, and optional")
+        kind = Kind.REQUIRED_ARGUMENT_ADDED if is_required else Kind.ARGUMENT_ADDED
+        yield Difference(kind, owner, f"{called} is new, and {word}")
         return
-    if old["required"] and not new["required"]:
-        yield Difference(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"{called} is optional now")
-    if new["required"] and not old["required"]:
-        yield Difference(Kind.ARGUMENT_NOW_REQUIRED, owner, f"{called} is required now")
+    if old["required"] != is_required:
+        kind = Kind.ARGUMENT_NOW_REQUIRED if is_required else Kind.ARGUMENT_NOW_OPTIONAL
+        yield Difference(kind, owner, f"{called} is {word} now")
     yield from _type(owner, name, old, new)
     table = {
         "title": (Kind.ARGUMENT_TITLE, f"the title of {called}"),

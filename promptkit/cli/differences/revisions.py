@@ -46,9 +46,7 @@ class Repository:
         self.root = Path(os.path.realpath(top))
 
     def path(self, file: str) -> str:
-        """
-        Return the path of *file* as seen from the root; as it is if it lies elsewhere.
-        """
+        """Return the path of *file* as seen from the root; as it is if it lies elsewhere."""
         place = Path(file)
         return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else file
 

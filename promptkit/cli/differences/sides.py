@@ -22,7 +22,6 @@ from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
-from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import LoadError
 
 __all__ = ["ask_side", "main", "own_examples", "side_of"]
@@ -71,7 +70,8 @@ def ask_side(
             timeout=_MAX_S,
         )
     except subprocess.TimeoutExpired:
-        msg = f"the process that loads {target!r} did not end within {_MAX_S:g} s: a recipe in it hangs"
+        why = "a recipe hangs, or its examples take too long"
+        msg = f"the process that loads {target!r} did not end within {_MAX_S:g} s: {why}"
         raise RevisionError(msg) from None
     if not ran.stdout:
         msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
@@ -87,9 +87,7 @@ def ask_side(
 
 
 def main() -> None:
-    """
-    Read what is wanted, and print the data of this side.
-    """
+    """Read what is wanted, and print the data of this side."""
     asked = json.loads(sys.stdin.buffer.read())
     with capture_output(restore=False) as output:
         try:
@@ -115,17 +113,13 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
     """
     return {
         "lists": _lists(catalog),
-        "places": {_key(item): [item.location.file, item.location.line] for item in _items(catalog)},
+        "places": {_key(item): [item.location.file, item.location.line] for item in catalog.declared},
         "examples": examples,
         "shown": {
             _key(item): [_shown(Call(item, sent)) for sent in examples.get(_key(item), ())]
-            for item in _items(catalog)
+            for item in catalog.declared
         },
-        "faults": [
-            [one.location.file, one.location.line, one.message]
-            for one in catalog.diagnostics
-            if one.severity is Severity.ERROR
-        ],
+        "faults": [[one.location.file, one.location.line, one.message] for one in catalog.errors],
     }
 
 
@@ -151,14 +145,8 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
 
 
 def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
-    """
-    Return what the authors' examples come to: arguments of prompts, and URIs of resources.
-    """
-    return {_key(item): list(wire_examples(item)) for item in _items(catalog)}
-
-
-def _items(catalog: Catalog) -> tuple[Item, ...]:
-    return *catalog.prompts, *catalog.resources
+    """Return what the authors' examples come to: arguments of prompts, and URIs of resources."""
+    return {_key(item): list(wire_examples(item)) for item in catalog.declared}
 
 
 def _shown(example: Call) -> dict[str, Any]:

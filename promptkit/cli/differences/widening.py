@@ -4,7 +4,7 @@ Whether a type of today takes every value that a type of yesterday took, by thei
 It knows what `promptkit.catalog.json_schema` writes. What it does not know counts as narrower.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import inf
 from typing import Any, Final, TypeAlias
 
@@ -37,51 +37,48 @@ class _Comparison:
     def __init__(self, old: Schema, new: Schema) -> None:
         self._old = old
         self._new = new
-        self._assumed: set[tuple[str, str]] = set()  # types that hold themselves
+        self._assumed: frozenset[tuple[Any, Any]] = frozenset()  # types that hold themselves
 
     def widens(self, old: Schema, new: Schema) -> bool:
         """Whether *new* takes every JSON value that *old* takes."""
-        names = old.get("$ref", ""), new.get("$ref", "")
+        names = old.get("$ref"), new.get("$ref")
+        if names in self._assumed:
+            return True
+        before = self._assumed
         if all(names):
-            if names in self._assumed:
-                return True
-            self._assumed.add(names)
-        old, new = _resolved(old, self._old), _resolved(new, self._new)
+            self._assumed = before | {names}
+        found = self._widens(_resolved(old, self._old), _resolved(new, self._new))
+        if not found:  # then nothing that was assumed for it holds
+            self._assumed = before
+        return found
+
+    def _widens(self, old: Schema, new: Schema) -> bool:
+        """The same of schemas without references."""
         if "anyOf" in old:
             return all(self.widens(one, new) for one in old["anyOf"])
         if "anyOf" in new:
             return any(self.widens(old, one) for one in new["anyOf"])
         if _values(old) is not None or _values(new) is not None:
             return _takes_values(_values(old), new)
-        checks: tuple[Callable[[Schema, Schema], bool], ...] = (
-            _keeps_type,
-            _keeps_bounds,
-            self._keeps_items,
-            self._keeps_members,
-        )
-        return all(check(old, new) for check in checks)
+        takes_shape = _keeps_type(old, new) and _keeps_bounds(old, new)
+        return takes_shape and self._keeps_items(old, new) and self._keeps_members(old, new)
 
     def _keeps_items(self, old: Schema, new: Schema) -> bool:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
-        if len(before) != len(after) or not all(map(self.widens, before, after)):
-            return False
-        return self._widens_rest(old.get("items", True), new.get("items", True))
+        takes_first = len(before) == len(after) and all(map(self.widens, before, after))
+        return takes_first and self._widens_rest(old.get("items", True), new.get("items", True))
 
     def _keeps_members(self, old: Schema, new: Schema) -> bool:
         before, after = old.get("properties", {}), new.get("properties", {})
         rest_before, rest_after = _rest(old), _rest(new)
-        if not set(new.get("required", ())) <= set(old.get("required", ())):
-            return False
-        if not all(self._widens_rest(one, after.get(name, rest_after)) for name, one in before.items()):
-            return False
-        return self._widens_rest(rest_before, rest_after)
+        pairs = [(one, after.get(name, rest_after)) for name, one in before.items()]
+        asks_no_more = set(new.get("required", ())) <= set(old.get("required", ()))
+        return asks_no_more and all(self._widens_rest(*pair) for pair in (*pairs, (rest_before, rest_after)))
 
     def _widens_rest(self, old: _Rest, new: _Rest) -> bool:
         if old is False or new is True:
             return True
-        if new is False:
-            return False
-        return self.widens({} if isinstance(old, bool) else old, {} if isinstance(new, bool) else new)
+        return new is not False and self.widens({} if old is True else old, new)
 
 
 def _rest(schema: Schema) -> _Rest:
@@ -156,13 +153,12 @@ def _keeps_type(old: Schema, new: Schema) -> bool:
 
 
 def _keeps_bounds(old: Schema, new: Schema) -> bool:
-    for key in new.keys() - _OWN_RULES:
-        if key in _AT_LEAST:
-            kept = new[key] <= old.get(key, _AT_LEAST[key])
-        elif key in _AT_MOST:
-            kept = new[key] >= old.get(key, _AT_MOST[key])
-        else:
-            kept = key in old and old[key] == new[key]
-        if not kept:
-            return False
-    return True
+    return all(_keeps(key, old, new) for key in new.keys() - _OWN_RULES)
+
+
+def _keeps(key: str, old: Schema, new: Schema) -> bool:
+    if key in _AT_LEAST:
+        return bool(new[key] <= old.get(key, _AT_LEAST[key]))
+    if key in _AT_MOST:
+        return bool(new[key] >= old.get(key, _AT_MOST[key]))
+    return key in old and bool(old[key] == new[key])

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from promptkit.cli.clients.configurations import ServerTable, text_of
+from promptkit.cli.clients.configurations import ServerTable
 from promptkit.cli.clients.files import FileRefused
 from promptkit.compiler.lints.client_profiles import INSTALLABLE
 
@@ -332,6 +332,23 @@ def test_toml_that_is_refused(text, said):
     assert refusal(TOML, text) == said
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[mcp_servers]\nours = {command = "/bin/promptkit", args = ["serve"]}\n',
+        'mcp_servers.ours.command = "/bin/promptkit"\nmcp_servers.ours.args = ["serve"]\n',
+    ],
+    ids=["inline", "dotted"],
+)
+def test_an_entry_without_a_heading_is_not_taken_out_of_toml(text):
+    """
+    An entry that is found, and that cannot be taken out by its lines, is told: it does not count as gone.
+    """
+    assert "ours" in ServerTable(TOML, text).entries
+    with pytest.raises(FileRefused, match="cannot be changed"):
+        removed(TOML, text)
+
+
 def test_what_looks_like_a_table_of_toml():
     """
     Lines of a text are no table: nothing is changed in them.
@@ -465,7 +482,7 @@ def test_a_file_of_nothing_else(name):
     Where there is no file, one is written that holds the entry alone.
     """
     client = INSTALLABLE[name]
-    text = text_of(client, "ours", {"command": "x"})
+    text = added(client, "", {"command": "x"})
 
     assert ServerTable(client, text).entries == {"ours": {"command": "x"}}
     assert ServerTable(client, "").entries == {}

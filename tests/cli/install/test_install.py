@@ -53,7 +53,7 @@ def entries_before(name):
 
 
 def entries(name, scope="user"):
-    return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))[2].entries
+    return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))
 
 
 @pytest.mark.parametrize("name", INSTALLABLE)
@@ -521,3 +521,18 @@ def test_opencodes_other_file(project, promptkit):
     assert file_of("opencode") == file
     assert file.read_text().endswith("} // mine")
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_uninstalling_what_has_no_heading(project, promptkit):
+    """
+    A server that `install --list` shows, and that cannot be taken out, is not said to be gone.
+    """
+    file = write("codex", '[mcp_servers]\nours = {command = "/env/bin/promptkit", args = ["serve", "/x"]}\n')
+    before = file.read_text()
+    listed = promptkit("install", "--list", "codex")[1]
+    code, out, err = promptkit("uninstall", "codex", "--name", "ours")
+
+    assert "ours: /env/bin/promptkit serve /x" in listed
+    assert (code, out) == (1, "")
+    assert "it is written in a way that cannot be changed without touching something else" in err
+    assert file.read_text() == before

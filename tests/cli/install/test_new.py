@@ -207,6 +207,26 @@ def test_a_folder_that_cannot_be_made(empty, promptkit):
     assert files_in(empty) == ["file"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+@pytest.mark.parametrize(("folder", "left"), [("mine", ["mine"]), ("mine/a/b", ["mine"])])
+def test_a_full_disk(folder, left, empty):
+    """
+    Nothing of what was made is left, and a folder that was there stays.
+    """
+    (empty / "mine").mkdir()
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"ulimit -f 0; exec {sys.executable} -m promptkit new {folder}"],
+        cwd=empty,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("promptkit: nothing was written: ")
+    assert [path.relative_to(empty).as_posix() for path in empty.rglob("*")] == left
+
+
 def test_below_a_broken_configuration(empty, promptkit):
     """
     What is wrong with another project is nothing to a new one.
