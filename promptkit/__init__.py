@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.content import Content, Text
     from promptkit.language.context import Context
-    from promptkit.language.declarations import Arg, Tool
+    from promptkit.language.declarations import Arg
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
     from promptkit.language.media import Audio, Icon, Image
     from promptkit.language.messages import Message, Workflow
+    from promptkit.language.tools import Tool
     from promptkit.language.turns import assistant, user
 
 __all__ = [
@@ -58,7 +59,8 @@ _MODULES: Final = {
     "compiler.resources": ("Resource", "resource"),
     "conversion.scalar_types": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
-    "language.declarations": ("Arg", "Tool"),
+    "language.declarations": ("Arg",),
+    "language.tools": ("Tool",),
     "language.content": ("Content", "Text"),
     "language.context": ("Context",),
     "language.documents": ("EmbeddedResource", "ResourceLink"),

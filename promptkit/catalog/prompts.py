@@ -15,8 +15,8 @@ from promptkit.language.validation import Unsendable
 
 if TYPE_CHECKING:
     from promptkit.language.context import Context
-    from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
+    from promptkit.language.tools import Tool
 
 __all__ = ["SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
 

@@ -14,7 +14,8 @@ from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownTool, nearest
-from promptkit.language.declarations import NO_DEFAULT, Arg, Tool
+from promptkit.language.declarations import NO_DEFAULT, Arg
+from promptkit.language.tools import Tool
 
 if TYPE_CHECKING:
     from promptkit.conversion.scalar_types import Reader

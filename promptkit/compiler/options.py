@@ -14,8 +14,8 @@ from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
-    from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
+    from promptkit.language.tools import Tool
 
 __all__ = ["Options", "check_options", "check_scopes", "check_sendable", "icons_of", "meta_of", "tags_of"]
 
@@ -79,7 +79,7 @@ def _check_seconds(name: str, value: float | None) -> None:
 def _check_tool(value: object) -> None:
     if value is None or isinstance(value, bool):
         return
-    from promptkit.language.declarations import Tool  # few prompts say more
+    from promptkit.language.tools import Tool  # few prompts say more
 
     if not isinstance(value, Tool):
         msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"

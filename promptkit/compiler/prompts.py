@@ -30,8 +30,8 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
-    from promptkit.language.declarations import Tool
     from promptkit.language.media import Icon
+    from promptkit.language.tools import Tool
 
 __all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]
 

@@ -24,7 +24,6 @@ from promptkit.errors.exceptions import (
     UnknownTool,
 )
 from promptkit.language.content import Content, Text
-from promptkit.language.declarations import Tool
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
@@ -214,6 +213,8 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
 
 
 def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
+    from promptkit.language.tools import Tool  # most servers have no tools
+
     said = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
     return wire.ToolAnnotations(
         said.read_only,
