@@ -15,12 +15,11 @@ __all__ = ["Abandoned", "call_interruptible", "interrupt", "shielded"]
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
-#: The threads in authors' code, those of them that call ours, and those that are just being interrupted.
-#: Removing a thread from one of the first two decides: a set changes in one step, and needs no lock that an
-#: exception could cost.
-_INTERRUPTIBLE: Final[set[int]] = set()
-_SHIELDED: Final[set[int]] = set()
-_UNDERWAY: Final[set[int]] = set()
+#: Which of three states a thread is in; outside of authors' code, it is in none. Who removes it from one of the
+#: first two decides what comes: a set changes in one step, and needs no lock that an exception could cost.
+_INTERRUPTIBLE: Final[set[int]] = set()  # it runs an author's code
+_SHIELDED: Final[set[int]] = set()  # it runs code of ours that an author's code has called
+_UNDERWAY: Final[set[int]] = set()  # the exception is being raised there
 
 #: What is raised in a thread as soon as it leaves the code of ours that it calls.
 _PENDING: Final[dict[int, type[BaseException]]] = {}

@@ -107,7 +107,7 @@ class Snapshot:
         self._page_size = page_size
         self._known_page = known_page
         self._pages: dict[tuple[str, Revision], Pages] = {}
-        self._whole: Snapshot | None = None
+        self._whole: Snapshot | None = None  # of a view: the snapshot that has all
         if before is not None:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))

@@ -44,8 +44,9 @@ class HttpConnection(asyncio.Protocol):
         self._waiting: deque[Cycle] = deque()
         self._behind = 0  # how many bytes those have together
         self._is_reading = True
-        self._upgrades = self._is_repetition = self._is_at_end = False
-        # How many bytes came since the last that led to anything.
+        # `_is_fed_again`: whether the parser is given a head that was served already.
+        self._upgrades = self._is_fed_again = self._is_at_end = False
+        # The bytes since the last that led to anything, and whether those that are parsed now do.
         self._unused, self._is_used = 0, False
 
     def _new_parser(self) -> HttpRequestParser:
@@ -166,8 +167,8 @@ class HttpConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Serve the request, unless its head is too large, or too many wait already."""
         self._phase, self._is_used = Phase.BODY, True
-        if self._is_repetition:
-            self._is_repetition = False
+        if self._is_fed_again:
+            self._is_fed_again = False
             return
         limits, parser = self._limits, self._parser
         version = parser.get_http_version()
@@ -274,7 +275,7 @@ class HttpConnection(asyncio.Protocol):
         else:
             return b""
         # HTTP/1.1 goes on, with a parser that has seen of this head only where the body ends.
-        self._upgrades, self._is_repetition = False, True
+        self._upgrades, self._is_fed_again = False, True
         self._parser = self._new_parser()
         fields = [] if self._latest is None else self._latest.scope["headers"]
         framing = b"".join(b"%b: %b\r\n" % field for field in fields if field[0] in _FRAMING)
