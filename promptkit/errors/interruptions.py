@@ -16,7 +16,8 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 #: Which of three states a thread is in; outside of authors' code, it is in none. Who removes it from one of
-#: the first two decides what comes: a set changes in one step, and needs no lock that an exception could cost.
+#: the first two decides what comes: a set changes in one step, and needs no lock that an exception could
+#: cost.
 _INTERRUPTIBLE: Final[set[int]] = set()  # it runs an author's code
 _SHIELDED: Final[set[int]] = set()  # it runs code of ours that an author's code has called
 _UNDERWAY: Final[set[int]] = set()  # the exception is being raised there
