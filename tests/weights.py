@@ -27,7 +27,7 @@ class Weight(NamedTuple):
 #: At most as much, by package; what is in none counts as the package `promptkit` itself.
 AT_MOST: Final = {
     "catalog": Weight(1_195, 10),
-    "cli": Weight(3_822, 36),
+    "cli": Weight(3_823, 36),
     "compiler": Weight(4_543, 35),
     "conversion": Weight(1_818, 15),
     "errors": Weight(663, 9),
@@ -36,7 +36,7 @@ AT_MOST: Final = {
     "language": Weight(960, 12),
     "preview": Weight(1_574, 14),
     "promptkit": Weight(336, 5),
-    "protocol": Weight(2_650, 26),
+    "protocol": Weight(2_652, 26),
     "server": Weight(2_205, 25),
     "testing": Weight(986, 10),
     "transports": Weight(2_930, 26),

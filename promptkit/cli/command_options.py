@@ -27,7 +27,7 @@ def _port(text: str) -> int:
 
 def _client(text: str, *, is_installable: bool = False) -> str:
     """A client that promptkit knows, or can be put into."""
-    from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE, client_of
+    from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE, client_of
 
     try:
         client_of(text, INSTALLABLE if is_installable else CLIENTS)

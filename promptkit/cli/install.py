@@ -24,7 +24,7 @@ from promptkit.cli.clients.servers import (
 from promptkit.cli.diagnostics import print_error, print_text
 from promptkit.cli.options import configured_target
 from promptkit.cli.output import Output
-from promptkit.compiler.lints.client_profiles import INSTALLABLE, client_of
+from promptkit.compiler.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.fragments.shell_words import command_line
 

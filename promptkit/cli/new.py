@@ -14,7 +14,7 @@ from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
-from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]

@@ -20,6 +20,7 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
+from promptkit.protocol.limits import HTTP_GRACE_S
 from promptkit.standard_error import say
 from promptkit.transports.http import listeners
 from promptkit.transports.http.listeners import CannotListen, Listener
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from promptkit.transports.http.connections import ConnectionLimits
 
 __all__ = ["application_factory", "run"]
-
-#: How long running prompts are waited for when serving ends, in seconds: balancers expect some.
-GRACE_S: Final = 10.0
 
 #: More would be a typo.
 _MAX_WORKERS: Final = 256
@@ -131,7 +129,7 @@ def run(options: Namespace) -> int:
     """
     if (fault := _unusable(options)) is not None:
         return fail(fault, Exit.USAGE)
-    options.grace = GRACE_S if options.grace is None else options.grace
+    options.grace = HTTP_GRACE_S if options.grace is None else options.grace
     try:
         listening = _listen(options)
     except CannotListen as error:

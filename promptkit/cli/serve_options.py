@@ -5,7 +5,7 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
+from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 __all__ = ["add_lists", "add_serve", "is_port", "refuse_unless"]
 
@@ -26,7 +26,8 @@ def add_serve(serve: ArgumentParser) -> None:
     compiled = "start from what build wrote, which is only read; say so if it is stale"
     add("--compiled", metavar="FILE", help=compiled)
     add_lists(serve)
-    grace = f"how long to wait for running prompts at shutdown (default: {GRACE_S:g}, over HTTP 10)"
+    default = f"{GRACE_S:g}, over HTTP {HTTP_GRACE_S:g}"
+    grace = f"how long to wait for running prompts at shutdown (default: {default})"
     add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
     audit = "write one line of JSON per request to FILE, without the values of arguments"
     add("--audit", metavar="FILE", help=audit)

@@ -16,7 +16,7 @@ from argcomplete.lexers import split_line
 from msgspec import MsgspecError
 
 from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
-from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.transports.kept_lists import Purpose, ShellWords
 from promptkit.transports.startup_cache import StartupCache

@@ -201,7 +201,7 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
     setting = "clients"
     try:
         if clients:
-            from promptkit.compiler.lints.client_profiles import client_of
+            from promptkit.compiler.client_profiles import client_of
 
             for name in clients:
                 client_of(name)

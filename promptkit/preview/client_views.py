@@ -7,7 +7,7 @@ import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.lints.client_profiles import ClientProfile, client_of
+from promptkit.compiler.client_profiles import ClientProfile, client_of
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.lints.conversations import SentMessages
 from promptkit.errors.exceptions import ArgumentErrors

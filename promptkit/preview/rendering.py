@@ -30,7 +30,7 @@ from promptkit.server.direct_calls import (
 )
 from promptkit.server.elicitation import askable
 from promptkit.server.forms import message
-from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.server.scheduling.worker_thread import WorkerThread
 
 __all__ = ["LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]
 

@@ -16,7 +16,7 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import ClientResponse, Event
 from promptkit.protocol.jsonrpc import UNREADABLE, RequestId, encode_notification, encode_request
 from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryLine, OverlongLine
-from promptkit.protocol.refusals import refuse_unread
+from promptkit.protocol.message_checks import refuse_unread
 from promptkit.protocol.session import Session
 
 __all__ = ["Connection", "LineBuffer"]

@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 __all__ = [
     "GRACE_S",
+    "HTTP_GRACE_S",
     "LARGE_MESSAGE",
     "OPTIONS",
     "PAGE_SIZE",
@@ -23,8 +24,10 @@ PAGE_SIZE: Final = 1000
 #: Longer messages, in bytes, are decoded in parts.
 LARGE_MESSAGE: Final = 1 << 16
 
-#: How long running prompts are waited for when serving ends, in seconds.
+#: How long running prompts are waited for when serving ends, in seconds: over stdio, and over HTTP, where
+#: balancers expect more.
 GRACE_S: Final = 1.0
+HTTP_GRACE_S: Final = 10.0
 
 
 #: How much of a line that is too long is kept: enough to find the id of the request.

@@ -34,7 +34,7 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
-from promptkit.protocol.refusals import (
+from promptkit.protocol.message_checks import (
     convert_params,
     decode_sender,
     no_session,

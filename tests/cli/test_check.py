@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.cli import main
-from promptkit.compiler.lints import client_profiles
+from promptkit.compiler import client_profiles
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 

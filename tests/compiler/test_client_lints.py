@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
+from promptkit.compiler import client_profiles
+from promptkit.compiler.client_profiles import CLIENTS, ClientProfile, UnknownClient
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.lints import client_profiles
-from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile, UnknownClient
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.rules import WARNINGS, Rule

@@ -8,7 +8,7 @@ from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.direct_calls import HangsError
-from promptkit.server.scheduling.workers import Abandoned
+from promptkit.server.scheduling.worker_thread import Abandoned
 
 STILL_RUN = (
     "does not return: 4 calls of it still run, and cannot be stopped while they wait or run C code. "

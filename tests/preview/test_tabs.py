@@ -29,8 +29,8 @@ from promptkit import (
 )
 from promptkit.cli import main
 from promptkit.cli.command_options import VENDORS
+from promptkit.compiler.client_profiles import CLIENTS, ClientProfile
 from promptkit.compiler.compilation import catalog_of
-from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile
 from promptkit.exports import FORMS
 from promptkit.preview.client_views import sent_by
 from promptkit.preview.media import MediaStore

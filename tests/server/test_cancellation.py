@@ -18,7 +18,7 @@ from promptkit.server import Server
 from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.event_loop import EventLoopThread
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.server.scheduling.worker_thread import WorkerThread
 from promptkit.server.snapshot import Snapshot
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
 

@@ -27,7 +27,7 @@ from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.leader import LeaderFollowers
 from promptkit.server.scheduling.watchdog import Watchdog
-from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.server.scheduling.worker_thread import WorkerThread
 from promptkit.server.server import PROMPTKIT
 from promptkit.server.snapshot import Snapshot
 from tests.wire import initialize, line, modern, request

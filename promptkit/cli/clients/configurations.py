@@ -12,7 +12,7 @@ from platformdirs import user_config_path
 
 from promptkit.cli.clients import jsonc, toml, yaml
 from promptkit.cli.clients.files import FileContents, FileRefused, check, read_file
-from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
+from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
 
 __all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers"]
 

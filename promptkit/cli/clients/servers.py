@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.compiler.lints.client_profiles import ClientConfiguration
+from promptkit.compiler.client_profiles import ClientConfiguration
 from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target
 from promptkit.errors.exceptions import LoadError
 

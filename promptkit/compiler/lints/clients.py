@@ -10,7 +10,7 @@ from uuid import UUID
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.lints.client_profiles import ClientProfile, Kind, client_of
+from promptkit.compiler.client_profiles import ClientProfile, Kind, client_of
 from promptkit.compiler.lints.conversations import SentMessages
 from promptkit.compiler.lints.prompts import accepts
 from promptkit.compiler.lints.scopes import Scope

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.compiler.lints.client_profiles import Kind
+from promptkit.compiler.client_profiles import Kind
 from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_of, ways_through
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import own_nodes

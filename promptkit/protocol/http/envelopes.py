@@ -19,8 +19,8 @@ from promptkit.protocol.jsonrpc import (
     RequestId,
     UnsupportedVersion,
 )
+from promptkit.protocol.message_checks import check_envelope
 from promptkit.protocol.partial_decoding import RawMessage, decode_large, decode_raw
-from promptkit.protocol.refusals import check_envelope
 
 __all__ = ["Envelope", "disagreement", "peek"]
 

@@ -14,7 +14,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.server.exchange import IN_PLACE, Exchange, State
 from promptkit.server.replies import reply_to, took_too_long
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.server.scheduling.worker_thread import WorkerThread
 from promptkit.standard_error import say
 
 if TYPE_CHECKING:  # most servers never need asyncio

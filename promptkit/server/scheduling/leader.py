@@ -16,7 +16,7 @@ from promptkit.protocol.jsonrpc import InternalError, encode_error
 from promptkit.server.exchange import IN_PLACE, Exchange
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.server.scheduling.worker_thread import WorkerThread
 from promptkit.standard_error import say
 
 __all__ = ["LeaderFollowers", "Leadership"]

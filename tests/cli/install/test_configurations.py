@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from promptkit.cli.clients.configurations import ServerTable
 from promptkit.cli.clients.files import FileRefused
-from promptkit.compiler.lints.client_profiles import INSTALLABLE
+from promptkit.compiler.client_profiles import INSTALLABLE
 
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}

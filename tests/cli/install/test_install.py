@@ -8,7 +8,7 @@ import pytest
 
 from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers
 from promptkit.cli.clients.servers import command_in, url_in
-from promptkit.compiler.lints.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 
 #: Files by client: what one writes that was not there, with a URL, and one of somebody's before and after.
 GOLDEN = Path(__file__).with_name("golden")

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.errors.interruptions import call_interruptible
-from promptkit.server.scheduling import workers
-from promptkit.server.scheduling.workers import WorkerThread
+from promptkit.server.scheduling import worker_thread
+from promptkit.server.scheduling.worker_thread import WorkerThread
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_an_import_that_does_not_end_is_stopped(importing, module, monkeypatch):
     """
     A thread does not go on for ever. The module can be imported again.
     """
-    monkeypatch.setattr(workers, "_MAX_IMPORT_S", 0.1)
+    monkeypatch.setattr(worker_thread, "_MAX_IMPORT_S", 0.1)
 
     importing.abandon()
     importing.join(20)
