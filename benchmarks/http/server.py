@@ -152,7 +152,7 @@ class HttpServer:
     def _await(self, until: float) -> None:
         """Wait until it listens. Raises Refused if it never does."""
         while time.perf_counter() < until and self._process.poll() is None:
-            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port)):
+            with suppress(ConnectionError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(POLL_S)
         reason = f"it ended with {self._process.poll()}, or does not listen"
