@@ -76,8 +76,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = getattr(import_module(f"promptkit.{_HOMES[name]}"), name)
-    globals()[name] = found
+    globals()[name] = found = getattr(import_module(f"promptkit.{_HOMES[name]}"), name)
     return found
 
 

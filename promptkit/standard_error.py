@@ -121,8 +121,7 @@ class BackgroundWriter:
     def _put(self, descriptor: int, data: bytes) -> None:
         """Write *data* as far as there is room, and leave the rest to the thread."""
         if self.redact is not None:
-            text = self.redact(data.decode("utf-8", "surrogateescape"))
-            data = text.encode("utf-8", "surrogateescape")
+            data = self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         for start in range(0, len(data), _LONGEST):
             piece = data[start : start + _LONGEST]
             self._wait(self._capacity - len(piece), _WAIT_S)

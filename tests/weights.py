@@ -35,7 +35,7 @@ AT_MOST: Final = {
     "fragments": Weight(298, 5),
     "language": Weight(960, 12),
     "preview": Weight(1_574, 14),
-    "promptkit": Weight(336, 5),
+    "promptkit": Weight(334, 5),
     "protocol": Weight(2_652, 26),
     "server": Weight(2_205, 25),
     "testing": Weight(986, 10),
