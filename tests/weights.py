@@ -28,7 +28,7 @@ class Weight(NamedTuple):
 AT_MOST: Final = {
     "catalog": Weight(1_195, 10),
     "cli": Weight(3_823, 36),
-    "compiler": Weight(4_543, 35),
+    "compiler": Weight(4_550, 35),
     "conversion": Weight(1_818, 15),
     "errors": Weight(663, 9),
     "exports": Weight(420, 6),

@@ -219,8 +219,21 @@ def _has(module: str, name: str) -> bool:
     return loaded is None or name == "*" or hasattr(loaded, name) or f"{module}.{name}" in sys.modules
 
 
+#: By file: the name of the module that was made of it. It is looked up anew where it is wrong: to search all
+#: modules for each of thousands of files takes a tenth of a check.
+_module_names: Final[dict[str | None, str]] = {}
+
+
 def _module_of(file: str) -> ModuleType | None:
     """The module that was made of a file; the last one if there are several."""
+    module = sys.modules.get(_module_names.get(file, ""))
+    if module is None or _file_of(module) != file:
+        _module_names.clear()
+        _module_names.update({_file_of(one): name for name, one in list(sys.modules.items())})
+        module = sys.modules.get(_module_names.get(file, ""))
+    return module
+
+
+def _file_of(module: object) -> str | None:
     # What stands in sys.modules may be anything, and import something when it is asked.
-    modules = (one for one in reversed(list(sys.modules.values())) if isinstance(one, ModuleType))
-    return next((one for one in modules if vars(one).get("__file__") == file), None)
+    return vars(module).get("__file__") if isinstance(module, ModuleType) else None
