@@ -28,18 +28,18 @@ class Weight(NamedTuple):
 AT_MOST: Final = {
     "catalog": Weight(1_195, 10),
     "cli": Weight(3_823, 36),
-    "compiler": Weight(4_550, 35),
+    "compiler": Weight(4_548, 35),
     "conversion": Weight(1_818, 15),
     "errors": Weight(663, 9),
     "exports": Weight(420, 6),
     "fragments": Weight(298, 5),
-    "language": Weight(960, 12),
+    "language": Weight(959, 12),
     "preview": Weight(1_574, 14),
     "promptkit": Weight(334, 5),
     "protocol": Weight(2_652, 26),
     "server": Weight(2_205, 25),
     "testing": Weight(986, 10),
-    "transports": Weight(2_930, 26),
+    "transports": Weight(2_931, 26),
 }
 
 #: Tokens that are no code.

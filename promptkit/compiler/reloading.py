@@ -228,9 +228,8 @@ class Reloader:
             catalog = compose(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
-            self._settled = not isinstance(
-                error, ImportHangs
-            )  # which no file has caused, so it is tried again
+            # One that was raised outside of the import of any file is tried again.
+            self._settled = not isinstance(error, ImportHangs)
             reason = str(error) or type(error).__name__
             if self._reported != reason and not (self._stop.is_set() or self.is_quiet):
                 self._reported = reason

@@ -18,7 +18,6 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import attrs
 
 __all__ = [
-    "NO_SYSTEM",
     "Role",
     "Unsendable",
     "check_flag",
@@ -239,7 +238,7 @@ _ROLES: Final = frozenset(
 _TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
 
 #: What to do about a system prompt, by whatever name.
-NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
+_NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
 
 
 class Unsendable(TypeError):
@@ -293,7 +292,7 @@ def _turn_remedy(value: Any) -> str:
     elif role is None:
         role = getattr(value, "role", None) or getattr(value, "type", None)
     role = role.value if isinstance(role, Enum) else role
-    return f"{_TURN}; {NO_SYSTEM}" if role in ("system", "developer") else _TURN
+    return f"{_TURN}; {_NO_SYSTEM}" if role in ("system", "developer") else _TURN
 
 
 def _uncalled(value: Any) -> str:

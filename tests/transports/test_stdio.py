@@ -475,7 +475,7 @@ def test_a_closed_standard_error_does_no_harm(recipes):
         check=False,
     )
 
-    assert {json.loads(reply)["id"] for reply in ran.stdout.splitlines()} == {0, 1}
+    assert sorted(json.loads(reply)["id"] for reply in ran.stdout.splitlines()) == [0, 1]
 
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-"])

@@ -141,16 +141,16 @@ def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
 
 def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) -> None:
     """Report an import that would fail when its function is called."""
-    is_from, names = isinstance(node, ast.ImportFrom), [alias.name for alias in node.names]
-    modules = (
-        names if isinstance(node, ast.Import) else [node.module] if node.module and not node.level else []
-    )
+    names = [alias.name for alias in node.names]
+    modules, members = names, list[str]()
+    if isinstance(node, ast.ImportFrom):
+        modules, members = [node.module] if node.module and node.level == 0 else [], names
     for module in modules:
         if (missing := _missing(module, file)) is not None:
             remedy = missing_module(missing, file)
             report.add(Rule.FAILING_IMPORT, f"there is no module {missing!r}", remedy, node)
             continue
-        for name in names if is_from else ():
+        for name in members:
             if not _has(module, name) and (told := missing_name(name, module)):
                 report.add(Rule.FAILING_IMPORT, f"{module} has no {name!r}", told, node)
 
