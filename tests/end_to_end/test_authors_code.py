@@ -225,10 +225,9 @@ def test_a_standard_descriptor_that_is_closed(serve, descriptor):
     closing = f"os.close({descriptor})"
 
     assert outcomes(serve(outside=closing), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
-    assert outcomes(serve(inside=f"{closing}  # later"), "plain", "other", "plain", "other") == (
-        ["done", "done", -32603, "done"],
-        0,
-    )
+    # Once: after that, its number may be that of a file of anybody's.
+    once = f"if not vars(act):\n    act.is_done = True\n    {closing}"
+    assert outcomes(serve(inside=once), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
 def test_a_signal_handler_inside_a_prompt(serve):
