@@ -1,7 +1,8 @@
 """
 `promptkit serve` with an application of few lines in place of the real one, to test all that is around it.
 
-Run as a script, its arguments are those of `promptkit`, after some settings as JSON: limits of connections.
+Run as a script, its arguments are those of `promptkit`, after some settings as JSON: limits of connections,
+and how long it may be unable to accept any (`deaf_s`).
 """
 
 import asyncio
@@ -149,7 +150,7 @@ def main(settings, *arguments):
         from promptkit.transports.http.connections import ConnectionLimits
 
         worker._SWEEP_EVERY_S = 0.2  # limits of less than a second hold, too
-        worker._DEAF_S = 0.6
+        worker._DEAF_S = limits.pop("deaf_s", 0.6)
         serve_http._connection_limits = lambda _options: ConnectionLimits(**limits)
     sys.argv[1:] = arguments
     return command()

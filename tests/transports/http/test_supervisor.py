@@ -150,7 +150,8 @@ def test_a_worker_that_may_open_no_more_files_for_a_while(serve):
     """
     It goes on once it can: what waits is answered.
     """
-    served = serve("--http", "0", limits={"connections": 20, "keep_alive": 0.2}, preexec_fn=few_files)
+    limits = {"connections": 20, "keep_alive": 0.2, "deaf_s": PATIENCE}  # it does not end before it can
+    served = serve("--http", "0", limits=limits, preexec_fn=few_files)
     with ExitStack() as stack:
         connections = [stack.enter_context(served.connect()) for _ in range(2)]
         assert connections[0].ask("/greedy").status == 200
