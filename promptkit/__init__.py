@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from promptkit.compiler.resources import Resource, resource
     from promptkit.conversion.scalar_types import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
-    from promptkit.language.content import Content, Text
+    from promptkit.language.content import Content
+    from promptkit.language.text import Text
     from promptkit.language.context import Context
     from promptkit.language.declarations import Arg
     from promptkit.language.documents import EmbeddedResource, ResourceLink
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from promptkit.language.media import Audio, Icon, Image
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.tools import Tool
-    from promptkit.language.turns import assistant, user
+    from promptkit.language.turns import assistant, system, user
 
 __all__ = [
     "Arg",
@@ -50,6 +51,7 @@ __all__ = [
     "read_below",
     "register_type",
     "resource",
+    "system",
     "user",
 ]
 
@@ -61,13 +63,14 @@ _MODULES: Final = {
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.declarations": ("Arg",),
     "language.tools": ("Tool",),
-    "language.content": ("Content", "Text"),
+    "language.content": ("Content",),
     "language.context": ("Context",),
     "language.documents": ("EmbeddedResource", "ResourceLink"),
     "language.files": ("read_below",),
     "language.media": ("Audio", "Icon", "Image"),
     "language.messages": ("Message", "Workflow"),
-    "language.turns": ("assistant", "user"),
+    "language.text": ("Text",),
+    "language.turns": ("assistant", "system", "user"),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -10,7 +10,8 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.conversion.functions import is_asynchronous, run_async
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPrompt, ResultError
-from promptkit.language.messages import Message, Workflow, messages_of, workflow_of
+from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.results import workflow_from
 from promptkit.language.validation import Unsendable
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Renderer(Struct, frozen=True):
         location:
             Where the function is defined, for errors.
 
+        answer:
+            The type of the answer that its author declared; None if there is none.
+
         is_async:
             Whether it has to be awaited; found out from *function*.
     """
@@ -48,6 +52,7 @@ class Renderer(Struct, frozen=True):
     function: Callable[..., Any]
     name: str
     location: Location
+    answer: Any = None
     is_async: bool = False
 
     def __post_init__(self) -> None:
@@ -104,25 +109,26 @@ class Renderer(Struct, frozen=True):
         if isinstance(result, Coroutine):
             result = await result
         if isinstance(result, AsyncIterator):
-            return self._joined(self._messages([item async for item in result], "yielded"))
+            return self._finished(self._read([item async for item in result], "yielded"))
         return self._workflow(result)
 
     def _workflow(self, result: object) -> Workflow:
-        if isinstance(result, Workflow) and result.messages:
-            return result
+        if isinstance(result, Workflow):
+            return self._finished(result)
         if not isinstance(result, Iterator):
-            return self._joined(self._messages(result, "returned"))
+            return self._finished(self._read(result, "returned"))
         yielded, returned = _drain(result)
-        return self._joined(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
+        said = self._read(yielded, "yielded")
+        return self._finished(said if returned is None else said + self._read(returned, "returned"))
 
-    def _joined(self, messages: tuple[Message, ...]) -> Workflow:
-        if not messages:
-            raise EmptyPrompt(self.name)
-        return workflow_of(messages)
+    def _finished(self, said: Workflow) -> Workflow:
+        if not said.messages:
+            raise EmptyPrompt(self.name, only_system=said.system is not None)
+        return said if self.answer is None else workflow_of(said.messages, said.system, self.answer)
 
-    def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
+    def _read(self, result: object, verb: str) -> Workflow:
         try:
-            return tuple(messages_of(result))
+            return workflow_from(result)
         except Unsendable as unsendable:
             where = "".join(f", at position {i + 1}," for i in unsendable.path).replace(",,", ",")
             msg = f"prompt {self.name!r} ({self.location}) {verb}{where} {unsendable}"

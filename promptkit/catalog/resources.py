@@ -12,7 +12,7 @@ from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
-from promptkit.language.content import Text
+from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.validation import describe
 

@@ -38,7 +38,8 @@ def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -
     """
     if isinstance(shown, EmbeddedResource):
         return _content(shown, files.get(0))
-    turns = enumerate(shown)
+    # Files are known by the position of the message, and a system part is none.
+    turns = enumerate(shown.shown, len(shown) - len(shown.shown))
     return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
 
 

@@ -30,9 +30,12 @@ from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
 from promptkit.errors.regular_files import Stamps
+from promptkit.language.files import reads_once
 from promptkit.standard_error import say
 
 __all__ = ["Reloader"]
+
+_TEXT_FILES: Final = "promptkit.language.text_files"
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
@@ -110,6 +113,7 @@ class Reloader:
         Raises:
             LoadError: If there is nothing at the target.
         """
+        reads_once.set()
         self._known_files = before = self._find_files(seen)
         loaded = (load or self._load)(do_nothing)
         self._served = with_duplicates(loaded.files, owners={})
@@ -146,6 +150,7 @@ class Reloader:
     def close(self) -> None:
         """Stop soon, without waiting: an import that hangs does not keep the process alive."""
         self._stop.set()
+        reads_once.clear()
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
@@ -191,7 +196,9 @@ class Reloader:
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if self._folder is None:
             return self._known_files
-        return find_files(self._folder, self._read, self._suffix, seen)
+        texts = sys.modules.get(_TEXT_FILES)  # few recipes have any
+        read = self._read | texts.kept_paths() if texts else self._read
+        return find_files(self._folder, read, self._suffix, seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
         """Find the files as they are now. If only known files have changed, no others are looked at."""
@@ -221,6 +228,8 @@ class Reloader:
         if not self._settled:
             return  # the next round tries again
         imports = ImportSnapshot()
+        if (texts := sys.modules.get(_TEXT_FILES)) is not None:
+            texts.look_again()
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)

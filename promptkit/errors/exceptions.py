@@ -94,12 +94,17 @@ class EmptyPrompt(PromptError):
     Args:
         name:
             The prompt's name.
+
+        only_system:
+            Whether it has a system part, and no turn.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, only_system: bool = False) -> None:
         super().__init__(name)
         self.name = name
         self.message = f"prompt {name!r} has nothing to say for these arguments"
+        if only_system:
+            self.message = f"prompt {name!r} has a system part and no turn: add a user(...)"
 
     def __str__(self) -> str:
         return self.message

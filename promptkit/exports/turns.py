@@ -13,7 +13,8 @@ import attrs
 from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.language.content import Content, Role, Text
+from promptkit.language.content import Content, Role
+from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media
 from promptkit.language.media_types import canonical_type

@@ -5,6 +5,7 @@ A `str` is raw, a `Text` already composed: `tag` escapes only the first. A fragm
 annotations of the `Text` that it is made of. No text is ever read again as a template.
 """
 
+from promptkit.fragments.filling import fill
 from promptkit.fragments.markdown import bullets, code_block, json_block, numbered, quote, section, table
 from promptkit.fragments.text import dedent, tag, truncate, untrusted
 
@@ -12,6 +13,7 @@ __all__ = [
     "bullets",
     "code_block",
     "dedent",
+    "fill",
     "json_block",
     "numbered",
     "quote",

@@ -6,19 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from promptkit.fragments.text import (
-    LINE_END,
-    Cell,
-    Item,
-    Part,
-    checked_sequence,
-    hanging_indent,
-    kept_parts,
-    plain_string,
-    scalar_text,
-    with_annotations,
-)
-from promptkit.language.content import Text
+from promptkit.fragments.text import Cell, Item, Part, checked_sequence, kept_parts
+from promptkit.language.lines import LINE_END, hanging_indent
+from promptkit.language.text import Text, plain_string, scalar_text, with_annotations
 
 __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
 

@@ -6,41 +6,28 @@ Every fragment checks its parts, makes them text, and keeps their annotations.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, time
-from decimal import Decimal
 from hashlib import sha256
-from numbers import Number
 from operator import index
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-import attrs
-
 from promptkit.fragments.invisible import strip_invisible
-from promptkit.language.content import Content, Text
+from promptkit.language.lines import hanging_indent
+from promptkit.language.text import Scalar, Text, plain_string, scalar_text, with_annotations
 
 __all__ = [
-    "LINE_END",
     "Cell",
     "Item",
     "Part",
-    "Scalar",
     "checked_sequence",
     "dedent",
-    "hanging_indent",
     "kept_parts",
-    "plain_string",
-    "scalar_text",
     "tag",
     "truncate",
     "untrusted",
-    "with_annotations",
 ]
 
 #: What `section` and `tag` are made of.
 Part: TypeAlias = str | Text | Literal[False] | None
-
-#: What has one obvious text.
-Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
 #: What lists hold.
 Item: TypeAlias = "Scalar | Sequence[Item] | None"
@@ -48,33 +35,11 @@ Item: TypeAlias = "Scalar | Sequence[Item] | None"
 #: What tables hold.
 Cell: TypeAlias = Scalar | None
 
-#: Markdown has no other line ends.
-LINE_END: Final = re.compile(r"\r\n?|\n")
-
 #: What ``!a``, ``!r`` and ``!s`` in a t-string do.
 _CONVERSIONS: Final[dict[Any, Any]] = {None: lambda value: value, "a": ascii, "r": repr, "s": str}
 
 #: What a tag may be called.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
-
-
-def hanging_indent(text: str, first: str, rest: str) -> str:
-    """
-    Return *text* with *first* before its first line and *rest* before the others.
-    """
-    head, *tail = LINE_END.split(text)
-    return "\n".join([first + head, *(rest + line if line.strip() else rest.rstrip() for line in tail)])
-
-
-def with_annotations(sources: Iterable[object], text: str) -> Text:
-    """
-    Return *text* with the annotations of each `Text` in *sources*. Raises ValueError if these differ.
-    """
-    texts = [source for source in sources if isinstance(source, Text)]
-    if any(other.annotations != texts[0].annotations for other in texts):
-        msg = "texts with different annotations cannot be one block: pass each of them to user(...)"
-        raise ValueError(msg)
-    return attrs.evolve(texts[0], text=text) if texts else Text(text)
 
 
 def kept_parts(parts: Iterable[object], place: str) -> list[str | Text]:
@@ -97,26 +62,6 @@ def checked_sequence(value: object, place: str) -> Sequence[Any]:
         msg = f"{place}: expected a list, not {type(value).__name__}; write [...], or sorted(...) for a set"
         raise TypeError(msg)
     return value if isinstance(value, list | tuple) else list(value)
-
-
-def scalar_text(value: object, place: str) -> str:
-    """
-    Return the text of a number, a date, a time or a string. Raises TypeError for anything else.
-    """
-    return str(value) if isinstance(value, Number | date | time) else plain_string(value, place)
-
-
-def plain_string(value: object, place: str) -> str:
-    """
-    Return text as a `str` and of no subclass. Raises TypeError if *value* is not text.
-    """
-    if isinstance(value, Text):
-        return value.text
-    if isinstance(value, str):
-        return str.__str__(value)  # an enum's member is its value, as on the wire
-    remedy = "pass it to user(...) beside the text" if isinstance(value, Content) else "make it a str first"
-    msg = f"{place}: expected text, not {type(value).__name__}; {remedy}"
-    raise TypeError(msg)
 
 
 class Template(Protocol):

@@ -1,30 +1,18 @@
 """
-Content blocks: what one message may hold, as immutable values.
+Content: what one message may hold, as immutable values that depend on no protocol revision.
 
-Those that are documents are in `promptkit.language.documents`. They do not depend on a protocol revision;
-`promptkit.protocol.lowering` converts them for each.
+`promptkit.language.text`, `promptkit.language.media` and `promptkit.language.documents` have its kinds.
+`promptkit.protocol.lowering` converts them for each revision.
 """
 
 from datetime import datetime
-from typing import TypedDict, final
+from typing import TypedDict
 
 import attrs
 
-from promptkit.language.validation import (
-    Role,
-    checked_audience,
-    checked_last_modified,
-    checked_priority,
-    checked_text,
-)
+from promptkit.language.validation import Role, checked_audience, checked_last_modified, checked_priority
 
-__all__ = [
-    "Annotations",
-    "Content",
-    "Role",
-    "Text",
-    "plain_text",
-]
+__all__ = ["Annotations", "Content", "Role"]
 
 
 class Annotations(TypedDict, total=False):
@@ -127,77 +115,3 @@ class Content:
             if value != field.default
         )
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-@final
-@attrs.frozen(repr=False, eq=False)
-class Text(Content):
-    """
-    Text. It takes the keyword arguments of `Content`, too.
-
-    ``+`` joins it with a string or a `Text` to one block, with a blank line between; it raises
-    ValueError if the annotations differ. In an f-string it is its plain text.
-
-    Args:
-        text:
-            The text. It is sent unchanged, and never read as a template.
-
-    Raises:
-        TypeError: If *text* is not a string, or an annotation is of another type.
-
-        ValueError: If an annotation is refused by `Content`.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#text-content
-    """
-
-    text: str = attrs.field(converter=checked_text)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """
-        Its text.
-        """
-        return (self.text,)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __format__(self, spec: str) -> str:
-        return format(self.text, spec)
-
-    def __add__(self, other: "str | Text") -> "Text":
-        if isinstance(other, Text):
-            if self.annotations != other.annotations:
-                msg = "texts with different annotations cannot be one block: pass both to user(...)"
-                raise ValueError(msg)
-            other = other.text
-        return attrs.evolve(self, text=_join(self.text, other)) if isinstance(other, str) else NotImplemented
-
-    def __radd__(self, other: str) -> "Text":
-        return attrs.evolve(self, text=_join(other, self.text)) if isinstance(other, str) else NotImplemented
-
-
-def plain_text(text: str) -> Text:
-    """
-    Return a `Text` without annotations, quickly: nothing is checked. *text* must be a plain `str`.
-    """
-    made = object.__new__(Text)
-    _set_text(made, text)
-    _set_audience(made, ())
-    _set_priority(made, None)
-    _set_last_modified(made, None)
-    return made
-
-
-#: These set the fields of a frozen `Text` that is being made.
-_set_text, _set_audience, _set_priority, _set_last_modified = (
-    getattr(Text, name).__set__ for name in ("text", "audience", "priority", "last_modified")
-)
-
-
-def _join(before: str, after: str) -> str:
-    if not before.strip():
-        return after
-    # Not in an f-string: there, a member of an enum would be its name.
-    return before + "\n\n" + after if after.strip() else before

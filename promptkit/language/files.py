@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from stat import S_ISREG
+from threading import Event
 from typing import BinaryIO, Final
 
 from promptkit.errors.exceptions import MediaError, shortened
@@ -16,8 +17,13 @@ __all__ = [
     "MAX_PATH_LENGTH",
     "confine",
     "files_read",
+    "folder_of",
+    "note_read",
     "read_authors_file",
     "read_below",
+    "read_confined",
+    "reads_once",
+    "source_file",
     "source_folder",
 ]
 
@@ -26,6 +32,9 @@ MAX_PATH_LENGTH: Final = 4096
 
 #: The most that is read of a file unless a limit is given.
 MAX_FILE_BYTES: Final = MAX_AUDIO_BYTES
+
+#: Set while a server serves: text files are read once, and again after it says that files have changed.
+reads_once: Final = Event()
 
 #: While the loader imports a module, this collects the files that the module reads.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
@@ -37,7 +46,17 @@ def source_folder(depth: int) -> Path:
 
     Code without a file (a console, ``exec``) is taken to be in the current folder.
     """
-    file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (`inspect` is slower)
+    return folder_of(source_file(depth + 1))
+
+
+def source_file(depth: int) -> str | None:
+    """Return the file of the code that runs *depth* frames above the caller; None if it has none."""
+    file: str | None = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (`inspect` is slower)
+    return file
+
+
+def folder_of(file: str | None) -> Path:
+    """Return the folder of a file of code."""
     return Path(file).resolve().parent if file else Path.cwd()
 
 
@@ -50,12 +69,13 @@ def read_authors_file(path: Path, limit: int) -> bytes:
 
         MediaError: If it has more than *limit* bytes.
     """
-    _note_read(path.resolve())
+    note_read(path.resolve())
     with path.open("rb") as file:
         return _read(file, path, limit)
 
 
-def _note_read(path: Path) -> None:
+def note_read(path: Path) -> None:
+    """Tell the loader that the module that it imports depends on a file."""
     if (listener := files_read.get()) is not None:
         listener.append(path)
 
@@ -90,7 +110,7 @@ def confine(path: str | Path, root: Path) -> Path:
     if not inside:
         msg = f"{shortened(text)!r} leads out of {root.name!r}"
         raise MediaError(msg)
-    _note_read(found)  # its author may create it next
+    note_read(found)  # its author may create it next
     if not exists:
         raise MediaError(_no_file(text, root))
     return found
@@ -122,7 +142,16 @@ def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) 
             is larger than *limit*. It is a `PromptError`: the client sees its message.
     """
     root = source_folder(1) / root
-    found = confine(path, root)
+    return read_confined(confine(path, root), root, path, limit)
+
+
+def read_confined(found: Path, root: Path, path: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """
+    Return the bytes of the file that `confine` has *found* below *root* for a *path*.
+
+    Raises:
+        MediaError: As `read_below` does.
+    """
     try:
         with open(found, "rb", opener=partial(_open_below, root.resolve())) as file:
             if not S_ISREG(os.fstat(file.fileno()).st_mode):

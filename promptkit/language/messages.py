@@ -1,13 +1,16 @@
-"""Messages and workflows, and how a prompt's result becomes a workflow."""
+"""Messages and workflows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import IOBase
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
-from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.validation import Unsendable, checked_role, describe, is_role_tuple
+from promptkit.language.blocks import block_of
+from promptkit.language.content import Content, Role
+from promptkit.language.text import Text
+from promptkit.language.validation import checked_role, describe
 
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
@@ -15,42 +18,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Joinable",
     "Message",
-    "Part",
-    "Renderable",
     "Workflow",
-    "block_of",
     "message_of",
-    "messages_of",
+    "system_text",
     "workflow_of",
 ]
 
-#: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
-Part: TypeAlias = "str | Content | Showable | Literal[False] | None"
-
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"
-
-#: What a prompt may return or yield.
-Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
-
-
-def block_of(value: object) -> Content | None:
-    """
-    Return *value* as a content block, or None if it is empty. Raises Unsendable if it is not content.
-    """
-    if isinstance(value, str):
-        return plain_text(str.__str__(value)) if value and not value.isspace() else None
-    if isinstance(value, Text):
-        return value if value.text and not value.text.isspace() else None
-    if isinstance(value, Content):
-        return value
-    if value is None or value is False:
-        return None
-    from promptkit.language.media import Image, png_of  # most prompts show neither an image nor a figure
-
-    if (png := png_of(value)) is not None:
-        return Image(png)
-    raise Unsendable(value)
 
 
 def _block(content: "str | Content | Showable") -> Content:
@@ -105,7 +80,7 @@ class Message:
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Workflow):
-            return other.messages == (self,)
+            return other.messages == (self,) and other.system is None
         if not isinstance(other, Message):
             return NotImplemented
         return self.role == other.role and self.content == other.content
@@ -143,28 +118,65 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
     return found
 
 
+def _system(text: "str | Text | None") -> Text | None:
+    block = block_of(text)
+    if block is None or isinstance(block, Text):
+        return block
+    msg = f"the system part is text, not {describe(text)}: make it with system(...)"
+    raise TypeError(msg)
+
+
 @attrs.frozen(repr=False, eq=False)
 class Workflow(Sequence[Message]):
     """
     Messages in order: what a prompt renders to.
 
-    It compares by value, iterates and slices like a tuple, and ``str()`` shows it as a
-    transcript. ``in`` finds a string within its texts, a content block, a message, or a workflow as
-    a run of messages. ``+`` joins it with workflows, messages, content and
-    strings; strings and content become user turns.
+    It compares by value, iterates over its messages and slices like a tuple, and ``str()`` shows it as
+    a transcript. ``in`` finds a string within its texts, a content block, a message, or a workflow as
+    a run of messages. ``+`` joins it with workflows, messages, content and strings; strings and
+    content become user turns, and system parts are joined with a blank line between.
 
     Args:
         messages:
             `Message` values.
 
+        system:
+            The system part, as `system` makes it; None if there is none. Slices have none. MCP has no
+            such role: clients receive it as the first message, of the user.
+
+    Attributes:
+        answer:
+            The type of the answer, as the prompt's ``answer=`` says it; None if it says nothing. It is
+            not compared, and sums and slices have none.
+
     Raises:
-        TypeError: If *messages* cannot be iterated over, or one of them is not a `Message`.
+        TypeError: If *messages* cannot be iterated over, or one of them is not a `Message`; or if
+            *system* is not text.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
 
     messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
+    system: Text | None = attrs.field(default=None, converter=_system)
+    answer: Any = attrs.field(default=None, init=False)
+
+    @property
+    def sent(self) -> tuple[Message, ...]:
+        """
+        The messages as MCP has them: the system part is the first, of the user.
+        """
+        return self._messages_after("user")
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """
+        The messages as people read them: the system part is the first, of a role of its own.
+        """
+        return self._messages_after("system")
+
+    def _messages_after(self, role: "Role | Literal['system']") -> tuple[Message, ...]:
+        return self.messages if self.system is None else (message_of(role, self.system), *self.messages)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -184,15 +196,17 @@ class Workflow(Sequence[Message]):
     @property
     def text(self) -> str:
         """
-        All text in it, without roles, with a blank line between messages.
+        All text in it, without roles, with a blank line between messages. The system part is first.
         """
-        return "\n\n".join(filter(None, (message.text for message in self.messages)))
+        return "\n\n".join(filter(None, (message.text for message in self.sent)))
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, Workflow):
             ends = range(len(item.messages), len(self.messages) + 1)
-            return any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
-        return any(_fits(message, item) for message in self.messages)
+            has_run = any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
+            return has_run and item.system in (None, self.system)
+        is_in_system = self.system is not None and not isinstance(item, Message) and _fits(self.sent[0], item)
+        return is_in_system or any(_fits(message, item) for message in self.messages)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """
@@ -240,27 +254,30 @@ class Workflow(Sequence[Message]):
 
     def __eq__(self, other: object) -> bool:
         # Beside a message, Python asks the message.
-        return self.messages == other.messages if isinstance(other, Workflow) else NotImplemented
+        if not isinstance(other, Workflow):
+            return NotImplemented
+        return self.messages == other.messages and self.system == other.system
 
     def __hash__(self) -> int:
+        if self.system is not None:
+            return hash((self.messages, self.system))
         return hash(self.messages[0] if len(self.messages) == 1 else self.messages)
 
     def __str__(self) -> str:
-        return "\n\n".join(map(str, self.messages))
+        return "\n\n".join(map(str, self.shown))
 
     def __format__(self, spec: str) -> NoReturn:
         _refuse_format(self)
 
     def __repr__(self) -> str:
-        return f"Workflow([{', '.join(map(repr, self.messages))}])"
+        system = "" if self.system is None else f", system={self.system!r}"
+        return f"Workflow([{', '.join(map(repr, self.messages))}]{system})"
 
     def __add__(self, other: Joinable) -> "Workflow":
-        tail = _joinable(other)
-        return NotImplemented if tail is None else workflow_of(self.messages + tail)
+        return NotImplemented if (tail := _joinable(other)) is None else _sum(self, tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
-        head = _joinable(other)
-        return NotImplemented if head is None else workflow_of(head + self.messages)
+        return NotImplemented if (head := _joinable(other)) is None else _sum(head, self)
 
 
 def _fits(message: Message, item: object) -> bool:
@@ -276,16 +293,18 @@ def _refuse_format(turns: Message | Workflow) -> NoReturn:
     raise TypeError(msg)
 
 
-def workflow_of(messages: tuple[Message, ...]) -> Workflow:
+def workflow_of(messages: tuple[Message, ...], system: Text | None = None, answer: Any = None) -> Workflow:
     """
     Make a workflow without checks, for speed.
     """
     made = _new(Workflow)
     _set_messages(made, messages)
+    _set_system(made, system)
+    _set_answer(made, answer)
     return made
 
 
-def message_of(role: Role, content: Content) -> Message:
+def message_of(role: "Role | Literal['system']", content: Content) -> Message:
     """
     Make a message without checks, for speed.
     """
@@ -299,44 +318,30 @@ _new: Final = object.__new__
 
 #: Setters for the fields of a new message or workflow, whose classes are frozen.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
-_set_messages: Final = vars(Workflow)["messages"].__set__
+_set_messages, _set_system, _set_answer = (
+    vars(Workflow)[name].__set__ for name in ("messages", "system", "answer")
+)
 
 
-def _joinable(value: Any) -> tuple[Message, ...] | None:
-    """Return the messages that ``+`` joins, or None if *value* cannot be joined."""
+def _joinable(value: Any) -> Workflow | None:
+    """Return what ``+`` joins, as a workflow; None if it cannot be joined."""
     if isinstance(value, Workflow):
-        return value.messages
-    if isinstance(value, str | Content | Message):
-        return tuple(messages_of(value))
+        return value
+    if isinstance(value, Message):
+        return workflow_of((value,))
+    if isinstance(value, str | Content):
+        block = block_of(value)
+        return workflow_of(() if block is None else (message_of("user", block),))
     return None
 
 
-def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
+def _sum(head: Workflow, tail: Workflow) -> Workflow:
+    return workflow_of(head.messages + tail.messages, system_text(head.system, tail.system))
+
+
+def system_text(*parts: Text | None) -> Text | None:
     """
-    Return what a prompt returned or yielded as messages. Text and content become user turns.
-
-    Args:
-        value:
-            Text, content, a message, a workflow, None, or a sequence or iterator of these.
-
-        path:
-            The position of *value* in the whole result, outermost index first.
-
-    Raises:
-        Unsendable: If it contains anything else; the error says what, and where.
+    Join system parts, with a blank line between. Raises ValueError if their annotations differ.
     """
-    if isinstance(value, Workflow):
-        return list(value.messages)
-    if isinstance(value, Message):
-        return [value]
-    if type(value) is not list:  # what generators yield is in a list
-        try:
-            block = block_of(value)
-        except Unsendable:
-            # Not sets, which have no order, and not files, whose lines are not messages.
-            is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
-            if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
-                raise Unsendable(value, path) from None
-        else:
-            return [] if block is None else [message_of("user", block)]
-    return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
+    texts = [part for part in parts if part is not None]
+    return reduce(add, texts) if texts else None

@@ -1,10 +1,14 @@
-"""Turns: `user` and `assistant` make messages from text and content."""
+"""Turns: `user` and `assistant` make messages from text and content, and `system` a system part from text."""
 
-from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.messages import Part, Workflow, block_of, message_of, workflow_of
-from promptkit.language.validation import Unsendable
+from typing import Literal
 
-__all__ = ["assistant", "user"]
+from promptkit.language.blocks import Part, block_of
+from promptkit.language.content import Content, Role
+from promptkit.language.text import Text, plain_text
+from promptkit.language.messages import Workflow, message_of, system_text, workflow_of
+from promptkit.language.validation import Unsendable, describe
+
+__all__ = ["assistant", "system", "user"]
 
 
 def user(*parts: Part) -> Workflow:
@@ -51,6 +55,42 @@ def assistant(*parts: Part) -> Workflow:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
     return _turn("assistant", parts)
+
+
+def system(*parts: str | Text | Literal[False] | None) -> Workflow:
+    """
+    Make a system part: what is said to the model before all turns.
+
+    MCP has no such role: clients receive it as the first message, of the user. Requests to vendors have
+    it where the vendor wants it.
+
+    Args:
+        *parts:
+            Strings and `Text`, which are joined with a blank line between. ``None``, ``False`` and blank
+            text are left out.
+
+    Returns:
+        A workflow without messages, to be yielded, or joined with turns by ``+``.
+
+    Raises:
+        TypeError: If a part is not text; the message says which part.
+
+        ValueError: If the annotations of `Text` values differ.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
+    """
+    texts: list[Text] = []
+    for position, part in enumerate(parts, 1):
+        if part is None or part is False:
+            continue
+        if not isinstance(part, str | Text):
+            msg = f"system(...): part {position} is {describe(part)}: a system part is text; put it into a turn"
+            raise TypeError(msg)
+        block = block_of(part)
+        if isinstance(block, Text):
+            texts.append(block)
+    return workflow_of((), system_text(*texts))
 
 
 def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:

@@ -73,7 +73,7 @@ def checked_role(role: Role) -> Role:
     if role in ROLES:
         return role
     if str(role) == "system":
-        msg = "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn"
+        msg = "a message has no role 'system': write system(...) beside the turns"
     else:
         msg = f"role {role!r} is not one of {', '.join(ROLES)}"
     raise ValueError(msg)
@@ -238,7 +238,7 @@ _ROLES: Final = frozenset(
 _TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
 
 #: What to do about a system prompt, by whatever name.
-_NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
+_SYSTEM: Final = "write system(...) for a system part"
 
 
 class Unsendable(TypeError):
@@ -292,7 +292,7 @@ def _turn_remedy(value: Any) -> str:
     elif role is None:
         role = getattr(value, "role", None) or getattr(value, "type", None)
     role = role.value if isinstance(role, Enum) else role
-    return f"{_TURN}; {_NO_SYSTEM}" if role in ("system", "developer") else _TURN
+    return _SYSTEM if role in ("system", "developer") else _TURN
 
 
 def _uncalled(value: Any) -> str:

@@ -168,7 +168,7 @@ def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -
     for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
         arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
         role = "user" if client.drops_roles else sent.role
-        yield Arrival(role, rendering.redacted(str(workflow[number].content)), arrives)
+        yield Arrival(role, rendering.redacted(str(workflow.sent[number].content)), arrives)
 
 
 def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from promptkit.errors.regular_files import read_regular_file
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.content import Content, Text
+from promptkit.language.content import Content
+from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media
 from promptkit.language.media_types import canonical_type, human_size
@@ -179,7 +180,7 @@ class Conversation:
             whole:
                 The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
         """
-        shown = workflow.messages if whole == ALL_TURNS else workflow.messages[: max(whole, _MOST_TURNS)]
+        shown = workflow.shown if whole == ALL_TURNS else workflow.shown[: max(whole, _MOST_TURNS)]
         return [
             self._turn(number, message, None if number == whole else SHORT)
             for number, message in enumerate(shown, 1)

@@ -61,7 +61,7 @@ def pytest_source(rendering: Rendering, target: str) -> PytestSource:
     if rendering.workflow is None:
         body = _refused(rendering, call, pairs)
     else:
-        body = [*_lines(f"    said = {call.begin}", pairs), "", *_expected(rendering)]
+        body = [*_lines(f"    said = {call.begin}", pairs), "", *_expected(rendering, call)]
     standard = [f"import {module}" for module in sorted(modules)]
     groups = [standard, ["import pytest"] if rendering.workflow is None else [], call.imports]
     imports = "\n\n".join("\n".join(group) for group in groups if group)
@@ -88,12 +88,17 @@ def variable(name: str) -> str:
 
 @attrs.frozen
 class _Call:
-    """How a test calls the prompt: what comes before the arguments, and what is raised for wrong ones."""
+    """
+    How a test calls the prompt: what comes before the arguments, and what is raised for wrong ones.
+
+    What it gets is what MCP sends, or what the prompt itself returns.
+    """
 
     imports: list[str]
     begin: str
     error: str
     message: str
+    is_sent: bool
 
 
 def _call(rendering: Rendering, target: str) -> _Call:
@@ -102,12 +107,12 @@ def _call(rendering: Rendering, target: str) -> _Call:
     if found is not None:
         module, name = found
         imports = [f"from {module} import {name}", *["from promptkit import ArgumentErrors"] * is_refused]
-        return _Call(sorted(imports), f"{name}.render_wire({{", "ArgumentErrors", "str(refused.value)")
+        return _Call(sorted(imports), f"{name}.render_wire({{", "ArgumentErrors", "str(refused.value)", is_sent=False)
     # No module has it under a name.
     imports = ["from promptkit.testing import Client" + ", ProtocolError" * is_refused]
     scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
     begin = f"Client({_text(target)}{scopes}).get_prompt({_text(prompt.name)}, {{"
-    return _Call(imports, begin, "ProtocolError", "refused.value.message")
+    return _Call(imports, begin, "ProtocolError", "refused.value.message", is_sent=True)
 
 
 def _sent(rendering: Rendering, name: str, modules: set[str]) -> str:
@@ -164,11 +169,12 @@ def _lines(begin: str, pairs: list[str]) -> list[str]:
     return [begin, *(f"{indent}    {pair}," for pair in pairs), f"{indent}}})"]
 
 
-def _expected(rendering: Rendering) -> list[str]:
+def _expected(rendering: Rendering, call: _Call) -> list[str]:
     """What the test expects of the text, and of who says it."""
-    assert rendering.workflow is not None  # noqa: S101 (there is no test of a prompt that failed)
-    roles = [message.role for message in rendering.workflow]
-    said = _says(rendering, "said.text", rendering.workflow.text)
+    workflow = rendering.workflow
+    assert workflow is not None  # noqa: S101 (there is no test of a prompt that failed)
+    roles = [message.role for message in (workflow.sent if call.is_sent else workflow)]
+    said = _says(rendering, "said.text", workflow.text)
     if len(roles) <= 1:
         return said
     return [f"    assert [message.role for message in said] == [{', '.join(map(_text, roles))}]", *said]

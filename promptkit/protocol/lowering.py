@@ -23,7 +23,8 @@ from promptkit.errors.exceptions import (
     UnknownPrompt,
     UnknownTool,
 )
-from promptkit.language.content import Content, Text
+from promptkit.language.content import Content
+from promptkit.language.text import Text
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
@@ -80,7 +81,7 @@ class Lowering:
         if isinstance(rendered, str):
             messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
         else:
-            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in rendered.messages]
+            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in rendered.sent]
         description = UNSET if prompt.description is None else prompt.description
         kind, meta = self.results.type, self.results.meta
         return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
@@ -183,7 +184,7 @@ class Lowering:
 
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
         """Every part in order. A block says whose each turn of several is: results have no roles."""
-        turns = [(role, list(messages)) for role, messages in groupby(workflow.messages, attrgetter("role"))]
+        turns = [(role, list(messages)) for role, messages in groupby(workflow.shown, attrgetter("role"))]
         for role, messages in turns:
             if len(turns) > 1:
                 yield wire.TextContent(f"[{role}]")

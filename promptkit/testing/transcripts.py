@@ -7,7 +7,8 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from promptkit.language.content import Content, Text
+from promptkit.language.content import Content
+from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
@@ -21,7 +22,7 @@ Turns: TypeAlias = Workflow | Message | Content
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 
 #: A line that begins like the first line of a message.
-_HEAD: Final = re.compile(r"\\*\[(?:user|assistant)\]")
+_HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 
 #: Line ends that files and editors change, and the signs that stand for them.
 _LINE_ENDS: Final = dict(zip("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "␍␋␌␜␝␞␤↵¶", strict=True))
@@ -51,7 +52,7 @@ def transcript(value: Turns) -> str:
     A line of content that begins like a head, as in ``[user]``, has a backslash in front. Line ends are those
     of `visible_line_ends`.
     """
-    messages: Iterable[Any] = value if isinstance(value, Workflow) else [value]
+    messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
     return "\n\n".join("\n".join(_unmistakable(lines_of(message))) for message in messages)
 
 
@@ -87,6 +88,8 @@ def has_transcript(value: object) -> bool:
 
 def lines_of(value: Any) -> Iterator[Line]:
     """Yield the lines of a workflow, a message, content, several of these, or of anything else."""
+    if isinstance(value, Workflow) and value.system is not None:
+        yield from _content(value.system, "[system]", "the system part")
     if isinstance(value, Workflow) or _is_conversation(value):
         for number, message in enumerate(value, 1):
             yield from _turn(message, f"message {number}, {message.role}")

@@ -33,7 +33,7 @@ from promptkit.fragments import (
     untrusted,
 )
 from promptkit.fragments.invisible import strip_invisible
-from promptkit.language.content import Text
+from promptkit.language.text import Text
 from promptkit.language.media import Image
 from promptkit.language.turns import user
 

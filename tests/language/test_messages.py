@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.language.content import Text
+from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, messages_of

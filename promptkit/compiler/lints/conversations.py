@@ -11,11 +11,12 @@ from promptkit.compiler.client_profiles import Kind
 from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_of, ways_through
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import own_nodes
-from promptkit.language.content import Content, Text
+from promptkit.language.content import Content
+from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
-from promptkit.language.turns import assistant, user
+from promptkit.language.turns import assistant, system, user
 
 __all__ = ["SentMessage", "SentMessages", "kind_made", "role_of"]
 
@@ -34,6 +35,9 @@ _NAMES: Final[Mapping[Kind, str]] = {
     "document": "an embedded resource",
     "link": "a link to a resource",
 }
+
+#: The roles of what functions make.
+_ROLES: Final[dict[Any, str]] = {user: "user", assistant: "assistant", system: "user"}
 
 #: What the methods of classes of content, and of resources, make.
 _METHODS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
@@ -86,7 +90,7 @@ class SentMessages(Struct, frozen=True):
     @classmethod
     def of_rendering(cls, workflow: Workflow) -> "SentMessages":
         """Return the messages of a rendering; all of them are its content."""
-        sent = tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow)
+        sent = tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow.sent)
         return cls([sent], sent)
 
     @classmethod
@@ -119,8 +123,8 @@ def _content_in(scope: Scope) -> Iterator[SentMessage]:
 
 
 def role_of(maker: Any) -> str | None:
-    """Return the role whose turns a function makes, if it is `user` or `assistant`."""
-    return next((turn.__name__ for turn in (user, assistant) if turn is maker), None)
+    """Return the role in which MCP has what a function makes, if it is `user`, `assistant` or `system`."""
+    return next((role for turn, role in _ROLES.items() if turn is maker), None)
 
 
 def kind_made(maker: ast.expr, scope: Scope) -> Kind | None:

@@ -168,7 +168,7 @@ def _lint_media(scope: Scope, report: Report) -> None:
                 func=ast.Attribute(attr="from_path", value=owner) as maker,
                 args=[ast.Constant(value=str(path)), *_],
                 keywords=keywords,
-            ) if kind_made(maker, scope) and all(word.arg != "root" for word in keywords):
+            ) if kind_made(maker, scope) not in (None, "text") and all(word.arg != "root" for word in keywords):
                 try:
                     scope.value(owner).from_path(folder / path)
                 except OSError as error:

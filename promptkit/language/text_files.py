@@ -1,0 +1,104 @@
+"""Text files beside recipes: read as text with holes, and kept until they change."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from promptkit.errors.exceptions import MediaError, shortened
+from promptkit.errors.regular_files import Stamp, file_stamp
+from promptkit.language import files
+from promptkit.language.holes import TextWithHoles
+
+__all__ = ["filled_file", "filled_file_below", "kept_paths", "look_again"]
+
+#: Properties in front of Markdown, as many tools write them: they are not for the model.
+_FRONT_MATTER: Final = re.compile(r"(?s)\A---[ \t]*\n(?:.*?\n)??---[ \t]*(?:\n|\Z)")
+
+#: So many files are kept at most. A path may be made of an argument.
+_MOST_KEPT: Final = 1_000
+
+
+@attrs.define
+class _KeptText:
+    """A file as it was read, and where its holes are for the names that it was filled with."""
+
+    path: str
+    stamp: Stamp | None
+    text: str
+    by_names: dict[tuple[str, ...], TextWithHoles] = attrs.field(factory=dict)
+    is_current: bool = True
+
+    def is_as_read(self) -> bool:
+        """Whether the file has not changed."""
+        if not (self.is_current and files.reads_once.is_set()):
+            self.is_current = file_stamp(self.path) == self.stamp
+        return self.is_current
+
+
+#: What was read, by the recipe that reads it and the path that stands there.
+_KEPT: Final[dict[tuple[str | None, str], _KeptText]] = {}
+
+
+def filled_file(recipe: str | None, path: str | Path, texts: Mapping[str, str | None]) -> str:
+    """
+    Return a text file with its holes filled.
+
+    Args:
+        recipe:
+            The file of the code that asks for it; None if that has none.
+
+        path:
+            The text file, below the folder of the recipe.
+
+        texts:
+            What is put into its holes.
+
+    Raises:
+        MediaError: If it is no file below that folder, or no UTF-8.
+
+        ValueError: If there is no hole for a text.
+    """
+    key = recipe, str(path)
+    kept = _KEPT.get(key)
+    if kept is None or not kept.is_as_read():
+        if len(_KEPT) >= _MOST_KEPT:
+            _KEPT.clear()
+        kept = _KEPT[key] = _read(files.folder_of(recipe), path)
+    files.note_read(Path(kept.path))
+    names = tuple(texts)
+    if (read := kept.by_names.get(names)) is None:
+        read = kept.by_names[names] = TextWithHoles.read(kept.text, names, repr(key[1]))
+    return read.filled(texts)
+
+
+def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
+    """Do the same for a file below *root*, whose *path* may come from an argument."""
+    text = _read(root, path).text
+    return TextWithHoles.read(text, tuple(texts), repr(shortened(str(path)))).filled(texts)
+
+
+def look_again() -> None:
+    """Look at each file when it is needed next: it may have changed."""
+    for kept in tuple(_KEPT.values()):
+        kept.is_current = False
+
+
+def kept_paths() -> set[str]:
+    """Return the paths of the files that were read."""
+    return {kept.path for kept in tuple(_KEPT.values())}
+
+
+def _read(root: Path, path: str | Path) -> _KeptText:
+    found = files.confine(path, root)
+    stamp = file_stamp(str(found))  # before it is read: a change meanwhile is seen the next time
+    data = files.read_confined(found, root, path)
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        msg = f"{shortened(str(path))!r} is no UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        raise MediaError(msg) from None
+    body = _FRONT_MATTER.sub("", text)
+    return _KeptText(str(found), stamp, re.sub(r"\A(?:[ \t]*\n)+", "", body.rstrip()))
