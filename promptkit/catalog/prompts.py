@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
-__all__ = ["SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
+__all__ = ["ANSWER", "SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
 
 #: Where `_meta` has the JSON Schema of the arguments.
 SCHEMA: Final = "promptkit/arguments"
+
+#: Where `_meta` has the JSON Schema of the answer.
+ANSWER: Final = "promptkit/answer"
 
 #: Where `_meta` has the words that authors group prompts by.
 TAGS: Final = "promptkit/tags"
@@ -221,6 +224,15 @@ class CompiledPrompt(Struct, frozen=True):
         from promptkit.catalog.json_schema import schema_of  # only lists and forms show it
 
         return schema_of(self.arguments.ordered)
+
+    @property
+    def answer_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the answer that it asks for; None if its author says nothing of it."""
+        if self.renderer.answer is None:
+            return None
+        from promptkit.conversion.answers import answer_schema  # few prompts say what the answer is
+
+        return answer_schema(self.renderer.answer)
 
     def bind(self, given: Mapping[str, Any] | None, context: "Context | None" = None) -> dict[str, Any]:
         """

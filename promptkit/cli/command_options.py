@@ -3,9 +3,12 @@
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.cli.serve_options import add_lists, add_serve, is_port, refuse_unless
+
+if TYPE_CHECKING:
+    from argparse import _MutuallyExclusiveGroup
 
 __all__ = ["COMMANDS", "VENDORS"]
 
@@ -102,7 +105,10 @@ def _add_render(render: ArgumentParser) -> None:
         "how to show it: turn by turn, as Markdown, as the JSON that a client receives, or as the JSON "
         "that a vendor of models takes (default: transcript)"
     )
-    _add_format(render, ("transcript", "markdown", "json", *VENDORS), form)
+    group = _add_format(render, ("transcript", "markdown", "json", *VENDORS), form)
+    request = "print the whole request to a vendor, with the system part and the form of the answer"
+    group.add_argument("--request", choices=VENDORS, metavar="VENDOR", help=request)
+    add("--model", metavar="NAME", help="the model that the request names")
     add("--lossy", action="store_true", help="show text in place of what the vendor does not take")
     add("--out", metavar="DIR", help="write images, recordings and other files into this folder, too")
     add("--watch", action="store_true", help="show it again whenever a file changes")
@@ -196,13 +202,14 @@ def _add_entry(command: ArgumentParser) -> None:
 
 def _add_format(
     command: ArgumentParser, forms: tuple[str, ...] = ("text", "json", "github"), summary: str = _FORMAT_HELP
-) -> None:
+) -> "_MutuallyExclusiveGroup":
     """Add the option for the form of what is printed; the first form is the default."""
     group = command.add_mutually_exclusive_group()
     group.add_argument("--format", choices=forms, default=forms[0], help=summary)
     group.add_argument(
         "--json", action="store_const", dest="format", const="json", help="short for --format json"
     )
+    return group
 
 
 def _add_json(command: ArgumentParser, summary: str) -> None:

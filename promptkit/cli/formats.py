@@ -19,7 +19,7 @@ from promptkit.language.turns import user
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = ["LOWERING", "as_json", "as_markdown", "encoded", "exported_as_json", "write_media"]
+__all__ = ["LOWERING", "as_json", "as_markdown", "encoded", "exported_as_json", "request_as_json", "write_media"]
 
 #: Writes what a client of the newest revision with a handshake receives.
 LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
@@ -101,8 +101,33 @@ def exported_as_json(
     """
     from promptkit.exports import FORMS  # slow to import
 
-    workflow = shown if isinstance(shown, Workflow) else user(shown)
-    return redactor.redacted_json(msgspec.to_builtins(FORMS[form](workflow, lossy=lossy)))
+    return redactor.redacted_json(msgspec.to_builtins(FORMS[form](_turns(shown), lossy=lossy)))
+
+
+def request_as_json(
+    vendor: str,
+    shown: Workflow | EmbeddedResource,
+    redactor: Redactor,
+    *,
+    lossy: bool,
+    fields: Mapping[str, str],
+) -> Any:
+    """
+    Return a whole request to a vendor, as `exported_as_json` does its messages; *fields* are sent, too.
+
+    Raises:
+        ExportError: If there is anything that the vendor does not take, unless *lossy*.
+
+        TypeError: If the vendor takes no such answer.
+    """
+    from promptkit.exports import REQUESTS  # slow to import
+
+    request = REQUESTS[vendor](_turns(shown), lossy=lossy, **fields)
+    return redactor.redacted_json(msgspec.to_builtins(request))
+
+
+def _turns(shown: Workflow | EmbeddedResource) -> Workflow:
+    return shown if isinstance(shown, Workflow) else user(shown)
 
 
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:

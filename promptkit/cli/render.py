@@ -18,7 +18,14 @@ from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_ar
 from promptkit.cli.calls import Call, report_failure
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
-from promptkit.cli.formats import as_json, as_markdown, encoded, exported_as_json, write_media
+from promptkit.cli.formats import (
+    as_json,
+    as_markdown,
+    encoded,
+    exported_as_json,
+    request_as_json,
+    write_media,
+)
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
@@ -53,6 +60,8 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target.
     """
     request = _Request(options, current_folder(), output)  # a recipe may change the folder
+    if options.model and not options.request:
+        options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
@@ -119,16 +128,20 @@ class _Request:
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
             return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
+        except TypeError as error:  # the vendor takes no such answer
+            return fail(str(error), Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
             return fail(call.redactor.redacted(reason), Exit.FAULTY)
         return Exit.FINE
 
     def _print_form(self, call: Call, shown: _Shown, files: Mapping[int, Path]) -> None:
-        form, redactor = self._options.format, call.redactor
-        if form in VENDORS:
-            exported = exported_as_json(form, shown, redactor, lossy=self._options.lossy)
-            self._output.print_json(exported)
+        form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
+        if (vendor := self._options.request) is not None:
+            fields = {"model": self._options.model} if self._options.model else {}
+            self._output.print_json(request_as_json(vendor, shown, redactor, lossy=lossy, fields=fields))
+        elif form in VENDORS:
+            self._output.print_json(exported_as_json(form, shown, redactor, lossy=lossy))
         elif form == "json":
             self._output.print_json(as_json(encoded(call.item, shown), redactor))
         else:

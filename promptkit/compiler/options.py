@@ -101,6 +101,7 @@ class Options(Struct, frozen=True, kw_only=True):
     elicit: bool = False
     tool: "Tool | bool | None" = None
     scopes: Collection[str] = ()
+    answer: Any = None
 
     def __post_init__(self) -> None:
         for name in ("name", "title", "description", "version"):
@@ -133,11 +134,23 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
     """
     _check_name(options.name, function, report)
     check_scopes(options.scopes, report)
+    if options.answer is not None:
+        _check_answer(options.answer, report)
     sent = (options.title, options.description, options.version, options.wire_meta)
     remedy = "use text, numbers, booleans, None, and lists and dicts of these"
     check_sendable(sent, "its title, description, tags or meta", report, remedy=remedy)
     for key in options.meta:
         _check_meta_key(key, report)
+
+
+def _check_answer(answer: Any, report: Report) -> None:
+    from promptkit.conversion.answers import answer_schema  # few prompts say what the answer is
+
+    try:
+        answer_schema(answer)
+    except TypeError as error:
+        fault, _, remedy = str(error).partition(": ")
+        report.add(Rule.BAD_ANSWER, fault, remedy)
 
 
 def check_scopes(scopes: object, report: Report) -> None:

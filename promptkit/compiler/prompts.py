@@ -178,7 +178,7 @@ class Prompt(Generic[P, R]):
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
             context=signature.context,
-            renderer=Renderer(self._called, options.name, self.location),
+            renderer=Renderer(self._called, options.name, self.location, options.answer),
             timeout=options.timeout,
             cache=options.cache,
             elicit=options.elicit,
@@ -242,6 +242,7 @@ def prompt(
     elicit: bool = False,
     scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
+    answer: Any = None,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
@@ -259,6 +260,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     elicit: bool = False,
     scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
+    answer: Any = None,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
     Make a function a prompt.
@@ -309,6 +311,10 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             What models may expect that call it as a tool, where prompts are served as tools; False
             if they may not call it.
 
+        answer:
+            The type of the answer that the prompt asks for, of any kind that promptkit reads. Requests to
+            vendors have its JSON Schema, and so has ``_meta``. Answers themselves are not read.
+
     Returns:
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
@@ -334,6 +340,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             elicit=elicit,
             tool=tool,
             scopes=scopes,
+            answer=answer,
         )
         location = Location(code.co_filename, code.co_firstlineno)
         made = Prompt(function, options, location, dict(names) if is_local(function) else {})

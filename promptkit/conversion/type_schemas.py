@@ -50,10 +50,15 @@ _LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
 
 
 class Definitions(Struct):
-    """What ``$defs`` has: classes that hold themselves. With *places*, arrays say which item stands where."""
+    """
+    What ``$defs`` has: classes that hold themselves.
+
+    With *places*, arrays say which item stands where. With *brief*, no words repeat what an outline shows.
+    """
 
     schemas: dict[str, Schema]
     places: bool = False
+    brief: bool = False
     _names: dict[Any, str] = {}
 
     def knows(self, kind: Any) -> bool:
@@ -223,7 +228,8 @@ class _Writer(Struct):
     def _named(self, tree: mi.Type) -> Schema:
         """The schema of what has a name, which a client may show alone."""
         schema = self.schema(tree)
-        return with_words(schema, described(schema.get("description"), [self.form(tree)]))
+        is_shown = self.definitions.brief and scalar_of(plain(tree)) is None
+        return with_words(schema, described(schema.get("description"), [] if is_shown else [self.form(tree)]))
 
     def _key(self, tree: mi.Type) -> Schema:
         """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""

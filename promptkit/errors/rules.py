@@ -50,6 +50,11 @@ class Rule(Enum):
     )
     BAD_SCOPE = "PK213", "scopes that no caller can have"
     BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line", _WARNING
+    BAD_ANSWER = "PK215", "a type of the answer that promptkit does not read"
+    MISSING_TEXT = "PK216", "a text file that is not there, or is no UTF-8"
+    NO_SUCH_HOLE = "PK217", "a value for which the text has no hole"
+    UNFILLED_HOLE = "PK218", "a hole in a text that gets no value", _WARNING
+    SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"

@@ -8,6 +8,12 @@ that exists already, and import that server's package.
 from collections.abc import Callable
 from typing import Any, Final
 
+from promptkit.exports.requests import (
+    anthropic_request,
+    gemini_request,
+    openai_chat_request,
+    openai_responses_request,
+)
 from promptkit.exports.turns import ExportError, UnfitPart
 from promptkit.exports.vendors import anthropic_messages, gemini_contents, openai_chat, openai_responses
 
@@ -15,9 +21,13 @@ __all__ = [
     "ExportError",
     "UnfitPart",
     "anthropic_messages",
+    "anthropic_request",
     "gemini_contents",
+    "gemini_request",
     "openai_chat",
+    "openai_chat_request",
     "openai_responses",
+    "openai_responses_request",
 ]
 
 #: The vendors' forms, by the name that `promptkit render --format` and the preview have for them.
@@ -26,4 +36,12 @@ FORMS: Final[dict[str, Callable[..., list[Any]]]] = {
     "openai-responses": openai_responses,
     "anthropic": anthropic_messages,
     "gemini": gemini_contents,
+}
+
+#: What makes whole requests, by the same names, for ``promptkit render --request``.
+REQUESTS: Final[dict[str, Callable[..., dict[str, Any]]]] = {
+    "openai-chat": openai_chat_request,
+    "openai-responses": openai_responses_request,
+    "anthropic": anthropic_request,
+    "gemini": gemini_request,
 }

@@ -35,10 +35,10 @@ class UnfitPart(Struct, frozen=True):
 
     Args:
         message:
-            Its number in the workflow, from 1 on.
+            Its number in the workflow, from 1 on; 0 for the system part.
 
         role:
-            Who speaks: ``"user"`` or ``"assistant"``.
+            Who speaks: ``"user"``, ``"assistant"`` or ``"system"``.
 
         kind:
             What it holds, as a MIME type.
@@ -53,6 +53,8 @@ class UnfitPart(Struct, frozen=True):
     remedy: str
 
     def __str__(self) -> str:
+        if self.role == "system":
+            return f"it has a system part: {self.remedy}"
         return f"message {self.message} holds {self.kind} of the {self.role}: {self.remedy}"
 
 
@@ -152,11 +154,15 @@ class Vendor:
 
         document:
             Writes an embedded resource that is text; None if the vendor has no form of its own for that.
+
+        request:
+            The function that makes a whole request, with the system part.
     """
 
     name: str
     text: Callable[[str], Part]
     files: Mapping[str, Callable[[File], Part]]
+    request: str
     links: Mapping[str, Callable[[str], Part]] = MappingProxyType({})
     schemes: tuple[str, ...] = ("https",)
     document: Callable[[EmbeddedResource], Part] | None = None
@@ -174,14 +180,18 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool) -> list[Turn]:
             Whose form is wanted.
 
         lossy:
-            Whether what the vendor does not take becomes text that says what it was.
+            Whether what the vendor does not take becomes text that says what it was, and the system part a
+            turn of the user.
 
     Raises:
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
     """
     turns: list[Turn] = []
     unfit: list[UnfitPart] = []
-    for number, message in enumerate(workflow, 1):
+    if workflow.system is not None:
+        remedy = f"make the whole request, with {vendor.request}(...)"
+        unfit.append(UnfitPart(0, "system", "text", remedy))
+    for number, message in enumerate(workflow.sent, 1 - len(unfit)):
         parts = _parts(message, vendor)
         if parts is None:
             unfit.append(_unfit(number, message, vendor))

@@ -1,14 +1,14 @@
-"""Workflows for OpenAI, Anthropic and Gemini: the messages of a request to each."""
+"""What OpenAI, Anthropic and Gemini take: the messages of a request to each."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media_types import AUDIO_TYPES, IMAGE_TYPES
-from promptkit.language.messages import Workflow
+from promptkit.language.messages import Workflow, workflow_of
 
 __all__ = ["anthropic_messages", "gemini_contents", "openai_chat", "openai_responses"]
 
@@ -39,7 +39,9 @@ _GEMINI_FILES: Final = {
 }
 
 
-def openai_chat(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+def openai_chat(
+    workflow: Workflow, *, lossy: bool = False, system_role: Literal["developer", "system"] = "developer"
+) -> list[Any]:
     """
     Return the ``messages`` of a chat completion.
 
@@ -50,8 +52,13 @@ def openai_chat(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         lossy:
             Whether what OpenAI does not take becomes text that says what it was.
 
+        system_role:
+            The role of the system part. Many servers that are compatible with OpenAI's know only
+            ``"system"``.
+
     Returns:
-        A dictionary for each turn: messages of one role that follow each other are one turn.
+        A dictionary for the system part, if there is one, and for each turn: messages of one role that
+        follow each other are one turn.
 
     Raises:
         ExportError: If there is anything that OpenAI does not take, unless *lossy*.
@@ -59,7 +66,9 @@ def openai_chat(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
     """
-    return [_openai_message(turn) for turn in turns_of(workflow, _CHAT, lossy=lossy)]
+    head = [] if workflow.system is None else [{"role": system_role, "content": workflow.system.text}]
+    turns = turns_of(workflow_of(workflow.messages), _CHAT, lossy=lossy)
+    return [*head, *map(_openai_message, turns)]
 
 
 def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
@@ -77,7 +86,8 @@ def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         A dictionary for each turn: messages of one role that follow each other are one turn.
 
     Raises:
-        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+        ExportError: If there is anything that OpenAI does not take, unless *lossy*; or a system part, which
+            belongs into the ``instructions``: see `openai_responses_request`.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -100,7 +110,8 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         A dictionary for each turn: messages of one role that follow each other are one turn.
 
     Raises:
-        ExportError: If there is anything that Anthropic does not take, unless *lossy*.
+        ExportError: If there is anything that Anthropic does not take, unless *lossy*; or a system part,
+            which has a place of its own: see `anthropic_request`.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -124,7 +135,8 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         `bytes`, as the SDK takes them; in JSON they are base64.
 
     Raises:
-        ExportError: If there is anything that Gemini does not take, unless *lossy*.
+        ExportError: If there is anything that Gemini does not take, unless *lossy*; or a system part, which
+            has a place of its own: see `gemini_request`.
 
     See Also:
         https://ai.google.dev/api/caching#Content
@@ -197,6 +209,7 @@ def _fetched_by_gemini(name: str) -> Callable[[str], Part]:
 _CHAT: Final = Vendor(
     "OpenAI's chat completions",
     _typed_text,
+    request="openai_chat_request",
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: _chat_image(file.data_url)),
         **dict.fromkeys(("audio/wav", "audio/mpeg"), _chat_audio),
@@ -208,6 +221,7 @@ _CHAT: Final = Vendor(
 _RESPONSES: Final = Vendor(
     "OpenAI's responses",
     lambda text: {"type": "input_text", "text": text},
+    request="openai_responses_request",
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: _response_image(file.data_url)),
         **dict.fromkeys(_DOCUMENTS, lambda file: {"type": "input_file", **_named_data(file)}),
@@ -221,6 +235,7 @@ _RESPONSES: Final = Vendor(
 _ANTHROPIC: Final = Vendor(
     "Anthropic",
     _typed_text,
+    request="anthropic_request",
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: {"type": "image", "source": _source(file)}),
         _PDF: _pdf,
@@ -235,6 +250,7 @@ _ANTHROPIC: Final = Vendor(
 _GEMINI: Final = Vendor(
     "Gemini",
     lambda text: {"text": text},
+    request="gemini_request",
     files=dict.fromkeys(
         _GEMINI_FILES,
         lambda file: {"inline_data": {"mime_type": _GEMINI_FILES[file.mime_type], "data": file.data}},

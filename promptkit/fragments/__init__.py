@@ -5,11 +5,13 @@ A `str` is raw, a `Text` already composed: `tag` escapes only the first. A fragm
 annotations of the `Text` that it is made of. No text is ever read again as a template.
 """
 
+from promptkit.fragments.answers import answer_format
 from promptkit.fragments.filling import fill
 from promptkit.fragments.markdown import bullets, code_block, json_block, numbered, quote, section, table
 from promptkit.fragments.text import dedent, tag, truncate, untrusted
 
 __all__ = [
+    "answer_format",
     "bullets",
     "code_block",
     "dedent",

@@ -12,7 +12,7 @@ from promptkit.errors.regular_files import Stamp, file_stamp
 from promptkit.language import files
 from promptkit.language.holes import TextWithHoles
 
-__all__ = ["filled_file", "filled_file_below", "kept_paths", "look_again"]
+__all__ = ["filled_file", "filled_file_below", "kept_paths", "look_again", "text_below"]
 
 #: Properties in front of Markdown, as many tools write them: they are not for the model.
 _FRONT_MATTER: Final = re.compile(r"(?s)\A---[ \t]*\n(?:.*?\n)??---[ \t]*(?:\n|\Z)")
@@ -76,8 +76,13 @@ def filled_file(recipe: str | None, path: str | Path, texts: Mapping[str, str | 
 
 def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
     """Do the same for a file below *root*, whose *path* may come from an argument."""
-    text = _read(root, path).text
+    text = text_below(root, path)
     return TextWithHoles.read(text, tuple(texts), repr(shortened(str(path)))).filled(texts)
+
+
+def text_below(root: Path, path: str | Path) -> str:
+    """Return a text file below *root* as it stands. Raises `MediaError` as `filled_file` does."""
+    return _read(root, path).text
 
 
 def look_again() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.prompts import SCHEMA, CompiledPrompt
+from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
 from promptkit.errors.exceptions import (
     ArgumentErrors,
     PromptError,
@@ -208,9 +208,11 @@ class Lowering:
 
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
-    """The schema of the arguments, and what the author set."""
-    schema = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
-    return {**schema, **prompt.meta}
+    """The schemas of the arguments and of the answer, and what the author set."""
+    own = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
+    if (answer := prompt.answer_schema) is not None:
+        own[ANSWER] = answer
+    return {**own, **prompt.meta}
 
 
 def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":

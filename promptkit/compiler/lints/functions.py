@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from promptkit.compiler.lints.conversations import role_of
+from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
@@ -115,7 +116,7 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         if scope.variables & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
             fault = f"{found[0]!r} is sent literally: text is never read as a template"
-            remedy = "write an f-string, with Python's own if and for around it"
+            remedy = "write an f-string, or put the values into the text with promptkit.fragments.fill(...)"
             report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, node)
             return
 
@@ -268,7 +269,7 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
-    "Call": (_lint_text, _lint_default),
+    "Call": (_lint_text, _lint_default, lint_holes, lint_shifted_lines),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),

@@ -18,7 +18,7 @@ __all__ = ["TEXT_METHODS", "CallResult", "Scope", "Unawaited", "choices_of", "it
 
 #: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
 _TEXT_FUNCTIONS: Final = (
-    *("user", "assistant", "Text", "Message"),
+    *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
 )
 

@@ -1,0 +1,48 @@
+"""The form of an answer: the JSON Schema of a type that a model is asked for."""
+
+from typing import Any
+
+from promptkit.conversion.readers import reader_of
+from promptkit.conversion.type_schemas import Definitions, type_schema
+
+__all__ = ["answer_name", "answer_schema"]
+
+
+def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
+    """
+    Return the JSON Schema of a type.
+
+    Args:
+        answer:
+            The type.
+
+        outlined:
+            Whether it is made for an outline: arrays say which of their items stands where, which not every
+            vendor takes, and descriptions do not repeat what the outline shows.
+
+    Raises:
+        TypeError: If it is no type that promptkit reads.
+    """
+    try:
+        is_readable = reader_of(answer) is not None
+    except Exception as error:  # noqa: BLE001 (an author's type may raise anything while it is looked at)
+        msg = f"{answer_name(answer)} cannot be the type of an answer: {error}"
+        raise TypeError(msg) from error
+    if not is_readable:
+        msg = (
+            f"{answer_name(answer)} cannot be the type of an answer: use a dataclass, a class of attrs or "
+            "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
+        )
+        raise TypeError(msg)
+    definitions = Definitions({}, places=outlined, brief=outlined)
+    schema, form = type_schema(answer, definitions)
+    schemas = definitions.schemas
+    if "$ref" in schema:  # a class that holds itself
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    said = {} if outlined or not form else {"description": form}
+    return {**said, **schema} | ({"$defs": schemas} if schemas else {})
+
+
+def answer_name(answer: Any) -> str:
+    """Return what a type is called."""
+    return getattr(answer, "__name__", str(answer))
