@@ -397,7 +397,7 @@ class TestObjects:
 
 
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
-NO_SYSTEM = f"{A_TURN}; MCP has no system role: begin the first user(...) with it"
+NO_SYSTEM = "write system(...) for a system part"
 
 
 class TestUnsendable:

@@ -4,6 +4,7 @@ The vendors' own types, made to refuse what they do not name.
 They are imported when one is asked for: they are large, and most processes of pytest need none.
 """
 
+import inspect
 from functools import cache
 from typing import Any
 
@@ -53,3 +54,33 @@ def validate(form: str, messages: list[Any]) -> None:
             _type_of_a_message(form).model_validate(message)
         else:
             _validator(form).validate_python(message)
+
+
+def _type_of_a_request(vendor: str) -> Any:
+    if vendor == "openai-chat":
+        from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as Request
+    elif vendor == "openai-responses":
+        from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming as Request
+    else:
+        from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as Request
+    return Request
+
+
+@cache
+def _request_validator(vendor: str) -> SchemaValidator:
+    return SchemaValidator(_strict(TypeAdapter(_type_of_a_request(vendor)).core_schema))
+
+
+def validate_request(vendor: str, request: dict[str, Any]) -> None:
+    """
+    Raise `pydantic.ValidationError`, or TypeError, if the call of a vendor's SDK does not take a request.
+    """
+    if vendor != "gemini":
+        _request_validator(vendor).validate_python(request)
+        return
+    from google.genai.models import Models
+    from google.genai.types import GenerateContentConfig
+
+    inspect.signature(Models.generate_content).bind(None, **request)
+    validate(vendor, request["contents"])
+    GenerateContentConfig.model_validate(request.get("config", {}))

@@ -167,7 +167,7 @@ class TestEveryKind:
             ),
             (
                 {"audience": "system"},
-                "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn",
+                "a message has no role 'system': write system(...) beside the turns",
             ),
             ({"audience": ["user", "model"]}, "role 'model' is not one of user, assistant"),
         ],

@@ -268,7 +268,7 @@ class TestMessage:
         [
             (
                 "system",
-                "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn",
+                "a message has no role 'system': write system(...) beside the turns",
             ),
             ("developer", "role 'developer' is not one of user, assistant"),
             ("User", "role 'User' is not one of user, assistant"),
@@ -664,7 +664,7 @@ class TestPlus:
 
 #: A turn as other libraries write it, and how promptkit's authors write it.
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
-NO_SYSTEM = f"{A_TURN}; MCP has no system role: begin the first user(...) with it"
+NO_SYSTEM = "write system(...) for a system part"
 
 
 class TestForeignTurns:

@@ -1,0 +1,124 @@
+import pytest
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.errors.rules import Rule
+
+HEAD = """
+import textwrap
+from typing import Annotated, Literal
+
+from promptkit import Arg, Text, prompt
+from promptkit.fragments import bullets, code_block, dedent, fill
+
+GUIDE = "Look at {{code}}."
+
+
+@prompt
+def review(code: str, kind: Literal["a", "b"] = "a", count: int = 1, note: Annotated[str | None, Arg("n")] = None):
+    values = {"code": code}
+"""
+
+
+@pytest.fixture
+def found(recipes):
+    """Returns what is found in a body: rules and remedies."""
+
+    def check(body):
+        lines = "\n".join(f"    {line}" for line in body.split("\n"))
+        folder = recipes(review=f"{HEAD}{lines}\n")
+        (folder / "guide.md").write_text("Look at {{code}}, {{ note }}.")
+        return [(one.rule, one.message, one.remedy) for one in compile(load(folder), lint=True).diagnostics]
+
+    return check
+
+
+def named(message):
+    return f"prompt 'review': {message}"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'fill("{{code}}", code=code)',
+        "fill(GUIDE, code=code)",
+        "fill(GUIDE, **values)",
+        'fill(note or "x", code=code)',
+        'Text.from_path("guide.md", code=code, note=note)',
+        'Text.from_path("guide.md", **values)',
+        'Text.from_path(f"{kind}.md", code=code)',
+        'fill("{{ no name }} {{}} {code}", **values)',
+    ],
+)
+def test_what_fits(call, found):
+    """
+    Values with holes, and what the source does not show, have no finding.
+    """
+    assert found(f"return {call}") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "rule", "message", "remedy"),
+    [
+        ("fill(GUIDE, cod=code, **values)", Rule.NO_SUCH_HOLE, "the text has no hole {{cod}}", "did you mean 'code'?"),
+        (
+            'fill("{{code}}", code=code, xyz=1)',
+            Rule.NO_SUCH_HOLE,
+            "the text has no hole {{xyz}}",
+            "write {{xyz}} where it is to stand",
+        ),
+        (
+            'Text.from_path("guide.md", code=code)',
+            Rule.UNFILLED_HOLE,
+            "{{note}} gets no value, and is sent as it stands",
+            "give it one: note=...",
+        ),
+        (
+            'text = "{{code}} {{x}}"\nreturn fill(text, code=code)',
+            Rule.UNFILLED_HOLE,
+            "{{x}} gets no value, and is sent as it stands",
+            "give it one: x=...",
+        ),
+        (
+            'Text.from_path("nope.md")',
+            Rule.MISSING_TEXT,
+            "there is no file 'nope.md' in 'recipes'",
+            "it is looked for in '{folder}'; Text.below(...) takes other folders",
+        ),
+    ],
+)
+def test_what_does_not_fit(call, rule, message, remedy, found, tmp_path):
+    """
+    Literal calls are checked against the text and the file.
+    """
+    body = call if "\n" in call else f"return {call}"
+    ((is_rule, said, advice),) = found(body)
+
+    assert (is_rule, said) == (rule, named(message))
+    assert advice.replace(f"{tmp_path}/recipes/", "{folder}").replace("recipes/", "{folder}") == remedy
+
+
+class TestShiftedLines:
+    @pytest.mark.parametrize("value", ["code", "note", "code_block(code)", "'\\n'.join([code])", "note or code"])
+    def test_values_of_several_lines(self, value, found):
+        """
+        A value that may have several lines loses its indentation with the literal's.
+        """
+        rules = [rule for rule, *_ in found(f'return dedent(f"""\n    Look:\n\n    {{{value}}}\n""")')]
+
+        assert set(rules) == {Rule.SHIFTED_LINES}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'dedent(f"""\n    Look: {kind} {count} {code!r} {code:>10}\n""")',
+            'dedent(f"Look: {code}")',
+            'dedent("""\n    Look\n""")',
+            'f"""\nLook: {code}\n"""',
+        ],
+    )
+    def test_others(self, text, found):
+        """
+        Values of one line, and text without indentation, have no finding.
+        """
+        assert found(f"return {text}") == []

@@ -1,0 +1,212 @@
+"""Whole requests beside the types that the vendors publish."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from promptkit import Workflow, assistant, prompt, system, user
+from promptkit.exports import (
+    FORMS,
+    REQUESTS,
+    ExportError,
+    anthropic_request,
+    gemini_request,
+    openai_chat_request,
+    openai_responses_request,
+)
+from tests.exports.vendors import validate_request
+
+EVERY = pytest.mark.parametrize("vendor", REQUESTS)
+FIELDS = {"model": "m", "max_tokens": 10}
+TURNS = user("Why?") + assistant("Because.") + user("And?")
+
+
+@dataclass
+class Finding:
+    """What is wrong."""
+
+    line: int | None
+    kind: Literal["bug", "style"]
+    since: date
+    id: UUID
+
+
+class Review(msgspec.Struct):
+    summary: Annotated[str, msgspec.Meta(max_length=100, description="One sentence")]
+    findings: list[Finding] = []
+
+
+@dataclass
+class Tree:
+    below: "list[Tree]"
+
+
+@dataclass
+class Scores:
+    by_name: dict[str, float]
+
+
+def fields(vendor):
+    return {name: value for name, value in FIELDS.items() if vendor == "anthropic" or name == "model"}
+
+
+def messages(vendor, request):
+    return request[{"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")]
+
+
+@EVERY
+@pytest.mark.parametrize("answer", [None, Review])
+@pytest.mark.parametrize("workflow", [TURNS, system("Be brief.") + TURNS])
+def test_every_request_is_of_the_vendors_own_type(vendor, workflow, answer):
+    """
+    With and without a system part and an answer, the SDK of each vendor takes the request as it is.
+    """
+    validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
+
+
+@EVERY
+def test_what_messages_give_is_what_requests_contain(vendor):
+    """
+    Without a system part, the request has the messages of the function for these alone.
+    """
+    assert messages(vendor, REQUESTS[vendor](TURNS)) == FORMS[vendor](TURNS)
+    assert REQUESTS[vendor](TURNS).keys() == {"openai-responses": {"input"}, "gemini": {"contents"}}.get(
+        vendor, {"messages"}
+    )
+
+
+def test_the_system_part():
+    """
+    Each vendor has it where it wants it.
+    """
+    workflow = system("Be brief.") + user("Why?")
+
+    assert openai_chat_request(workflow)["messages"][0] == {"role": "developer", "content": "Be brief."}
+    old = openai_chat_request(workflow, system_role="system")
+    assert old["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert openai_responses_request(workflow)["instructions"] == "Be brief."
+    assert anthropic_request(workflow)["system"] == [{"type": "text", "text": "Be brief."}]
+    assert gemini_request(workflow)["config"] == {"system_instruction": "Be brief."}
+
+
+@pytest.mark.parametrize("vendor", ["openai-responses", "anthropic", "gemini"])
+def test_messages_alone_have_no_place_for_it(vendor):
+    """
+    The function for messages refuses a system part, and names the one that takes it; or makes it a turn.
+    """
+    workflow = system("Be brief.") + user("Why?")
+    with pytest.raises(ExportError) as refused:
+        FORMS[vendor](workflow)
+
+    assert f"it has a system part: make the whole request, with {REQUESTS[vendor].__name__}(...)" in str(
+        refused.value
+    )
+    assert FORMS[vendor](workflow, lossy=True) == FORMS[vendor](Workflow(workflow.sent))
+
+
+def schema_in(vendor, request):
+    """The schema in a request."""
+    match vendor:
+        case "openai-chat":
+            return request["response_format"]["json_schema"]["schema"]
+        case "openai-responses":
+            return request["text"]["format"]["schema"]
+        case "anthropic":
+            return request["output_config"]["format"]["schema"]
+    return request["config"]["response_json_schema"]
+
+
+class TestAnswers:
+    @EVERY
+    def test_the_answer_of_a_prompt(self, vendor):
+        """
+        It is that of the prompt, unless the call says another; sums and slices have none.
+        """
+
+        @prompt(answer=Review)
+        def review():
+            return TURNS
+
+        rendered = review.render()
+
+        assert rendered == TURNS
+        assert rendered.answer is Review
+        assert (rendered + "x").answer is rendered[:].answer is None
+        assert REQUESTS[vendor](rendered) == REQUESTS[vendor](TURNS, answer=Review)
+        other = schema_in(vendor, REQUESTS[vendor](rendered, answer=Finding))
+        assert list(other["properties"]) == ["line", "kind", "since", "id"]
+
+    @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses", "anthropic"])
+    def test_strict_schemas(self, vendor):
+        """
+        Objects are closed, their members are all required, and words that a vendor does not know are gone.
+        """
+        schema = schema_in(vendor, REQUESTS[vendor](TURNS, answer=Review))
+        finding = schema["properties"]["findings"]["items"]
+
+        assert schema["required"] == ["summary", "findings"]
+        assert schema["additionalProperties"] is finding["additionalProperties"] is False
+        assert "maxLength" not in schema["properties"]["summary"]
+        assert schema["properties"]["summary"]["description"].startswith("One sentence")
+        assert finding["properties"]["since"]["format"] == "date"
+        assert "default" not in schema["properties"]["findings"]
+
+    @EVERY
+    def test_a_class_that_holds_itself(self, vendor):
+        """
+        Where a vendor takes no recursion, the error names the part of the type.
+        """
+        if vendor != "anthropic":
+            assert "$defs" in schema_in(vendor, REQUESTS[vendor](TURNS, answer=Tree))
+            return
+        with pytest.raises(TypeError) as refused:
+            REQUESTS[vendor](TURNS, answer=Tree)
+
+        assert str(refused.value) == (
+            "Anthropic takes no such answer: Tree.below[] is of a class that holds itself; "
+            "name as many levels as there are"
+        )
+
+    @EVERY
+    def test_members_of_any_name(self, vendor):
+        """
+        Gemini takes them; for the others the error says what to write.
+        """
+        if vendor == "gemini":
+            assert REQUESTS[vendor](TURNS, answer=Scores)
+            return
+        with pytest.raises(TypeError) as refused:
+            REQUESTS[vendor](TURNS, answer=Scores)
+
+        assert "takes no such answer: Scores.by_name has members of any name; make it a list of" in str(
+            refused.value
+        )
+
+    @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses"])
+    def test_an_answer_that_is_no_object(self, vendor):
+        """
+        OpenAI wants an object around it.
+        """
+        with pytest.raises(TypeError, match="OpenAI takes no such answer: list .*put it into a class"):
+            REQUESTS[vendor](TURNS, answer=list[int])
+
+
+class TestFields:
+    @EVERY
+    def test_what_else_is_sent(self, vendor):
+        """
+        Other fields are sent as they are, before what is made here.
+        """
+        assert REQUESTS[vendor](TURNS, model="m")["model"] == "m"
+
+    def test_the_config_of_gemini(self):
+        """
+        What is given for ``config`` is added to what is made.
+        """
+        request = gemini_request(system("Be brief.") + TURNS, config={"temperature": 0})
+
+        assert request["config"] == {"system_instruction": "Be brief.", "temperature": 0}

@@ -1,0 +1,118 @@
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Literal
+
+import attrs
+import msgspec
+import pytest
+
+from promptkit import Text
+from promptkit.conversion.answers import answer_schema
+from promptkit.fragments import answer_format
+
+HEAD = "Answer with JSON in this form, and nothing else:\n"
+
+
+class Severity(Enum):
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass
+class Finding:
+    """What is wrong in one place."""
+
+    file: str
+    line: int | None
+    severity: Severity
+    sure: Annotated[float, msgspec.Meta(ge=0, le=1, description="How sure you are")] = 1.0
+
+
+class Review(msgspec.Struct):
+    summary: Annotated[str, msgspec.Meta(description="In one\nsentence.")]
+    verdict: Literal["approve", "reject"]
+    findings: list[Finding]
+
+
+@dataclass
+class Tree:
+    name: str
+    below: "list[Tree]"
+
+
+@attrs.define
+class Span:
+    place: tuple[int, int]
+    until: date
+    notes: dict[str, str]
+
+
+def test_a_class():
+    """
+    Fields stand in their order, with descriptions as comments and choices in full.
+    """
+    assert answer_format(Review) == Text(
+        HEAD
+        + """{
+  // In one sentence.
+  summary: string,
+  verdict: "approve" or "reject",
+  findings: [{
+    file: string,
+    line: int or null,
+    severity: "low" or "high",
+    // How sure you are (a number from 0 to 1)
+    sure?: float,
+  }, ...],
+}"""
+    )
+
+
+def test_it_is_shorter_than_a_schema():
+    """
+    An outline takes a third of the schema.
+    """
+    assert len(answer_format(Review).text) * 3 < len(msgspec.json.format(msgspec.json.encode(answer_schema(Review))))
+
+
+@pytest.mark.parametrize(
+    ("answer", "outline"),
+    [
+        (str, "string"),
+        (bool, "bool"),
+        (Literal["a", 1, None], '"a" or 1 or null'),
+        (list[int], "[int, ...]"),
+        (dict[str, float], "{string: float, ...}"),
+        (Tree, "Tree = {\n  name: string,\n  below: [Tree, ...],\n}\n{\n  name: string,\n  below: [Tree, ...],\n}"),
+        (
+            Span,
+            "{\n  place: [int, int],\n  // a date, as in 2026-01-31\n  until: string,\n"
+            "  notes: {string: string, ...},\n}",
+        ),
+    ],
+)
+def test_other_types(answer, outline):
+    """
+    Every type that promptkit reads has an outline.
+    """
+    assert answer_format(answer).text == HEAD + outline
+
+
+def test_an_example():
+    """
+    An example is shown as JSON.
+    """
+    assert answer_format(list[Severity], [Severity.LOW]).text == (
+        f'{HEAD}["low" or "high", ...]\nFor example:\n[\n  "low"\n]'
+    )
+    with pytest.raises(TypeError, match=r"answer_format\(example\): .*; give a value of the type"):
+        answer_format(int, object())
+
+
+def test_what_promptkit_does_not_read():
+    """
+    The error says what can be the type of an answer.
+    """
+    with pytest.raises(TypeError, match="object cannot be the type of an answer: use a dataclass"):
+        answer_format(object)

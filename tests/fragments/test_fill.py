@@ -1,0 +1,179 @@
+import json
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import Text
+from promptkit.fragments import bullets, code_block, dedent, fill
+
+NAMES = ("a", "b", "code")
+
+#: Text that looks like holes, JSON and indentation.
+LITERALS = st.lists(
+    st.sampled_from(["{{a}}", "{{ b }}", "{{code}}", "{{x}}", "{", "}", "{{", "}}", "  ", "\t", "\n", "word"])
+).map("".join)
+VALUES = st.text(st.sampled_from("ab{} \n")) | st.just("{{a}}")
+
+
+def holes_of(text, *names):
+    """Those of *names* that the text has holes for, by what stands in them."""
+    return {name: f"{{{{{name}}}}}" for name in names if f"{{{{{name}}}}}" in text}
+
+
+class TestHoles:
+    def test_the_text_of_the_documentation(self):
+        """
+        The literal is dedented, values are put in, and a line of which nothing is left goes.
+        """
+        code = "def f():\n    return 1"
+        filled = fill(
+            """
+            Review this change:
+              {{code}}
+            Scope: {{scope}}
+            """,
+            code=code,
+            scope=None,
+        )
+
+        assert filled == Text("Review this change:\n  def f():\n      return 1")
+
+    def test_what_is_no_hole(self):
+        """
+        Braces without a given name are text: JSON needs no escapes.
+        """
+        assert fill('{"a": {"b": {{a}}}, "c": {{d}}, {{{a}}}}', a=1).text == '{"a": {"b": 1}, "c": {{d}}, {1}}'
+
+    def test_blanks(self):
+        """
+        Blanks and tabs may stand inside of the braces, line ends may not.
+        """
+        assert fill("{{ a }}{{\ta}}{{\na}}", a="x") == Text("xx{{\na}}")
+
+    def test_several(self):
+        """
+        A hole may stand in many places.
+        """
+        assert fill("{{a}} and {{a}}\n{{a}}", a="x") == Text("x and x\nx")
+
+    def test_a_name_of_a_parameter(self):
+        """
+        A hole may be called as the parameter of `fill` is.
+        """
+        assert fill("{{text}}", text="x") == Text("x")
+
+    def test_none_there(self):
+        """
+        The error lists the holes that there are.
+        """
+        with pytest.raises(ValueError, match="no hole") as refused:
+            fill("{{ code }}, {{scope}}, {{code}}", cod=1)
+
+        assert str(refused.value) == "fill(...): the text has no hole {{cod}}; its holes: {{code}}, {{scope}}"
+        with pytest.raises(ValueError, match=r"has no hole \{\{a\}\}; its holes: none"):
+            fill("x", a=1)
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [(3, "3"), (1.5, "1.5"), (Decimal("1.10"), "1.10"), (date(2026, 1, 31), "2026-01-31"), ("", "")],
+    )
+    def test_scalars(self, value, text):
+        """
+        What has one obvious text is taken; an empty text stays in its line.
+        """
+        assert fill("<{{a}}>", a=value) == Text(f"<{text}>")
+
+    @pytest.mark.parametrize("value", [None, False])
+    def test_nothing(self, value):
+        """
+        A line goes, whole, only if nothing is put into any of its holes.
+        """
+        assert fill("x\n{{a}} {{b}}\ny", a=value, b=value) == Text("x\ny")
+        assert fill("x\n{{a}}-{{b}}\ny", a=value, b="b") == Text("x\n-b\ny")
+        assert fill("x\n{{a}}\ny", a="") == Text("x\n\ny")
+
+    def test_the_ends(self):
+        """
+        Blank lines beside a line that goes at an end go with it, so that blocks join as always.
+        """
+        assert fill("{{a}}\n\nx\n\n{{a}}", a=None) == Text("x")
+        assert fill("{{a}}", a=None) == Text("")
+
+    @pytest.mark.parametrize(
+        ("value", "says"),
+        [
+            (True, "fill(...): a is True: give the text that is to stand there, or None"),
+            (["x"], "fill(...): a: expected text, not list; make it a str first"),
+        ],
+    )
+    def test_others(self, value, says):
+        """
+        The error says which value is none that a hole takes.
+        """
+        with pytest.raises(TypeError) as refused:
+            fill("{{a}}", a=value)
+
+        assert str(refused.value) == says
+
+    def test_lines(self):
+        """
+        Further lines stand below the hole, also after another value; blank lines have no blanks.
+        """
+        assert fill("- {{a}}: {{b}}", a="1\n2", b="x\n\ny") == Text("- 1\n  2: x\n\n     y")
+
+    def test_what_looks_like_a_hole(self):
+        """
+        Values are never read again.
+        """
+        assert fill("{{a}} {{b}}", a="{{b}}", b="{{a}}") == Text("{{b}} {{a}}")
+
+    def test_annotations(self):
+        """
+        The text has those of its parts; different ones are refused.
+        """
+        assert fill("{{a}}", a=Text("x", priority=1)) == Text("x", priority=1)
+        assert fill(Text("{{a}}", priority=1), a="x") == Text("x", priority=1)
+        with pytest.raises(ValueError, match="different annotations"):
+            fill("{{a}}{{b}}", a=Text("x", priority=1), b=Text("y"))
+
+    def test_fragments(self):
+        """
+        What other fragments make fits in, block by block.
+        """
+        filled = fill("Look:\n\n{{code}}\n\n  {{list}}", code=code_block("x = 1", "python"), list=bullets("ab"))
+
+        assert filled == Text("Look:\n\n```python\nx = 1\n```\n\n  - a\n  - b")
+
+
+class TestLaws:
+    @given(LITERALS)
+    def test_their_own_holes(self, literal):
+        """
+        Values that are their own holes give the dedented literal.
+        """
+        plain = literal.replace("{{ b }}", "{{b}}")
+
+        assert fill(plain, **holes_of(plain, *NAMES)) == dedent(plain)
+
+    @given(LITERALS, st.fixed_dictionaries(dict.fromkeys(NAMES, VALUES)))
+    def test_the_order_of_values(self, literal, values):
+        """
+        The order in which values are given does not matter.
+        """
+        given_values = {name: values[name] for name in holes_of(literal, *NAMES)}
+
+        assert fill(literal, **given_values) == fill(literal, **dict(reversed(given_values.items())))
+
+    @given(st.text(), st.text())
+    def test_each_value_is_there(self, before, value):
+        """
+        In a line of its own, a value stands as it was given.
+        """
+        text = fill(f"{json.dumps(before)}\n{{{{a}}}}\nend", a=value).text
+
+        assert text == f"{json.dumps(before)}\n{value}\nend"

@@ -1,0 +1,200 @@
+import os
+from contextlib import closing
+
+import pytest
+
+from promptkit import Text
+from promptkit.compiler.reloading import Reloader
+from promptkit.errors import MediaError
+from promptkit.language import text_files
+from promptkit.language.files import reads_once
+
+RECIPE = """
+from promptkit import Text, prompt
+
+@prompt
+def specify(feature: str, scope: str | None = None):
+    return Text.from_path("specify.md", feature=feature, scope=scope)
+"""
+
+
+@pytest.fixture
+def beside(tmp_path):
+    """Writes a text file beside what stands for a recipe, and returns how it is read from there."""
+    names = {"__file__": str(tmp_path / "recipe.py"), "Text": Text}
+
+    def write(text, name="x.md"):
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return lambda path=name, /, **values: eval(  # noqa: S307 (as the recipe would call it)
+            "Text.from_path(path, **values)", {**names, "path": path, "values": values}
+        )
+
+    return write
+
+
+def saved(file, text):
+    """Save a file such that its stamp differs, however coarse the clock of the file system is."""
+    before = file.stat().st_mtime_ns
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, ns=(before + 10**9, before + 10**9))
+
+
+class TestReading:
+    def test_holes(self, beside):
+        """
+        A file has the holes that `fill` knows.
+        """
+        read = beside("# {{name}}\n\nScope: {{ scope }}\n\n{{other}}\n")
+
+        assert read(name="x", scope=None) == Text("# x\n\n\n{{other}}")
+        with pytest.raises(ValueError, match=r"'x\.md': the text has no hole \{\{nme\}\}; its holes: \{\{name\}\}"):
+            read(nme="x")
+        with pytest.raises(TypeError, match=r"'x\.md': name is True"):
+            read(name=True)
+
+    @pytest.mark.parametrize(
+        ("written", "text"),
+        [
+            ("\n\n  a\r\nb \n\n", "  a\nb"),
+            ("\ufeffä\n", "ä"),
+            ("---\ntitle: x\n---\n\n# Hello\n", "# Hello"),
+            ("---\n---\na", "a"),
+            ("a\n---\nb: c\n---\n", "a\n---\nb: c\n---"),
+            ("--- \n\na\n", "---\n\na"),
+        ],
+    )
+    def test_what_is_left_out(self, written, text, beside):
+        """
+        A byte order mark, properties in front and blank lines at both ends are no part of the text.
+        """
+        assert beside(written)() == Text(text.replace("--- ", "---"))
+
+    def test_no_utf_8(self, beside):
+        """
+        The error says where, and what to do.
+        """
+        with pytest.raises(MediaError, match=r"'x\.md' is no UTF-8 at byte 2: save it as UTF-8"):
+            beside(b"a\xff")()
+
+    @pytest.mark.parametrize(
+        ("path", "says"),
+        [
+            ("../x.md", "is not a plain relative path below"),
+            ("/etc/hosts", "is not a plain relative path below"),
+            ("nope.md", "there is no file 'nope.md' in"),
+            (".", "there is no file '.' in"),
+        ],
+    )
+    def test_other_places(self, path, says, beside):
+        """
+        It stays below the folder of the recipe, and has to be a file.
+        """
+        with pytest.raises(MediaError, match=says):
+            beside("x")(path)
+
+    def test_a_link(self, beside, tmp_path_factory, tmp_path):
+        """
+        A link that leads out of the folder is refused.
+        """
+        secret = tmp_path_factory.mktemp("elsewhere") / "secret.md"
+        secret.write_text("secret")
+        (tmp_path / "link.md").symlink_to(secret)
+
+        with pytest.raises(MediaError, match="leads out of"):
+            beside("x")("link.md")
+
+    def test_below(self, tmp_path):
+        """
+        A path that comes from an argument stays below a declared folder.
+        """
+        (tmp_path / "styles").mkdir()
+        (tmp_path / "styles" / "short.md").write_text("Be {{how}}.\n")
+
+        assert Text.below(tmp_path / "styles", "short.md", how="brief") == Text("Be brief.")
+        with pytest.raises(MediaError, match="is not a plain relative path below 'styles'"):
+            Text.below(tmp_path / "styles", "../recipe.py")
+
+    def test_annotations(self, beside):
+        """
+        A value brings its annotations; `Text` gives others.
+        """
+        read = beside("{{a}}")
+
+        assert read(a=Text("x", priority=1)) == Text("x", priority=1)
+        assert Text(read(a="x").text, priority=1) == Text("x", priority=1)
+
+
+class TestChanges:
+    def test_a_direct_call(self, beside, tmp_path):
+        """
+        Outside of a server, a saved file is read again.
+        """
+        read = beside("one {{a}}")
+        assert read(a=1) == Text("one 1")
+        saved(tmp_path / "x.md", "two {{a}}")
+
+        assert read(a=1) == Text("two 1")
+
+    def test_a_file_that_is_gone(self, beside, tmp_path):
+        """
+        What was read is not served any more.
+        """
+        read = beside("one")
+        read()
+        (tmp_path / "x.md").unlink()
+
+        with pytest.raises(MediaError, match="there is no file"):
+            read()
+
+    def test_a_server(self, beside, tmp_path):
+        """
+        While a server serves, a file is read once, and again after it has said that files changed.
+        """
+        read = beside("one")
+        reads_once.set()
+        try:
+            assert read() == Text("one")
+            saved(tmp_path / "x.md", "two")
+            assert read() == Text("one")
+            text_files.look_again()
+            assert read() == Text("two")
+        finally:
+            reads_once.clear()
+
+    @pytest.mark.parametrize("target", ["recipes", "recipes/specify.py"])
+    def test_a_reload(self, target, recipes, monkeypatch):
+        """
+        A saved text is served, of a folder and of a file, without a change of the recipe.
+        """
+        folder = recipes(specify=RECIPE)
+        monkeypatch.chdir(folder.parent)
+        text = folder / "specify.md"
+        text.write_text("Specify {{feature}}.\n{{scope}}\n")
+        with closing(Reloader(target, lambda _: None)) as reloader:
+            catalog = reloader.load()
+            said = catalog["specify"].render({"feature": "x"})
+            saved(text, "Describe {{feature}}.\n{{scope}}\n")
+            kept = catalog["specify"].render({"feature": "x"})
+            assert reloader._find_files().files.keys() >= {str(text)}
+            reloader._reload({str(text)})
+            changed = catalog["specify"].render({"feature": "x"})
+
+        assert [one.text for one in (said, kept, changed)] == ["Specify x.", "Specify x.", "Describe x."]
+
+
+def test_a_text_that_a_module_reads(recipes, monkeypatch):
+    """
+    A recipe that reads a text as it is imported is imported again when that changes.
+    """
+    source = RECIPE.replace("return Text", "return GUIDE if scope else Text")
+    folder = recipes(specify=source + '\nGUIDE = Text.from_path("guide.md")\n')
+    monkeypatch.chdir(folder.parent)
+    (folder / "guide.md").write_text("One.")
+    with closing(Reloader("recipes", lambda _: None)) as reloader:
+        catalogs = [reloader.load()]
+        reloader._publish = catalogs.append
+        saved(folder / "guide.md", "Two.")
+        reloader._reload({str(folder / "guide.md")})
+        said = [catalog["specify"].render({"feature": "x", "scope": "y"}).text for catalog in catalogs]
+
+    assert said == ["One.", "Two."]
