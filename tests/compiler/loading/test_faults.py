@@ -10,7 +10,7 @@ from promptkit.compiler.loading.loader import load
 from promptkit.compiler.remedies import _INSTEAD
 
 FUNCTION = "write a function with @prompt that returns an f-string"
-NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
+NO_SYSTEM = "write 'from promptkit import system', and system(...)"
 LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 
@@ -65,7 +65,7 @@ class TestNames:
                 "from promptkit import tool",
                 "write @prompt: promptkit serve --tools offers prompts as tools, too",
             ),
-            ("import promptkit\npromptkit.system('a')", NO_SYSTEM),
+            ("import promptkit\npromptkit.System('a')", NO_SYSTEM),
             ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
             (
                 "from promptkit import PromptTemplate",
