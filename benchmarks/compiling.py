@@ -1,10 +1,11 @@
-"""How long compiling takes, and converting the arguments of one request, in one process."""
+"""How long compiling takes, converting the arguments of one request, and long text, in one process."""
 
 from enum import Enum
 from time import perf_counter
 from timeit import repeat
 from typing import Annotated, Any, Literal
 
+from benchmarks import long_text
 from promptkit import Arg, Prompt, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
@@ -54,4 +55,5 @@ def measure() -> dict[str, float]:
     return {
         f"compile {PROMPTS} prompts of three parameters": min(compile_new() for _ in range(5)),
         "convert three typed arguments": best(lambda: arguments.read(given), 50_000),
+        **long_text.measure(),
     }

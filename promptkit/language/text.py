@@ -85,11 +85,10 @@ class Text(Content):
 
             TypeError: If a value is none that a hole takes.
         """
-        from promptkit.language.files import source_file
-        from promptkit.language.text_files import filled_file
+        from promptkit.language.text_files import filled_file, source_file
 
-        place = repr(str(path))
-        return with_annotations(values.values(), filled_file(source_file(1), path, hole_texts(values, place)))
+        texts = hole_texts(values, repr(path))
+        return with_annotations(values.values(), filled_file(source_file(1), str(path), texts))
 
     @classmethod
     def below(cls, root: "str | Path", path: "str | Path", /, **values: "HoleValue") -> "Text":
@@ -116,10 +115,9 @@ class Text(Content):
 
             TypeError: If a value is none that a hole takes.
         """
-        from promptkit.language.files import source_folder
-        from promptkit.language.text_files import filled_file_below
+        from promptkit.language.text_files import filled_file_below, source_folder
 
-        texts = hole_texts(values, repr(str(path)))
+        texts = hole_texts(values, repr(path))
         return with_annotations(values.values(), filled_file_below(source_folder(1) / root, path, texts))
 
     def __str__(self) -> str:
@@ -207,13 +205,16 @@ def hole_texts(values: Mapping[str, object], place: str) -> dict[str, str | None
     """
     Return the text that is put into each hole, None where nothing is. Raises TypeError for other values.
     """
-    return {name: _hole_text(value, f"{place}: {name}") for name, value in values.items()}
+    return {
+        name: value if type(value) is str else _hole_text(value, name, place)
+        for name, value in values.items()
+    }
 
 
-def _hole_text(value: object, place: str) -> str | None:
+def _hole_text(value: object, name: str, place: str) -> str | None:
     if value is None or value is False:
         return None
     if value is True:
-        msg = f"{place} is True: give the text that is to stand there, or None"
+        msg = f"{place}: {name} is True: give the text that is to stand there, or None"
         raise TypeError(msg)
-    return scalar_text(value, place)
+    return scalar_text(value, f"{place}: {name}")

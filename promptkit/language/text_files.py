@@ -10,9 +10,10 @@ import attrs
 from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.errors.regular_files import Stamp, file_stamp
 from promptkit.language import files
+from promptkit.language.files import source_file, source_folder
 from promptkit.language.holes import TextWithHoles
 
-__all__ = ["filled_file", "filled_file_below", "kept_paths", "look_again", "text_below"]
+__all__ = ["filled_file", "filled_file_below", "kept_paths", "look_again", "source_file", "source_folder", "text_below"]
 
 #: Properties in front of Markdown, as many tools write them: they are not for the model.
 _FRONT_MATTER: Final = re.compile(r"(?s)\A---[ \t]*\n(?:.*?\n)??---[ \t]*(?:\n|\Z)")
@@ -42,7 +43,7 @@ class _KeptText:
 _KEPT: Final[dict[tuple[str | None, str], _KeptText]] = {}
 
 
-def filled_file(recipe: str | None, path: str | Path, texts: Mapping[str, str | None]) -> str:
+def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) -> str:
     """
     Return a text file with its holes filled.
 
@@ -61,16 +62,17 @@ def filled_file(recipe: str | None, path: str | Path, texts: Mapping[str, str | 
 
         ValueError: If there is no hole for a text.
     """
-    key = recipe, str(path)
+    key = recipe, path
     kept = _KEPT.get(key)
     if kept is None or not kept.is_as_read():
         if len(_KEPT) >= _MOST_KEPT:
             _KEPT.clear()
         kept = _KEPT[key] = _read(files.folder_of(recipe), path)
-    files.note_read(Path(kept.path))
+    if files.files_read.get() is not None:  # a module is imported that depends on it
+        files.note_read(Path(kept.path))
     names = tuple(texts)
     if (read := kept.by_names.get(names)) is None:
-        read = kept.by_names[names] = TextWithHoles.read(kept.text, names, repr(key[1]))
+        read = kept.by_names[names] = TextWithHoles.read(kept.text, names, repr(path))
     return read.filled(texts)
 
 
