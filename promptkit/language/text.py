@@ -87,8 +87,10 @@ class Text(Content):
         """
         from promptkit.language.text_files import filled_file, source_file
 
-        texts = hole_texts(values, repr(path))
-        return with_annotations(values.values(), filled_file(source_file(1), str(path), texts))
+        name = str(path)
+        return with_annotations(
+            values.values(), filled_file(source_file(1), name, hole_texts(values, name))
+        )
 
     @classmethod
     def below(cls, root: "str | Path", path: "str | Path", /, **values: "HoleValue") -> "Text":
@@ -117,7 +119,7 @@ class Text(Content):
         """
         from promptkit.language.text_files import filled_file_below, source_folder
 
-        texts = hole_texts(values, repr(path))
+        texts = hole_texts(values, str(path))
         return with_annotations(values.values(), filled_file_below(source_folder(1) / root, path, texts))
 
     def __str__(self) -> str:

@@ -34,8 +34,7 @@ class _KeptText:
 
     def is_as_read(self) -> bool:
         """Whether the file has not changed."""
-        if not (self.is_current and files.reads_once.is_set()):
-            self.is_current = file_stamp(self.path) == self.stamp
+        self.is_current = file_stamp(self.path) == self.stamp
         return self.is_current
 
 
@@ -64,7 +63,7 @@ def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) 
     """
     key = recipe, path
     kept = _KEPT.get(key)
-    if kept is None or not kept.is_as_read():
+    if kept is None or not ((kept.is_current and files.reads_once.is_set()) or kept.is_as_read()):
         if len(_KEPT) >= _MOST_KEPT:
             _KEPT.clear()
         kept = _KEPT[key] = _read(files.folder_of(recipe), path)
@@ -72,14 +71,14 @@ def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) 
         files.note_read(Path(kept.path))
     names = tuple(texts)
     if (read := kept.by_names.get(names)) is None:
-        read = kept.by_names[names] = TextWithHoles.read(kept.text, names, repr(path))
+        read = kept.by_names[names] = TextWithHoles.read(kept.text, names, path)
     return read.filled(texts)
 
 
 def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
     """Do the same for a file below *root*, whose *path* may come from an argument."""
     text = text_below(root, path)
-    return TextWithHoles.read(text, tuple(texts), repr(shortened(str(path)))).filled(texts)
+    return TextWithHoles.read(text, tuple(texts), shortened(str(path))).filled(texts)
 
 
 def text_below(root: Path, path: str | Path) -> str:

@@ -47,9 +47,9 @@ class TestReading:
         read = beside("# {{name}}\n\nScope: {{ scope }}\n\n{{other}}\n")
 
         assert read(name="x", scope=None) == Text("# x\n\n\n{{other}}")
-        with pytest.raises(ValueError, match=r"'x\.md': the text has no hole \{\{nme\}\}; its holes: \{\{name\}\}"):
+        with pytest.raises(ValueError, match=r"x\.md: the text has no hole \{\{nme\}\}; its holes: \{\{name\}\}"):
             read(nme="x")
-        with pytest.raises(TypeError, match=r"'x\.md': name is True"):
+        with pytest.raises(TypeError, match=r"x\.md: name is True"):
             read(name=True)
 
     @pytest.mark.parametrize(
