@@ -1,9 +1,11 @@
 """One aspect of a piece of code, looked at with evidence."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypedDict
 
-from promptkit import Arg, Text, prompt
-from promptkit.fragments import bullets, code_block, dedent, section, table
+from msgspec import Meta
+
+from promptkit import Arg, Workflow, prompt, system, user
+from promptkit.fragments import answer_format, code_block, dedent, numbered, section
 
 from ._text import Language, given
 
@@ -25,12 +27,9 @@ QUESTIONS: Final = {
     ],
 }
 
-FINDINGS: Final = table(
-    [["1", "high, medium or low", "line or function", "what is so, quoting the code", "what to do"]],
-    header=["#", "Weight", "Place", "Finding", "Suggestion"],
-)
+ROLE: Final = dedent("""
+    You analyse code. You describe and judge it, and do not rewrite it.
 
-RULES: Final = dedent("""
     - Put the weightiest finding first.
     - Write `(assumed)` behind what you infer from names, or from code that is not shown.
     - If a question cannot be answered from this code, say what you would have to see.
@@ -38,12 +37,28 @@ RULES: Final = dedent("""
     """)
 
 
-@prompt(tags=["code"])
+class Finding(TypedDict):
+    """One thing that is so, and what to do about it."""
+
+    weight: Literal["high", "medium", "low"]
+    place: Annotated[str, Meta(description="the line, or the function")]
+    finding: Annotated[str, Meta(description="what is so, quoting the code")]
+    suggestion: Annotated[str, Meta(description="what to do")]
+
+
+class Analysis(TypedDict):
+    """What is asked for."""
+
+    answers: Annotated[list[str], Meta(description="a short paragraph on each question, in their order")]
+    findings: list[Finding]
+
+
+@prompt(tags=["code"], answer=Analysis)
 def analyze_code(
     code: Annotated[str, Arg(examples=["def mean(xs): return sum(xs) / len(xs)"])],
     aspect: Literal["structure", "performance", "security"] = "structure",
     language: Language | None = None,
-) -> Text:
+) -> Workflow:
     """
     Analyse the structure, performance or security of a piece of code.
 
@@ -52,10 +67,9 @@ def analyze_code(
         aspect: What to look at
         language: The language of the code
     """
-    return (
-        Text(f"Analyse the {aspect} of the code below. Describe and judge it; do not rewrite it.")
-        + section("Code", code_block(given(code, "code"), language or ""))
-        + section("Questions", bullets(QUESTIONS[aspect]))
-        + section("Form of the answer", "A short paragraph on each question. Then all findings:", FINDINGS)
-        + section("Rules", RULES)
+    return system(ROLE) + user(
+        f"Analyse the {aspect} of the code below.",
+        section("Code", code_block(given(code, "code"), language or "")),
+        section("Questions", numbered(QUESTIONS[aspect])),
+        section("Form of the answer", answer_format(Analysis)),
     )

@@ -3,7 +3,7 @@
 import types
 import typing
 from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -19,6 +19,7 @@ __all__ = [
     "checked_hashed",
     "fits",
     "has_parts",
+    "fields_of",
     "hints_of",
     "is_closed",
     "is_constrained",
@@ -199,6 +200,15 @@ def hints_of(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(made, include_extras=True)
     plain_hints = (get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint for hint in hints.values())
     return {name: _filled(hint, given) for name, hint in zip(hints, plain_hints, strict=True)}
+
+
+def fields_of(tree: Any) -> Sequence[Any]:
+    """Return the fields of a class in its author's order: msgspec sorts those of a TypedDict."""
+    if not isinstance(tree, mi.TypedDictType):
+        fields: Sequence[Any] = tree.fields
+        return fields
+    order = list(hints_of(tree.cls))
+    return sorted(tree.fields, key=lambda field: order.index(field.name))
 
 
 def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:

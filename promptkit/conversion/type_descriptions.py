@@ -13,7 +13,7 @@ from msgspec import inspect as mi
 
 from promptkit.conversion.choices import Orders, one_of, orders_of, values_of
 from promptkit.conversion.constraints import describe_length
-from promptkit.conversion.kinds import is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.kinds import fields_of, is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.scalar_types import scalar_of
 from promptkit.conversion.unstructuring import json_of
 
@@ -97,7 +97,7 @@ def _describe_items(tree: Any, orders: Orders) -> str:
 def _describe_fields(tree: Any) -> str:
     if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
         return f"a list of {', '.join(field.name for field in tree.fields)}"
-    return f"a JSON object with {', '.join(field.encode_name for field in tree.fields)}"
+    return f"a JSON object with {', '.join(field.encode_name for field in fields_of(tree))}"
 
 
 def example_text(tree: mi.Type) -> str:
@@ -140,5 +140,5 @@ def _fields_example(tree: Any, depth: int) -> Any:
     if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
         values = _array_example((field.type for field in tree.fields), depth)
         return values if tag is None else [tag, *values]
-    members = {f.encode_name: _example(f.type, depth + 1) for f in tree.fields if f.required}
+    members = {f.encode_name: _example(f.type, depth + 1) for f in fields_of(tree) if f.required}
     return members if tag is None else {tree.tag_field: tag} | members

@@ -20,7 +20,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import Orders, orders_of, values_of
-from promptkit.conversion.kinds import hints_of, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.kinds import fields_of, hints_of, is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.scalar_types import SCALARS, scalar_of
 from promptkit.conversion.type_descriptions import describe, describe_choices, described, expected_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
@@ -220,7 +220,7 @@ class _Writer(Struct):
         if getattr(tree, "tag_field", None) is not None:
             properties[tree.tag_field] = _choices([tree.tag])
             required.append(tree.tag_field)
-        for field in tree.fields:
+        for field in fields_of(tree):
             properties[field.encode_name] = self._named(field.type) | _default(field)
             required += [field.encode_name] if field.required else []
         return {"type": "object", "properties": properties, "required": required}
