@@ -26,8 +26,11 @@ from promptkit import (
     assistant,
     prompt,
     resource,
+    system,
     user,
 )
+from promptkit.exports import anthropic_request, openai_chat_request
+from promptkit.fragments import answer_format, fill
 from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
 
 
@@ -46,6 +49,31 @@ def a_bare_prompt_keeps_its_types() -> None:
     review("+a", depth="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     review("+a", dept=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def text_with_holes_takes_text_and_numbers() -> None:
+    assert_type(fill("{{a}} {{b}}", a="x", b=None), Text)
+    assert_type(Text.from_path("x.md", a=1, b=Text("y"), c=False), Text)
+    assert_type(Text.below(Path("texts"), "x.md", a=1.5), Text)
+    fill("{{a}}", a=["x"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Text.from_path("x.md", a=b"x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def a_system_part_is_a_workflow() -> None:
+    assert_type(system("a", None, Text("b")), Workflow)
+    assert_type(system("a") + user("b"), Workflow)
+    assert_type((system("a") + "b").system, Text | None)
+    system(Image(b""))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def requests_are_dictionaries() -> None:
+    @prompt(answer=list[int])
+    def count(text: str) -> str:
+        return f"{text} {answer_format(list[int])}"
+
+    assert_type(count("x"), str)
+    assert_type(anthropic_request(count.render("x"), model="m", max_tokens=1), dict[str, Any])
+    openai_chat_request(count.render("x"), system_role="user")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def a_prompt_with_options_keeps_its_types() -> None:

@@ -431,3 +431,67 @@ class TestVendors:
         _, out, _ = run(capsys, "render", "hides", "key=swordfish-9", "--format", "openai-chat")
 
         assert json.loads(out)[0]["content"] == "The key is <secret>."
+
+
+ASKING = '''
+from dataclasses import dataclass
+from typing import Annotated
+from promptkit import Arg, prompt, system, user
+
+@dataclass
+class Verdict:
+    scores: dict[str, float]
+
+@prompt
+def ask(key: Annotated[str, Arg(secret=True)]):
+    yield system(f"You know {key}.")
+    yield user("Why?")
+
+@prompt(answer=Verdict)
+def judge():
+    return "Judge."
+'''
+
+
+class TestRequests:
+    def test_a_whole_request(self, recipes, capfd):
+        """
+        It is what the SDK takes, with the model, and without secrets.
+        """
+        folder = str(recipes(asking=ASKING))
+
+        assert main(["render", folder, "ask", "key=k1", "--request", "anthropic", "--model", "claude"]) == 0
+        assert json.loads(capfd.readouterr().out) == {
+            "messages": [{"role": "user", "content": "Why?"}],
+            "system": [{"type": "text", "text": "You know [hidden]."}],
+            "model": "claude",
+        }
+
+    def test_an_answer_that_a_vendor_does_not_take(self, recipes, capfd):
+        """
+        It is said which part, and what to do.
+        """
+        folder = str(recipes(asking=ASKING))
+
+        assert main(["render", folder, "judge", "--request", "openai-chat"]) == 1
+        assert capfd.readouterr().err == (
+            "OpenAI takes no such answer: Verdict.scores has members of any name; "
+            "make it a list of objects with a name and a value\n"
+        )
+
+    def test_a_model_without_a_request(self, recipes, capfd):
+        """
+        A model is named in a request alone.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["render", str(recipes(asking=ASKING)), "judge", "--model", "x"])
+
+        assert ended.value.code == 2
+        assert "--model is for a request: name its vendor with --request" in capfd.readouterr().err
+
+    def test_markdown(self, recipes, capfd):
+        """
+        A system part has a heading of its own, and files keep their places.
+        """
+        assert main(["render", str(recipes(asking=ASKING)), "ask", "key=k1", "--format", "markdown"]) == 0
+        assert capfd.readouterr().out == "## system\n\nYou know [hidden].\n\n## user\n\nWhy?\n"
