@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.prompts import TAGS
+from promptkit.compiler.names import check_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from promptkit.language.tools import Tool
 
 __all__ = ["Options", "check_options", "check_scopes", "check_sendable", "icons_of", "meta_of", "tags_of"]
-
-#: Names that every client can show, and that people can type.
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
@@ -132,7 +129,7 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
         report:
             Receives what is found.
     """
-    _check_name(options.name, function, report)
+    check_name(options.name, function, report)
     check_scopes(options.scopes, report)
     if options.answer is not None:
         _check_answer(options.answer, report)
@@ -185,33 +182,6 @@ def _several(words: Iterable[str]) -> str:
 
     shown = ", ".join(repr(word) for word in words if is_scope(word))
     return f"write them as in scopes=[{shown or repr('reviews:read')}]"
-
-
-#: Letters that Unicode normalization does not turn into ASCII.
-_TRANSLITERATED: Final = str.maketrans(
-    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
-)
-
-
-def _check_name(name: str, function: Callable[..., Any], report: Report) -> None:
-    """Report a name that some clients cannot show, and propose one that all can."""
-    if NAME.fullmatch(name):
-        return
-    slug, remedy = _slug(name), "call it {!r}"
-    if name == getattr(function, "__name__", None):
-        slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
-    fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
-    report.add(Rule.BAD_NAME, fault, remedy.format(slug or "prompt"))
-
-
-def _slug(name: str) -> str:
-    """The part of *name* that every client can show, without accents."""
-    from unicodedata import combining, normalize  # only a bad name needs it
-
-    spelt = name.translate(_TRANSLITERATED)
-    plain = "".join(letter for letter in normalize("NFKD", spelt) if not combining(letter))
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
-    return slug if slug.strip("_-") else ""
 
 
 def check_sendable(

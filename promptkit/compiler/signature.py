@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import re
 import sys
 import types
 import typing
@@ -14,6 +13,7 @@ import attrs
 import msgspec
 from msgspec import Struct
 
+from promptkit.compiler.docstrings import read_descriptions, read_summary
 from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import is_union
 from promptkit.errors.diagnostics import Report, Rule
@@ -28,10 +28,8 @@ __all__ = [
     "code_of",
     "copied_attributes",
     "is_local",
-    "read_descriptions",
     "read_hints",
     "read_signature",
-    "read_summary",
 ]
 
 T = TypeVar("T")
@@ -288,52 +286,3 @@ def code_of(function: Callable[..., Any]) -> types.CodeType:
         msg = f"@prompt takes a function, not {describe(function)}{name}"
         raise TypeError(msg)
     return unwrapped.__code__
-
-
-# Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
-
-#: Where a docstring describes parameters. Without a match, the parser (slow to import) is not needed.
-_PARAMETERS: Final = (
-    r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
-    r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)"
-)
-
-#: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
-_TITLES: Final = (
-    "Args|Arguments|Params|Parameters|Keyword Args|Other Parameters|Returns?|Yields?|Raises|Warns"
-    "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
-)
-
-_FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
-
-_SECTION: Final = rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)"
-
-
-def _may_have_sections(text: str) -> bool:
-    return not {"\n", ":", "@"}.isdisjoint(text)
-
-
-def read_summary(text: str | None) -> str | None:
-    """Return a docstring's summary, which is its first paragraph, on one line."""
-    text = inspect.cleandoc(text or "")
-    section = re.search(_SECTION, text, re.MULTILINE) if _may_have_sections(text) else None
-    prose = text[: section.start()] if section else text
-    return " ".join(prose.partition("\n\n")[0].split()) or None
-
-
-def read_descriptions(text: str | None) -> dict[str, str]:
-    """Return what a docstring in Google, NumPy or Sphinx style says about each parameter."""
-    if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
-        return {}
-    from docstring_parser import parse
-
-    try:
-        parsed = parse(text)
-    except Exception:  # noqa: BLE001 (it raises various errors for text that only looks like a section)
-        return {}
-    return {
-        name.strip().lstrip("*"): " ".join(p.description.split())
-        for p in parsed.params
-        if p.description and "attribute" not in p.args
-        for name in p.arg_name.split(",")
-    }

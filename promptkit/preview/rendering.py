@@ -29,7 +29,7 @@ from promptkit.server.direct_calls import (
     time_limit,
 )
 from promptkit.server.elicitation import askable
-from promptkit.server.forms import message
+from promptkit.server.elicitation_forms import message
 from promptkit.server.scheduling.worker_thread import WorkerThread
 
 __all__ = ["LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]

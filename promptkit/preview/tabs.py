@@ -21,7 +21,7 @@ from promptkit.preview.uploads import Upload
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server.forms import elicitation
+from promptkit.server.elicitation_forms import elicitation
 from promptkit.server.server import PROMPTKIT
 
 __all__ = ["TABS", "Block", "TabContent", "content_of"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.prompts import prompt
-from promptkit.compiler.signature import Parameter, Signature, read_signature, read_summary
+from promptkit.compiler.docstrings import read_summary
+from promptkit.compiler.signature import Parameter, Signature, read_signature
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.context import Context
 from promptkit.language.declarations import NO_DEFAULT, Arg

@@ -19,7 +19,8 @@ from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
-from promptkit.compiler.signature import read_descriptions, read_hints
+from promptkit.compiler.docstrings import read_descriptions
+from promptkit.compiler.signature import read_hints
 from promptkit.conversion.functions import FORWARD, notes_of
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
