@@ -84,10 +84,10 @@ class Question(Struct, frozen=True):
 
             InvalidParams: If *result* is malformed.
         """
-        from promptkit.server import forms  # most prompts never ask
+        from promptkit.server import elicitation_forms  # most prompts never ask
 
         names = {argument.name for argument in askable(self.prompt, self.errors)}
-        entered = None if result is None else forms.answers(result, names)
+        entered = None if result is None else elicitation_forms.answers(result, names)
         if entered is None:
             raise self.errors
         return {**self.given, **entered}
@@ -169,7 +169,7 @@ class Elicitation:
         request, prompt, errors = question.exchange.request, question.prompt, question.errors
         if question.asked >= _MAX_QUESTIONS:
             raise errors
-        from promptkit.server import forms  # most prompts never ask
+        from promptkit.server import elicitation_forms  # most prompts never ask
 
         if not askable(prompt, errors):
             raise errors
@@ -183,7 +183,7 @@ class Elicitation:
             errors = _errors(prompt, request.params.arguments) or errors
         wanted = askable(prompt, errors)
         modes = request.revision.elicitation_modes
-        return forms.elicitation(prompt, wanted, modes=modes, again=question.asked > 0)
+        return elicitation_forms.elicitation(prompt, wanted, modes=modes, again=question.asked > 0)
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """

@@ -15,7 +15,7 @@ from msgspec import Meta, structs
 from promptkit import Arg, ArgumentErrors, prompt, register_type
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server import forms
+from promptkit.server import elicitation_forms
 from promptkit.server.elicitation import askable
 from tests.sample_types import Corner, Level, Point, Tone
 from tests.wire import _schema as published
@@ -137,7 +137,7 @@ def argument(annotation):
 def field(annotation, arg=None, *, multi_select=True) -> dict:
     """The field for one type."""
     asked = taking(annotation, arg).arguments.ordered
-    return forms.requested_schema(asked, multi_select=multi_select)["properties"]["value"]
+    return elicitation_forms.requested_schema(asked, multi_select=multi_select)["properties"]["value"]
 
 
 def bare(schema: dict) -> dict:
@@ -171,7 +171,7 @@ class TestFields:
         def review(diff: str, depth: int, tone: Tone = Tone.WARM) -> str:
             return diff
 
-        assert forms.requested_schema(review.compiled.arguments.ordered, multi_select=True) == {
+        assert elicitation_forms.requested_schema(review.compiled.arguments.ordered, multi_select=True) == {
             "type": "object",
             "properties": {
                 "diff": {"type": "string"},
@@ -239,7 +239,7 @@ class TestPublishedSchemas:
         several = revision.elicitation_modes
         every = [structs.replace(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ASKED)]
 
-        params = forms.elicitation(taking(str), every, modes=several)
+        params = elicitation_forms.elicitation(taking(str), every, modes=several)
 
         request = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
         validate(request, revision.date, "ElicitRequest")
@@ -287,7 +287,7 @@ class TestPublishedSchemas:
         several = revision.elicitation_modes
         every = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
 
-        asked = json.dumps(forms.elicitation(taking(str), every, modes=several))
+        asked = json.dumps(elicitation_forms.elicitation(taking(str), every, modes=several))
 
         assert re.findall(r"[a-z]+://|www\.", asked) == []
 
@@ -296,7 +296,7 @@ class TestPublishedSchemas:
         The params are those of a request among the ``inputRequests`` of a result.
         """
         asked = taking(Few)
-        params = forms.elicitation(asked, asked.arguments.ordered, modes=True)
+        params = elicitation_forms.elicitation(asked, asked.arguments.ordered, modes=True)
         inputs = {"arguments": {"method": "elicitation/create", "params": params}}
 
         validate(
@@ -308,12 +308,12 @@ class TestPublishedSchemas:
         Only where a revision has modes does the question say that it is a form.
         """
         asked = taking(int, title="Count")
-        older = forms.elicitation(asked, asked.arguments.ordered, modes=False)
-        newer = forms.elicitation(asked, asked.arguments.ordered, modes=True)
+        older = elicitation_forms.elicitation(asked, asked.arguments.ordered, modes=False)
+        newer = elicitation_forms.elicitation(asked, asked.arguments.ordered, modes=True)
 
         assert older == {
             "message": "The prompt 'Count' needs value.",
-            "requestedSchema": forms.requested_schema(asked.arguments.ordered, multi_select=False),
+            "requestedSchema": elicitation_forms.requested_schema(asked.arguments.ordered, multi_select=False),
         }
         assert newer == {"mode": "form", **older}
 
@@ -537,7 +537,7 @@ def test_the_question_names_the_prompt_and_what_it_needs(count, needed):
     """
     arguments = review.compiled.arguments.ordered[:count]
 
-    assert forms.message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
+    assert elicitation_forms.message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
 
 
 def test_a_question_of_a_prompt_without_a_title():
@@ -546,7 +546,7 @@ def test_a_question_of_a_prompt_without_a_title():
     """
     made = taking(int)
 
-    assert forms.message(made, made.arguments.ordered) == "The prompt 'typed' needs value."
+    assert elicitation_forms.message(made, made.arguments.ordered) == "The prompt 'typed' needs value."
 
 
 class TestAnswers:
@@ -570,7 +570,7 @@ class TestAnswers:
         """
         What was accepted and asked for comes back, None where the form was turned down.
         """
-        assert forms.answers(response, {"a", "b"}) == expected
+        assert elicitation_forms.answers(response, {"a", "b"}) == expected
 
     @pytest.mark.parametrize(
         ("response", "says"),
@@ -590,7 +590,7 @@ class TestAnswers:
         It is refused, and the error says where it is wrong.
         """
         with pytest.raises(InvalidParams) as refused:
-            forms.answers(response, {"a"})
+            elicitation_forms.answers(response, {"a"})
 
         assert str(refused.value) == f"the answer to a form does not fit: {says}"
 
@@ -609,7 +609,7 @@ class TestAnswers:
         Whatever a client sends is read or refused in words, never with another exception.
         """
         try:
-            found = forms.answers(response, {"a"})
+            found = elicitation_forms.answers(response, {"a"})
         except InvalidParams:
             return
 
