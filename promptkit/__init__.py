@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from promptkit.conversion.scalar_types import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.content import Content
-    from promptkit.language.text import Text
     from promptkit.language.context import Context
     from promptkit.language.declarations import Arg
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
     from promptkit.language.media import Audio, Icon, Image
     from promptkit.language.messages import Message, Workflow
+    from promptkit.language.text import Text
     from promptkit.language.tools import Tool
     from promptkit.language.turns import assistant, system, user
 

@@ -1,5 +1,4 @@
 """日本のビジネス文書: a report as readers in a Japanese company expect it."""
-# ruff: noqa: RUF001 (full-width punctuation is what this recipe is about)
 
 from typing import Annotated, Final, Literal
 

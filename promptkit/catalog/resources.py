@@ -12,8 +12,8 @@ from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource
+from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
 __all__ = ["CompiledResource", "content_of"]

@@ -11,13 +11,13 @@ import attrs
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.options import check_scopes, check_sendable
 from promptkit.compiler.signature import (
     cached_property,
     copied_attributes,
     is_local,
     read_signature,
-    read_summary,
 )
 from promptkit.conversion.functions import FORWARD, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity

@@ -24,11 +24,10 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
         TypeError: If it is no type that promptkit reads.
     """
     try:
-        is_readable = reader_of(answer) is not None
-    except Exception as error:  # noqa: BLE001 (an author's type may raise anything while it is looked at)
-        msg = f"{answer_name(answer)} cannot be the type of an answer: {error}"
-        raise TypeError(msg) from error
-    if not is_readable:
+        reader = reader_of(answer)
+    except Exception:  # noqa: BLE001 (what is no type may raise anything while it is looked at)
+        reader = None
+    if reader is None:
         msg = (
             f"{answer_name(answer)} cannot be the type of an answer: use a dataclass, a class of attrs or "
             "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"

@@ -12,8 +12,10 @@ __all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "schema_name"]
 
 #: What every vendor knows of JSON Schema.
 _COMMON: Final = frozenset(
-    ("type", "description", "enum", "format", "anyOf", "items", "properties", "required")
-    + ("additionalProperties", "$defs")
+    (
+        *("type", "description", "enum", "format", "anyOf", "items"),
+        *("properties", "required", "additionalProperties", "$defs"),
+    )
 )
 
 _FORMATS: Final = frozenset(("date-time", "date", "time", "duration"))

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.content import Content, Role
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media
 from promptkit.language.media_types import canonical_type
 from promptkit.language.messages import Message, Workflow
+from promptkit.language.text import Text
 
 __all__ = ["ExportError", "File", "Part", "Turn", "UnfitPart", "Vendor", "turns_of"]
 

@@ -56,7 +56,7 @@ def _written(example: Any) -> str:
     return msgspec.json.format(encoded, indent=2).decode()
 
 
-def _outline(schema: Mapping[str, Any]) -> str:
+def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of cases)
     """What a value looks like, on several lines if it is an object."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
@@ -79,7 +79,9 @@ def _object(schema: Mapping[str, Any]) -> str:
     if "properties" not in schema:
         values = _outline(schema.get("additionalProperties") or {})
         return f"{{string: {values}, ...}}"
-    members = [line for name, member in schema["properties"].items() for line in _member(name, member, schema)]
+    members = [
+        line for name, member in schema["properties"].items() for line in _member(name, member, schema)
+    ]
     return hanging_indent("\n".join(["{", *members]), "", "  ") + "\n}"
 
 

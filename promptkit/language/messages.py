@@ -119,9 +119,9 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
 
 
 def _system(text: "str | Text | None") -> Text | None:
-    block = block_of(text)
-    if block is None or isinstance(block, Text):
-        return block
+    if text is None or isinstance(text, str | Text):
+        block = block_of(text)
+        return block if isinstance(block, Text) else None
     msg = f"the system part is text, not {describe(text)}: make it with system(...)"
     raise TypeError(msg)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from promptkit.language.blocks import block_of
 from promptkit.language.content import Content
-from promptkit.language.text import Text
 from promptkit.language.messages import Message, Workflow, message_of, system_text, workflow_of
+from promptkit.language.text import Text
 from promptkit.language.validation import Unsendable, is_role_tuple
 
 if TYPE_CHECKING:

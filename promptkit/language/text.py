@@ -88,14 +88,12 @@ class Text(Content):
         from promptkit.language.text_files import filled_file, source_file
 
         name = str(path)
-        return with_annotations(
-            values.values(), filled_file(source_file(1), name, hole_texts(values, name))
-        )
+        return with_annotations(values.values(), filled_file(source_file(1), name, hole_texts(values, name)))
 
     @classmethod
     def below(cls, root: "str | Path", path: "str | Path", /, **values: "HoleValue") -> "Text":
         """
-        Do what `from_path` does, for a path that may come from an argument, or that leaves the recipe's folder.
+        Do what `from_path` does, for a path that may come from an argument, or leaves the recipe's folder.
 
         Args:
             root:

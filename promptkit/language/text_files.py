@@ -13,7 +13,15 @@ from promptkit.language import files
 from promptkit.language.files import source_file, source_folder
 from promptkit.language.holes import TextWithHoles
 
-__all__ = ["filled_file", "filled_file_below", "kept_paths", "look_again", "source_file", "source_folder", "text_below"]
+__all__ = [
+    "filled_file",
+    "filled_file_below",
+    "kept_paths",
+    "look_again",
+    "source_file",
+    "source_folder",
+    "text_below",
+]
 
 #: Properties in front of Markdown, as many tools write them: they are not for the model.
 _FRONT_MATTER: Final = re.compile(r"(?s)\A---[ \t]*\n(?:.*?\n)??---[ \t]*(?:\n|\Z)")

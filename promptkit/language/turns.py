@@ -4,8 +4,8 @@ from typing import Literal
 
 from promptkit.language.blocks import Part, block_of
 from promptkit.language.content import Content, Role
-from promptkit.language.text import Text, plain_text
 from promptkit.language.messages import Workflow, message_of, system_text, workflow_of
+from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Unsendable, describe
 
 __all__ = ["assistant", "system", "user"]
@@ -85,7 +85,9 @@ def system(*parts: str | Text | Literal[False] | None) -> Workflow:
         if part is None or part is False:
             continue
         if not isinstance(part, str | Text):
-            msg = f"system(...): part {position} is {describe(part)}: a system part is text; put it into a turn"
+            msg = (
+                f"system(...): part {position} is {describe(part)}: a system part is text; put it into a turn"
+            )
             raise TypeError(msg)
         block = block_of(part)
         if isinstance(block, Text):

@@ -107,7 +107,9 @@ def _call(rendering: Rendering, target: str) -> _Call:
     if found is not None:
         module, name = found
         imports = [f"from {module} import {name}", *["from promptkit import ArgumentErrors"] * is_refused]
-        return _Call(sorted(imports), f"{name}.render_wire({{", "ArgumentErrors", "str(refused.value)", is_sent=False)
+        return _Call(
+            sorted(imports), f"{name}.render_wire({{", "ArgumentErrors", "str(refused.value)", is_sent=False
+        )
     # No module has it under a name.
     imports = ["from promptkit.testing import Client" + ", ProtocolError" * is_refused]
     scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""

@@ -24,8 +24,8 @@ from promptkit.errors.exceptions import (
     UnknownTool,
 )
 from promptkit.language.content import Content
-from promptkit.language.text import Text
 from promptkit.language.messages import Workflow
+from promptkit.language.text import Text
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, encode, message_of

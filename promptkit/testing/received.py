@@ -8,10 +8,10 @@ from msgspec import Struct, field
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.content import Content
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
+from promptkit.language.text import Text
 
 __all__ = [
     "CalledTool",

@@ -8,9 +8,9 @@ from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from promptkit.language.content import Content
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.messages import Message, Workflow
+from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
 __all__ = ["Line", "Turns", "explain", "has_transcript", "lines_of", "transcript", "visible_line_ends"]

@@ -433,7 +433,7 @@ class TestVendors:
         assert json.loads(out)[0]["content"] == "The key is <secret>."
 
 
-ASKING = '''
+ASKING = """
 from dataclasses import dataclass
 from typing import Annotated
 from promptkit import Arg, prompt, system, user
@@ -450,7 +450,7 @@ def ask(key: Annotated[str, Arg(secret=True)]):
 @prompt(answer=Verdict)
 def judge():
     return "Judge."
-'''
+"""
 
 
 class TestRequests:

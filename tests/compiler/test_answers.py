@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pytest
+from msgspec import UNSET
 
 from promptkit import prompt, user
 from promptkit.compiler.compilation import compile
@@ -10,7 +11,7 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.rules import Rule
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
-from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.revisions import LATEST_HANDSHAKE, REVISIONS
 
 
 @dataclass
@@ -44,26 +45,24 @@ async def judge_later():
     yield "Judge."
 
 
-def listed(method, lowering):
-    (entry,) = json.loads(pages_of(method, compile(Recipes([judge])), lowering).page())[method.partition("/")[0]]
-    return entry.get("_meta")
-
-
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_list_has_its_schema(revision):
     """
     Where a revision has metadata, the prompt has the schema of its answer there.
     """
-    meta = listed("prompts/list", lowering_for(REVISIONS[revision]))
+    has = REVISIONS[revision]
+    (entry,) = json.loads(pages_of("prompts/list", compile(Recipes([judge])), lowering_for(has)).page())[
+        "prompts"
+    ]
 
-    assert (meta or {}).get("promptkit/answer") == (SCHEMA if REVISIONS[revision].metadata else None)
+    assert entry.get("_meta", {}).get("promptkit/answer") == (SCHEMA if has.metadata else None)
 
 
 def test_a_tool_has_none():
     """
     A tool returns the prompt, not the answer.
     """
-    assert listed("tools/list", lowering_for(REVISIONS["2025-11-25"])) is None
+    assert lowering_for(LATEST_HANDSHAKE).tool(judge.compiled).meta is UNSET
 
 
 def test_each_way_to_render():
@@ -72,7 +71,9 @@ def test_each_way_to_render():
     """
     rendered = judge.render("x")
 
-    assert rendered.answer is judge.render_wire({"diff": "x"}).answer is judge_later.render().answer is Verdict
+    assert (
+        rendered.answer is judge.render_wire({"diff": "x"}).answer is judge_later.render().answer is Verdict
+    )
     assert rendered == user("x")
     assert (rendered + "y").answer is None
     assert (user("y") + rendered).answer is None

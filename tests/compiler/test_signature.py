@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.prompts import prompt
-from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.signature import Parameter, Signature, read_signature
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.context import Context

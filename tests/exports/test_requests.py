@@ -191,7 +191,7 @@ class TestAnswers:
         """
         OpenAI wants an object around it.
         """
-        with pytest.raises(TypeError, match="OpenAI takes no such answer: list .*put it into a class"):
+        with pytest.raises(TypeError, match=r"OpenAI takes no such answer: list .*put it into a class"):
             REQUESTS[vendor](TURNS, answer=list[int])
 
 

@@ -72,9 +72,9 @@ REFUSED = {
 #: The recipes that hold what a vendor does not take, for their examples.
 UNFIT_RECIPES = {
     "openai-chat": set(),
-    "openai-responses": {"summarize_recording"},
-    "anthropic": {"summarize_recording"},
-    "gemini": set(),
+    "openai-responses": {"summarize_recording", "analyze_code"},  # it has a system part
+    "anthropic": {"summarize_recording", "analyze_code"},
+    "gemini": {"analyze_code"},
 }
 FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob of text", "zip"}
 

@@ -73,7 +73,9 @@ def test_it_is_shorter_than_a_schema():
     """
     An outline takes a third of the schema.
     """
-    assert len(answer_format(Review).text) * 3 < len(msgspec.json.format(msgspec.json.encode(answer_schema(Review))))
+    assert len(answer_format(Review).text) * 3 < len(
+        msgspec.json.format(msgspec.json.encode(answer_schema(Review)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,28 @@ def test_it_is_shorter_than_a_schema():
     [
         (str, "string"),
         (bool, "bool"),
-        (Literal["a", 1, None], '"a" or 1 or null'),
+        (Literal["a", 1] | None, '"a" or 1 or null'),
         (list[int], "[int, ...]"),
         (dict[str, float], "{string: float, ...}"),
-        (Tree, "Tree = {\n  name: string,\n  below: [Tree, ...],\n}\n{\n  name: string,\n  below: [Tree, ...],\n}"),
+        (
+            Tree,
+            """Tree = {
+  name: string,
+  below: [Tree, ...],
+}
+{
+  name: string,
+  below: [Tree, ...],
+}""",
+        ),
         (
             Span,
-            "{\n  place: [int, int],\n  // a date, as in 2026-01-31\n  until: string,\n"
-            "  notes: {string: string, ...},\n}",
+            """{
+  place: [int, int],
+  // a date, as in 2026-01-31
+  until: string,
+  notes: {string: string, ...},
+}""",
         ),
     ],
 )

@@ -45,7 +45,9 @@ class TestHoles:
         """
         Braces without a given name are text: JSON needs no escapes.
         """
-        assert fill('{"a": {"b": {{a}}}, "c": {{d}}, {{{a}}}}', a=1).text == '{"a": {"b": 1}, "c": {{d}}, {1}}'
+        assert (
+            fill('{"a": {"b": {{a}}}, "c": {{d}}, {{{a}}}}', a=1).text == '{"a": {"b": 1}, "c": {{d}}, {1}}'
+        )
 
     def test_blanks(self):
         """
@@ -145,7 +147,9 @@ class TestValues:
         """
         What other fragments make fits in, block by block.
         """
-        filled = fill("Look:\n\n{{code}}\n\n  {{list}}", code=code_block("x = 1", "python"), list=bullets("ab"))
+        filled = fill(
+            "Look:\n\n{{code}}\n\n  {{list}}", code=code_block("x = 1", "python"), list=bullets(["a", "b"])
+        )
 
         assert filled == Text("Look:\n\n```python\nx = 1\n```\n\n  - a\n  - b")
 

@@ -33,8 +33,8 @@ from promptkit.fragments import (
     untrusted,
 )
 from promptkit.fragments.invisible import strip_invisible
-from promptkit.language.text import Text
 from promptkit.language.media import Image
+from promptkit.language.text import Text
 from promptkit.language.turns import user
 
 COMMONMARK = MarkdownIt("commonmark")

@@ -16,9 +16,9 @@ import promptkit
 from promptkit import user
 from promptkit.compiler.loading.loader import load
 from promptkit.errors import MediaError
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Icon, Image
+from promptkit.language.text import Text
 from promptkit.language.validation import checked_uri
 from tests.ids import shown
 

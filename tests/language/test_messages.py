@@ -16,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, messages_of
+from promptkit.language.messages import Message, Workflow
+from promptkit.language.results import workflow_from
+from promptkit.language.text import Text
 from promptkit.language.turns import assistant, user
 from promptkit.language.validation import Unsendable, describe
 
@@ -703,7 +704,7 @@ class TestForeignTurns:
         A pair of strings, a vendor's dictionary and an object of its library are refused, however deep.
         """
         with pytest.raises(Unsendable) as caught:
-            messages_of(around(value))
+            workflow_from(around(value))
 
         assert str(caught.value) == f"{describe(value)}: {remedy}"
 
@@ -723,7 +724,7 @@ class TestForeignTurns:
         )
 
         with pytest.raises(Unsendable, match=re.escape(A_TURN)):
-            messages_of([theirs])
+            workflow_from([theirs])
 
     @pytest.mark.parametrize(
         "value",
@@ -742,7 +743,7 @@ class TestForeignTurns:
         """
         A list, or a tuple that is no pair of strings, is several parts.
         """
-        assert all(isinstance(message, Message) for message in messages_of(value))
+        assert all(isinstance(message, Message) for message in workflow_from(value))
 
 
 class TestMessagesOf:
@@ -781,13 +782,13 @@ class TestMessagesOf:
         """
         Text and content are user turns; sequences of them are flattened.
         """
-        assert messages_of(value) == [Message("user", item) for item in expected]
+        assert list(workflow_from(value)) == [Message("user", item) for item in expected]
 
     def test_roles_are_kept(self):
         """
         A message of the assistant's stays one.
         """
-        assert messages_of([assistant("a"), "b"]) == [*assistant("a"), *user("b")]
+        assert workflow_from([assistant("a"), "b"]) == assistant("a") + "b"
 
     @pytest.mark.parametrize(
         ("value", "path"),
@@ -799,7 +800,7 @@ class TestMessagesOf:
         The path leads to the invalid part, outermost position first.
         """
         with pytest.raises(Unsendable) as caught:
-            messages_of(value)
+            workflow_from(value)
 
         assert caught.value.path == path
 
@@ -812,7 +813,7 @@ class TestMessagesOf:
             def _repr_png_(self):
                 return png
 
-        assert messages_of(Film([1, 2])) == list(user(Film([1, 2])))
+        assert workflow_from(Film([1, 2])) == user(Film([1, 2]))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ class TestValue:
         """
         Texts are joined with a blank line; what is empty is left out.
         """
-        assert system("a", None, Text("b"), False, " ").system == Text("a\n\nb")
+        assert system(*["a", None, Text("b"), False, " "]).system == Text("a\n\nb")
         assert system().system is None
 
     def test_no_messages(self):
@@ -83,7 +83,9 @@ class TestSums:
         """
         Wherever it is added, it is the workflow's.
         """
-        assert user("Why?") + BRIEF == BRIEF + user("Why?") == BRIEF + "Why?" == BRIEF + Message("user", "Why?")
+        assert (
+            user("Why?") + BRIEF == BRIEF + user("Why?") == BRIEF + "Why?" == BRIEF + Message("user", "Why?")
+        )
 
     def test_several(self):
         """
@@ -106,8 +108,8 @@ class TestComparison:
         """
         It counts; and equal workflows have equal hashes.
         """
-        assert ASKED == BRIEF + user("Why?") + assistant("Because.")
-        assert ASKED != ASKED[:]
+        assert BRIEF + user("Why?") + assistant("Because.") == ASKED
+        assert ASKED[:] != ASKED
         assert BRIEF + user("x") != Message("user", "x")
         assert Message("user", "x") != BRIEF + user("x")
         assert hash(ASKED) == hash(BRIEF + user("Why?") + assistant("Because."))
@@ -212,4 +214,8 @@ def test_in_the_preview():
     """
     turns = Conversation(MediaStore()).turns(ASKED)
 
-    assert [(turn.number, turn.message.role) for turn in turns] == [(1, "system"), (2, "user"), (3, "assistant")]
+    assert [(turn.number, turn.message.role) for turn in turns] == [
+        (1, "system"),
+        (2, "user"),
+        (3, "assistant"),
+    ]

@@ -313,7 +313,9 @@ class TestPublishedSchemas:
 
         assert older == {
             "message": "The prompt 'Count' needs value.",
-            "requestedSchema": elicitation_forms.requested_schema(asked.arguments.ordered, multi_select=False),
+            "requestedSchema": elicitation_forms.requested_schema(
+                asked.arguments.ordered, multi_select=False
+            ),
         }
         assert newer == {"mode": "form", **older}
 
@@ -537,7 +539,10 @@ def test_the_question_names_the_prompt_and_what_it_needs(count, needed):
     """
     arguments = review.compiled.arguments.ordered[:count]
 
-    assert elicitation_forms.message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
+    assert (
+        elicitation_forms.message(review.compiled, arguments)
+        == f"The prompt 'Review a change' needs {needed}."
+    )
 
 
 def test_a_question_of_a_prompt_without_a_title():

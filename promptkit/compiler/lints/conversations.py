@@ -12,10 +12,10 @@ from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import own_nodes
 from promptkit.language.content import Content
-from promptkit.language.text import Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
+from promptkit.language.text import Text
 from promptkit.language.turns import assistant, system, user
 
 __all__ = ["SentMessage", "SentMessages", "kind_made", "role_of"]
@@ -90,7 +90,9 @@ class SentMessages(Struct, frozen=True):
     @classmethod
     def of_rendering(cls, workflow: Workflow) -> "SentMessages":
         """Return the messages of a rendering; all of them are its content."""
-        sent = tuple(SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow.sent)
+        sent = tuple(
+            SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow.sent
+        )
         return cls([sent], sent)
 
     @classmethod

@@ -14,12 +14,12 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
+from promptkit.compiler.docstrings import read_descriptions
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
-from promptkit.compiler.docstrings import read_descriptions
 from promptkit.compiler.signature import read_hints
 from promptkit.conversion.functions import FORWARD, notes_of
 from promptkit.conversion.kinds import fits
@@ -169,7 +169,9 @@ def _lint_media(scope: Scope, report: Report) -> None:
                 func=ast.Attribute(attr="from_path", value=owner) as maker,
                 args=[ast.Constant(value=str(path)), *_],
                 keywords=keywords,
-            ) if kind_made(maker, scope) not in (None, "text") and all(word.arg != "root" for word in keywords):
+            ) if kind_made(maker, scope) not in (None, "text") and all(
+                word.arg != "root" for word in keywords
+            ):
                 try:
                     scope.value(owner).from_path(folder / path)
                 except OSError as error:

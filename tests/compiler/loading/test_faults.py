@@ -59,7 +59,7 @@ class TestNames:
             ("'x'.uper()", "did you mean 'upper'?"),
             ("x = 1\n{}[x]", "correct the line; the other recipes are still served"),
             ("x = nothing_of_this_name", "define it, or correct the name"),
-            ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"
+            ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
             ("from promptkit import SystemMessage", NO_SYSTEM),
             (
                 "from promptkit import tool",
