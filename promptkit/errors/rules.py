@@ -101,4 +101,11 @@ class Rule(Enum):
 WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
 #: The rules that keep nothing from being served. They may be ignored, as sources do not always show all.
-IGNORABLE: Final = WARNINGS | {Rule.NO_PROMPTS, Rule.UNDEFINED_NAME, Rule.SAYS_NOTHING, Rule.UNSENDABLE_VALUE}
+IGNORABLE: Final = WARNINGS | {
+    Rule.NO_PROMPTS,
+    Rule.UNDEFINED_NAME,
+    Rule.SAYS_NOTHING,
+    Rule.UNSENDABLE_VALUE,
+    Rule.MISSING_TEXT,
+    Rule.NO_SUCH_HOLE,
+}

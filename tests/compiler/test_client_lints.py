@@ -506,6 +506,13 @@ BLOCKS = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name != "diagnostics.md"
 }
+#: The text files that the prompts of each page read.
+TEXTS = {
+    page.name: re.findall(
+        r'^```markdown title="prompts/(.*?)"\n(.*?)^```$', page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    for page in (ROOT / "docs").glob("*.md")
+}
 PAGES = [page for page, blocks in BLOCKS.items() if blocks]
 IMPORTS = "".join(f"from promptkit{module} import *\n" for module in ("", ".fragments", ".testing"))
 
@@ -529,16 +536,19 @@ def pages_by_client():
 @pytest.fixture
 def findings(recipes):
     """
-    A function that returns what is found in blocks: by lints, and by client with codes and a number.
+    A function that returns what is found in the blocks of a page: by lints, and by client with codes and a number.
 
     Each block is looked at behind those before it, as a reader has them.
     """
 
-    def findings(blocks):
+    def findings(blocks, page):
         lints, lost = [], {client: [] for client in CLIENTS}
         for number, block in enumerate(blocks):
             before = "\n".join([IMPORTS, *blocks[:number], ""])
-            catalog = compile(load(recipes(f"block{number}", page=before + block)), lint=True)
+            folder = recipes(f"block{number}", page=before + block)
+            for name, text in TEXTS.get(page, ()):
+                (folder / name).write_text(text, encoding="utf-8")
+            catalog = compile(load(folder), lint=True)
             begin = before.count("\n") + 1
             assert any(prompt.location.line >= begin for prompt in catalog.prompts)
             lints += (one for one in catalog.diagnostics if one.location.line >= begin)
@@ -557,7 +567,7 @@ def test_the_pages_prompts_are_clean_or_the_page_says_why(page, findings):
     """
     _, told = pages_by_client()
 
-    lints, found = findings(BLOCKS[page])
+    lints, found = findings(BLOCKS[page], page)
 
     assert lints == []
     assert found == {client: said for (client, name), said in told.items() if name == page}
@@ -589,9 +599,9 @@ def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
     """
     The claim above fails for a page with one prompt more: for each client with a weakness, and each lint.
     """
-    lints, found = findings(BLOCKS[page])
-    _, planted = findings([*BLOCKS[page], PLANTED])
-    faulty, _ = findings([*BLOCKS[page], FAULTY])
+    lints, found = findings(BLOCKS[page], page)
+    _, planted = findings([*BLOCKS[page], PLANTED], page)
+    faulty, _ = findings([*BLOCKS[page], FAULTY], page)
 
     once = {"codex", "copilot-cli", "lm-studio"}  # what holds for all prompts is said of the first
     weak = {name for name, client in CLIENTS.items() if has_weakness(client)} - once

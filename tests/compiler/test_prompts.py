@@ -105,6 +105,7 @@ class TestContract:
             "elicit=False",
             "scopes=()",
             "tool=None",
+            "answer=None",
         ]
 
     def test_the_example_of_the_design(self):

@@ -296,7 +296,7 @@ class TestBlocks:
             ('return f"{bullets(tags)}{section(name, text)}"', "bullets"),
             ('return f"Look: {promptkit.fragments.quote(text)}"', "quote"),
             ('shown = code_block(text)\nreturn f"The diff: {shown}"', "code_block"),
-            ('return user(textwrap.dedent(f"""\n    The diff: {code_block(text)}\n    """))', "code_block"),
+            ('return user(f"""\n    The diff: {code_block(text)}\n    """.strip())', "code_block"),
         ],
         ids=range(12),
     )
@@ -322,7 +322,7 @@ class TestBlocks:
             'return f"table: {name} {helper(text)}"',
             'return "The diff:" + code_block(text)',
             'return user("The diff:", code_block(text))',
-            'return user(textwrap.dedent(f"""\n    The diff:\n\n    {code_block(text)}\n    """))',
+            'return user(f"""\n    The diff:\n\n    {code_block(text)}\n    """.strip())',
             'shown = code_block(text)\nshown = name\nreturn f"The name: {shown}"',
         ],
         ids=range(9),

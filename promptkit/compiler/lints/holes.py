@@ -74,7 +74,7 @@ def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
                     shown = ast.unparse(part.value)
                     fault = f"the lines of {shown!r} lose or miss their indentation, if it has several"
                     remedy = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
-                    report.add(Rule.SHIFTED_LINES, fault, remedy, part)
+                    report.add(Rule.SHIFTED_LINES, fault, remedy, call)
 
 
 def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:
