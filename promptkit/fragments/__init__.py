@@ -5,7 +5,16 @@ A `str` is raw, a `Text` already composed: `tag` escapes only the first. A fragm
 annotations of the `Text` that it is made of. No text is ever read again as a template.
 """
 
-from promptkit.fragments.markdown import bullets, code_block, json_block, numbered, quote, section, table
+from promptkit.fragments.markdown import (
+    bullets,
+    code_block,
+    json_block,
+    lines,
+    numbered,
+    quote,
+    section,
+    table,
+)
 from promptkit.fragments.text import dedent, tag, truncate, untrusted
 
 __all__ = [
@@ -13,6 +22,7 @@ __all__ = [
     "code_block",
     "dedent",
     "json_block",
+    "lines",
     "numbered",
     "quote",
     "section",

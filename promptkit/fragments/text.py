@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import attrs
 
 from promptkit.fragments.invisible import strip_invisible
-from promptkit.language.content import Content, Text
+from promptkit.language.content import Content, Text, mark_of, marked
 
 __all__ = [
     "LINE_END",
@@ -228,6 +228,9 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
     """
     Put text between ``<name>`` and ``</name>``; without parts it is ``<name/>``.
 
+    A leaf, which holds one part of one line, stands on one line: ``<id>7</id>``. A part that is another tag,
+    a list, a section or a quotation has lines of its own.
+
     Args:
         name:
             The tag's name: ASCII letters, digits, ``_``, ``-``, ``.`` and ``:``, a letter or ``_`` first.
@@ -258,8 +261,10 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
             opening += f' {attribute}="{escape(scalar_text(value, f"{place}: {attribute}"))}"'
     kept = kept_parts(parts, place)
     body = "\n\n".join(part.text if isinstance(part, Text) else escape(part, quote=False) for part in kept)
-    written = f"<{opening}>\n{body}\n</{name}>" if kept else f"<{opening}/>"
-    return with_annotations([*kept, *attributes.values()], written)
+    is_leaf = len(kept) == 1 and mark_of(kept[0]) is None and not LINE_END.search(body)
+    end = "" if is_leaf else "\n"
+    written = f"<{opening}>{end}{body}{end}</{name}>" if kept else f"<{opening}/>"
+    return marked(with_annotations([*kept, *attributes.values()], written), "block")
 
 
 def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> Text:

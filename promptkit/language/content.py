@@ -6,7 +6,7 @@ Those that are documents are in `promptkit.language.documents`. They do not depe
 """
 
 from datetime import datetime
-from typing import TypedDict, final
+from typing import Final, Literal, TypeAlias, TypedDict, final
 
 import attrs
 
@@ -21,10 +21,19 @@ from promptkit.language.validation import (
 __all__ = [
     "Annotations",
     "Content",
+    "Mark",
     "Role",
     "Text",
+    "mark_of",
+    "marked",
     "plain_text",
 ]
+
+
+#: What a text is where it is put into another: a block needs lines of its own, and a list is a block.
+Mark: TypeAlias = Literal["block", "list"]
+
+_MARK: Final = "_mark"
 
 
 class Annotations(TypedDict, total=False):
@@ -45,8 +54,14 @@ def _short(value: object) -> str:
     return f"<{human_size(len(value))}>"
 
 
+class _Marked:
+    """What may have a mark. That is no field: it is neither compared, shown nor sent, and no copy has it."""
+
+    __slots__ = (_MARK,)
+
+
 @attrs.frozen(repr=False, eq=False)
-class Content:
+class Content(_Marked):
     """
     The base of every kind of content: whom it is for, how important it is, how old it is.
 
@@ -176,6 +191,21 @@ class Text(Content):
 
     def __radd__(self, other: str) -> "Text":
         return attrs.evolve(self, text=_join(other, self.text)) if isinstance(other, str) else NotImplemented
+
+
+def marked(text: Text, mark: Mark) -> Text:
+    """
+    Put a mark on a `Text` that was just made, and return it. What is composed of it does not have the mark.
+    """
+    object.__setattr__(text, _MARK, mark)
+    return text
+
+
+def mark_of(value: object) -> Mark | None:
+    """
+    Return the mark of a value, None if it has none.
+    """
+    return getattr(value, _MARK, None)
 
 
 def plain_text(text: str) -> Text:
