@@ -88,7 +88,7 @@ def sniff(data: bytes) -> str | None:
 
 def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
     """
-    Return the MIME type of a file, and its text if it is text in UTF-8 and of no type that is none.
+    Return the MIME type of a file, and its text: None if that is not UTF-8, or the type is none of text.
 
     Args:
         name:
