@@ -23,7 +23,7 @@ def test_every_model_is_told_the_same(model: Model) -> None:
     """Task, purpose and material reach every model; the material as data."""
     text = shown(model)
 
-    assert f"<task>\n{TASK}\n</task>" in text
+    assert f"<task>{TASK}</task>" in text
     assert "We sign on Friday." in text
     assert foreign(text, "data") == MATERIAL
 

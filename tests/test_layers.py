@@ -27,6 +27,7 @@ LAZY = {
     "imagesize",
     "importlib.abc",
     "logging",
+    "mimetypes",
     "opentelemetry",
     "pybase64",
     "random",

@@ -30,7 +30,7 @@ from promptkit import (
     user,
 )
 from promptkit.exports import anthropic_request, openai_chat_request
-from promptkit.fragments import answer_format, fill
+from promptkit.fragments import answer_format, bullets, fill, lines, numbered, section, table, tag
 from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
 
 
@@ -229,10 +229,27 @@ def content_takes_its_parts() -> None:
     assert_type("a" + Text("b"), Text)
     EmbeddedResource("a:b", text="c", mime_type="text/plain")
     ResourceLink("a:b", name="c", size=3)
+    assert_type(EmbeddedResource.from_path("a.pdf"), EmbeddedResource)
+    EmbeddedResource.from_path(Path("a.md"), "a:b", mime_type="text/markdown", root="docs", priority=1)
+    EmbeddedResource.from_path(b"a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    EmbeddedResource.from_path("a", text="b")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     Text(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     EmbeddedResource("a:b", text=b"c")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ResourceLink("a:b")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     ResourceLink("a:b", "c")  # type: ignore[call-arg, arg-type]  # pyright: ignore[reportCallIssue]
+
+
+def fragments_take_parts_and_each_other(text: str | None, *, verbose: bool) -> None:
+    assert_type(lines("a", Text("b"), text, verbose and "c"), Text)
+    assert_type(section("a", lines("b"), level=3), Text)
+    assert_type(bullets(["a", numbered(["b", 3]), ["c", text]]), Text)
+    assert_type(table([{"a": 1}], ["a", "b"], missing="-"), Text)
+    table([["a", None]], missing=0)
+    assert_type(tag("a", tag("b", text), id=7), Text)
+    lines("a", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    lines(["a"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    section("a", level="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    table([["a"]], missing=[])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def messages_take_a_role_and_content() -> None:

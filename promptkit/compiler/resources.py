@@ -21,7 +21,7 @@ from promptkit.compiler.signature import (
 )
 from promptkit.conversion.functions import FORWARD, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
-from promptkit.errors.exceptions import CompileError
+from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.validation import describe, optional_text
 
@@ -86,10 +86,7 @@ class Resource(Generic[P, R]):
 
             TypeError: If the arguments do not fit the function's parameters.
         """
-        if self.uri_faults:
-            raise CompileError(self.uri_faults)
-        given = inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
-        return expanded(self.uri_template, given)
+        return expanded(self.uri_template, self._variables(*args, **kwargs))
 
     def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
         """
@@ -109,10 +106,24 @@ class Resource(Generic[P, R]):
         """
         Return a link to the document. The author's function is not called.
 
+        The values of variables are added to its name and title, as ``logs: 1h``: links that are made of one
+        template can be told apart.
+
         Raises:
             CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the arguments do not fit the function's parameters.
         """
-        return ResourceLink(self.uri(*args, **kwargs), **self._told)
+        variables, told = self._variables(*args, **kwargs), self._told
+        if values := _for_people(variables):
+            told |= {key: f"{told[key]}: {values}" for key in ("name", "title") if told[key]}
+        return ResourceLink(expanded(self.uri_template, variables), **told)
+
+    def _variables(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """The variables that a call gives. Raises as `uri` does."""
+        if self.uri_faults:
+            raise CompileError(self.uri_faults)
+        return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
 
     @cached_property
     def _called(self) -> Callable[P, R]:
@@ -185,6 +196,14 @@ class Resource(Generic[P, R]):
                 fault = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
                 remedy = f"add '{{?{name}}}' to the template, so that the URI names the document"
                 report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
+
+
+def _for_people(variables: Mapping[str, Any]) -> str:
+    """The values of variables as URIs spell them, but in one line and without escapes."""
+    from urllib.parse import unquote
+
+    spelt = (unquote(expanded(f"{{{name}}}", {name: value})) for name, value in variables.items())
+    return shortened(" ".join(", ".join(filter(None, spelt)).split()))
 
 
 def resource(  # noqa: PLR0913 (each is an option for authors)

@@ -45,7 +45,7 @@ class Rule(Enum):
     FIRST_MESSAGE = "PK211", "a first message that is no text of the user", _WARNING
     UNSENDABLE_FILE = (
         "PK212",
-        "an image or recording that cannot be read, or is larger than clients take",
+        "a file for content that cannot be read, or is larger than clients take",
         _WARNING,
     )
     BAD_SCOPE = "PK213", "scopes that no caller can have"

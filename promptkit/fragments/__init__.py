@@ -7,8 +7,16 @@ annotations of the `Text` that it is made of. No text is ever read again as a te
 
 from promptkit.fragments.answers import answer_format
 from promptkit.fragments.filling import fill
-from promptkit.fragments.markdown import bullets, code_block, json_block, numbered, quote, section, table
-from promptkit.fragments.text import dedent, tag, truncate, untrusted
+from promptkit.fragments.markdown import (
+    bullets,
+    code_block,
+    json_block,
+    numbered,
+    quote,
+    section,
+    table,
+)
+from promptkit.fragments.text import dedent, lines, tag, truncate, untrusted
 
 __all__ = [
     "answer_format",
@@ -17,6 +25,7 @@ __all__ = [
     "dedent",
     "fill",
     "json_block",
+    "lines",
     "numbered",
     "quote",
     "section",

@@ -1,21 +1,22 @@
-"""Markdown: sections, lists, tables, quotations, code blocks."""
+"""Markdown: sections, lines, lists, tables, quotations, code blocks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import index
 from typing import Any, Final
 
 import msgspec
 
 from promptkit.fragments.text import Cell, Item, Part, checked_sequence, kept_parts
 from promptkit.language.lines import LINE_END, hanging_indent
-from promptkit.language.text import Text, plain_string, scalar_text, with_annotations
+from promptkit.language.text import Mark, Text, mark_of, marked, plain_string, scalar_text, with_annotations
 
 __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
 
 
-def section(title: str | Text, *parts: Part) -> Text:
+def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
     """
-    Make a section: a heading of the second level, and parts with a blank line between them.
+    Make a section: a heading, and parts with a blank line between them.
 
     Args:
         title:
@@ -25,20 +26,27 @@ def section(title: str | Text, *parts: Part) -> Text:
             Strings and `Text`. None, False and blank parts vanish; the heading stays. Sections among
             them keep the level of their headings, as what looks like a heading may be data.
 
+        level:
+            The level of the heading, 1 to 6.
+
     Returns:
         The section.
 
     Raises:
-        TypeError: If *title* or a part is not text; it says which.
+        TypeError: If *title* or a part is not text; it says which. Or if *level* is not a whole number.
 
-        ValueError: If *title* is blank, or the annotations of `Text` values differ.
+        ValueError: If *title* is blank, *level* is none that Markdown has, or the annotations of `Text`
+            values differ.
     """
     heading = " ".join(plain_string(title, "section(title)").split())
     if not heading:
         msg = "section(title) is blank: name the section, or do without and pass its parts to user(...)"
         raise ValueError(msg)
+    if not 1 <= index(level) <= 6:
+        msg = f"section(level) is {level!r}: headings of Markdown have a level from 1 to 6"
+        raise ValueError(msg)
     kept = kept_parts(parts, f"section({heading!r})")
-    return with_annotations([title, *kept], "\n\n".join([f"## {heading}", *map(str, kept)]))
+    return _block([title, *kept], "\n\n".join([f"{'#' * level} {heading}", *map(str, kept)]))
 
 
 def bullets(items: Iterable[Item]) -> Text:
@@ -48,8 +56,9 @@ def bullets(items: Iterable[Item]) -> Text:
     Args:
         items:
             Strings, `Text`, numbers, dates and times. The further lines of an item are indented under
-            its bullet. A list or tuple is a sublist of the item before it. None, False and blank
-            items vanish.
+            its bullet. A list or tuple, and what `bullets` or `numbered` returned, is a sublist of the
+            item before it; where there is none before it, its items stand in its place. None, False
+            and blank items vanish.
 
     Returns:
         The list; without items an empty `Text`, which vanishes from what it is put into.
@@ -65,7 +74,7 @@ def bullets(items: Iterable[Item]) -> Text:
 
 def numbered(items: Iterable[Item]) -> Text:
     """
-    Make a numbered list. Sublists are numbered, too.
+    Make a numbered list. A list or tuple in it is numbered, too.
 
     Args:
         items:
@@ -89,17 +98,17 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], place: str) -> Te
     number, indent = 0, ""
     for position, item in enumerate(checked_sequence(items, place), 1):
         where = f"{place}: item {position}"
-        sublist = isinstance(item, list | tuple)
-        entry = _list(item, marker, where) if sublist else item
+        entry = _list(item, marker, where) if isinstance(item, list | tuple) else item
+        is_sublist = mark_of(entry) == "list"
         text = "" if entry is None or entry is False else scalar_text(entry, where).strip()
         if not text:
             continue
-        if not sublist:
+        if not is_sublist:
             number += 1
             indent = " " * len(marker(number))
-        entries.append(hanging_indent(text, indent if sublist else marker(number), indent))
+        entries.append(hanging_indent(text, indent if is_sublist else marker(number), indent))
         sources.append(entry)
-    return with_annotations(sources, "\n".join(entries))
+    return _block(sources, "\n".join(entries), "list")
 
 
 def code_block(source: str | Text, language: str = "") -> Text:
@@ -128,10 +137,14 @@ def code_block(source: str | Text, language: str = "") -> Text:
         raise ValueError(msg)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
     end = "" if not code or code.endswith("\n") else "\n"
-    return with_annotations([source], f"{fence}{info}\n{code}{end}{fence}")
+    return _block([source], f"{fence}{info}\n{code}{end}{fence}")
 
 
-def table(rows: Iterable[Iterable[Cell] | Mapping[Any, Any]], header: Iterable[Cell] | None = None) -> Text:
+def table(
+    rows: Iterable[Iterable[Cell] | Mapping[Any, Any]],
+    header: Iterable[Cell] | None = None,
+    missing: Cell = None,
+) -> Text:
     r"""
     Make a table of GitHub Markdown.
 
@@ -145,36 +158,45 @@ def table(rows: Iterable[Iterable[Cell] | Mapping[Any, Any]], header: Iterable[C
             The names of the columns; for mappings, the keys to show. Left out, it is all keys of
             mappings, and blank for sequences, since Markdown has no table without a header.
 
+        missing:
+            The cell of a mapping that lacks a column, ``""`` for an empty one. Left out, such a mapping
+            is an error.
+
     Returns:
         The table; without columns an empty `Text`, which vanishes from what it is put into.
 
     Raises:
         TypeError: If *rows*, a row or *header* is no sequence, or a cell is none of the above.
 
-        ValueError: If a row has more or fewer cells than there are columns; it names the row. Or if
-            the annotations of `Text` values differ.
+        ValueError: If a row has more or fewer cells than there are columns, or lacks one; it names
+            the row. Or if the annotations of `Text` values differ.
     """
-    lines = [
+    listed = [
         row if isinstance(row, Mapping) else checked_sequence(row, f"table(rows): row {number}")
         for number, row in enumerate(checked_sequence(rows, "table(rows)"), 1)
     ]
-    keys = dict.fromkeys(key for line in lines if isinstance(line, Mapping) for key in line)
-    columns = list(keys) or [None] * len(lines[0] if lines else ())
+    keys = dict.fromkeys(key for row in listed if isinstance(row, Mapping) for key in row)
+    columns = list(keys) or [None] * len(listed[0] if listed else ())
     if header is not None:
         columns = list(checked_sequence(header, "table(header)"))
-    grid = [columns, *(_cells(line, columns, number) for number, line in enumerate(lines, 1))]
+    grid = [columns, *(_cells(row, columns, missing, number) for number, row in enumerate(listed, 1))]
     if not columns:
         return Text("")
     written = [" | ".join(map(_cell, row)) for row in grid]
     written.insert(1, " | ".join("---" for _ in columns))
-    return with_annotations(
-        (cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in written)
-    )
+    return _block((cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in written))
 
 
-def _cells(row: Any, columns: Sequence[Any], number: int) -> list[Any]:
+def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list[Any]:
     if isinstance(row, Mapping):
-        row = [row[column] for column in columns if column in row]
+        lacking = [column for column in columns if column not in row]
+        if lacking and missing is None:
+            msg = (
+                f"table(rows): row {number} has no {lacking[0]!r}: give it one, which may be None, "
+                "or say what stands for it, as in missing=''"
+            )
+            raise ValueError(msg)
+        return [row.get(column, missing) for column in columns]
     if len(row) != len(columns):
         msg = (
             f"table(rows): row {number}: expected {len(columns)} cells, not {len(row)}; None is an empty one"
@@ -204,7 +226,7 @@ def quote(text: str | Text) -> Text:
         TypeError: If *text* is not text.
     """
     quoted = plain_string(text, "quote(text)").strip("\r\n")
-    return with_annotations([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")
+    return _block([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")
 
 
 def json_block(value: Any) -> Text:
@@ -228,6 +250,11 @@ def json_block(value: Any) -> Text:
         msg = f"json_block(value): {error}; make a dict, a list, a number or text of it first"
         raise TypeError(msg) from error
     return code_block(msgspec.json.format(encoded, indent=2).decode(), "json")
+
+
+def _block(sources: Iterable[object], text: str, mark: Mark = "block") -> Text:
+    """Make a block, which Markdown knows by the beginning of a line."""
+    return marked(with_annotations(sources, text), mark)
 
 
 #: The fragments that Markdown knows by the beginning of a line, and ends with one: `promptkit check` looks at

@@ -11,8 +11,8 @@ from operator import index
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from promptkit.fragments.invisible import strip_invisible
-from promptkit.language.lines import hanging_indent
-from promptkit.language.text import Scalar, Text, plain_string, scalar_text, with_annotations
+from promptkit.language.lines import LINE_END, hanging_indent
+from promptkit.language.text import Scalar, Text, mark_of, marked, plain_string, scalar_text, with_annotations
 
 __all__ = [
     "Cell",
@@ -21,6 +21,7 @@ __all__ = [
     "checked_sequence",
     "dedent",
     "kept_parts",
+    "lines",
     "tag",
     "truncate",
     "untrusted",
@@ -121,6 +122,26 @@ def _margin(literal: str) -> str:
     return next((found[1] for found in (first, closing) if found and found[1]), "")
 
 
+def lines(*parts: Part) -> Text:
+    """
+    Join parts with one line end between them.
+
+    Args:
+        *parts:
+            Strings and `Text`. None, False and blank parts vanish.
+
+    Returns:
+        The lines; without parts an empty `Text`, which vanishes from what it is put into.
+
+    Raises:
+        TypeError: If a part is not text; it says which.
+
+        ValueError: If the annotations of `Text` values differ.
+    """
+    kept = kept_parts(parts, "lines(...)")
+    return with_annotations(kept, "\n".join(map(str, kept)))
+
+
 def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"] = "head") -> Text:
     """
     Shorten a text that is too long, and say how much was cut.
@@ -173,6 +194,9 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
     """
     Put text between ``<name>`` and ``</name>``; without parts it is ``<name/>``.
 
+    A leaf, which holds one part of one line, stands on one line: ``<id>7</id>``. A part that is another tag,
+    a list, a section or a quotation has lines of its own.
+
     Args:
         name:
             The tag's name: ASCII letters, digits, ``_``, ``-``, ``.`` and ``:``, a letter or ``_`` first.
@@ -203,8 +227,10 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
             opening += f' {attribute}="{escape(scalar_text(value, f"{place}: {attribute}"))}"'
     kept = kept_parts(parts, place)
     body = "\n\n".join(part.text if isinstance(part, Text) else escape(part, quote=False) for part in kept)
-    written = f"<{opening}>\n{body}\n</{name}>" if kept else f"<{opening}/>"
-    return with_annotations([*kept, *attributes.values()], written)
+    is_leaf = len(kept) == 1 and mark_of(kept[0]) is None and not LINE_END.search(body)
+    end = "" if is_leaf else "\n"
+    written = f"<{opening}>{end}{body}{end}</{name}>" if kept else f"<{opening}/>"
+    return marked(with_annotations([*kept, *attributes.values()], written), "block")
 
 
 def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> Text:

@@ -33,8 +33,14 @@ def _short(value: object) -> str:
     return f"<{human_size(len(value))}>"
 
 
+class _Marked:
+    """What may have a mark. That is no field: it is neither compared, shown nor sent, and no copy has it."""
+
+    __slots__ = ("_mark",)
+
+
 @attrs.frozen(repr=False, eq=False)
-class Content:
+class Content(_Marked):
     """
     The base of every kind of content: whom it is for, how important it is, how old it is.
 

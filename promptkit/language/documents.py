@@ -1,12 +1,28 @@
 """Content that is a document, or a link to one: few prompts hold any."""
 
 from functools import cached_property
-from typing import final
+from pathlib import Path
+from typing import Self, Unpack, final
 
 import attrs
 
-from promptkit.language.content import Content
-from promptkit.language.validation import checked_name, checked_size, checked_uri, optional_text
+from promptkit.language.content import Annotations, Content
+from promptkit.language.files import (
+    MAX_FILE_BYTES,
+    package_folder,
+    read_authors_file,
+    read_below,
+    recipe_uri,
+    source_folder,
+)
+from promptkit.language.media_types import document_type, sniff, summary
+from promptkit.language.validation import (
+    check_optional_text,
+    checked_name,
+    checked_size,
+    checked_uri,
+    optional_text,
+)
 
 __all__ = ["EmbeddedResource", "ResourceLink"]
 
@@ -19,7 +35,7 @@ class EmbeddedResource(Content):
 
     Args:
         uri:
-            The document's URI. It is a name: nothing is read from there.
+            The document's URI. It is a name: nothing is read from there; see `from_path`.
 
         text:
             The document, if it is text.
@@ -63,8 +79,6 @@ class EmbeddedResource(Content):
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
             raise ValueError(msg)
         if self.mime_type is None:
-            from promptkit.language.media_types import sniff
-
             # Clients fail on a blob without a type.
             object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
 
@@ -77,10 +91,64 @@ class EmbeddedResource(Content):
 
     def __str__(self) -> str:
         if self.blob is not None:
-            from promptkit.language.media_types import summary
-
             return f"[{self.uri}] {summary(str(self.mime_type), self.blob)}"
         return f"[{self.uri}]\n{self.text}"
+
+    @classmethod
+    def from_path(
+        cls,
+        path: str | Path,
+        uri: str | None = None,
+        *,
+        mime_type: str | None = None,
+        root: str | Path | None = None,
+        **annotations: Unpack[Annotations],
+    ) -> Self:
+        """
+        Read a file, relative to the folder of the recipe that calls this.
+
+        Args:
+            path:
+                The file. It may come from an argument only if *root* is given.
+
+            uri:
+                The document's URI. Left out, it is ``recipe:///`` and the path within the folder that is
+                served, or within *root*; of a file elsewhere it is the name. So it tells nothing of
+                the machine.
+
+            mime_type:
+                The MIME type. Left out, it comes from the bytes and from the ending of the name.
+
+            root:
+                A folder that *path* may not leave, relative to the recipe's. Always give it
+                when any part of *path* comes from outside.
+
+            **annotations:
+                ``audience``, ``priority`` and ``last_modified``, as for `Content`.
+
+        Returns:
+            The document: text if it is UTF-8 and of a type of text, else bytes.
+
+        Raises:
+            OSError: If the file cannot be read, and *root* is not given.
+
+            MediaError: If *path* leaves *root* or names no readable file there, or if the file has more
+                than 20 MiB. It is a `PromptError`: the client sees its message.
+
+            TypeError: If an argument or annotation has the wrong type.
+
+            ValueError: If *uri* is not an absolute URI, the file is empty and of no type of text, or
+                `Content` refuses an annotation.
+        """
+        check_optional_text("mime_type", mime_type)
+        folder = source_folder(1) / (root or "")
+        file = folder / path
+        data = read_authors_file(file, MAX_FILE_BYTES) if root is None else read_below(path, folder)
+        found, text = document_type(file.name, data, mime_type)
+        blob = data if text is None else None
+        if uri is None:
+            uri = recipe_uri(file, package_folder(1), folder)
+        return cls(uri, text=text, blob=blob, mime_type=found, **annotations)
 
     @cached_property
     def base64(self) -> str:

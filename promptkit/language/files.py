@@ -19,10 +19,12 @@ __all__ = [
     "files_read",
     "folder_of",
     "note_read",
+    "package_folder",
     "read_authors_file",
     "read_below",
     "read_confined",
     "reads_once",
+    "recipe_uri",
     "source_file",
     "source_folder",
 ]
@@ -58,6 +60,39 @@ def source_file(depth: int) -> str | None:
 def folder_of(file: str | None) -> Path:
     """Return the folder of a file of code."""
     return Path(file).resolve().parent if file else Path.cwd()
+
+
+def package_folder(depth: int) -> Path:
+    """
+    Return the folder of the outermost package of the code that runs *depth* frames above the caller.
+
+    For a recipe it is the folder that is served, unless that is in a package itself. Code without a package
+    is taken to be in one that is its own folder.
+    """
+    own = source_folder(depth + 1)
+    package = sys._getframe(depth + 1).f_globals.get("__package__") or ""  # noqa: SLF001 (as above)
+    outermost = sys.modules.get(package.partition(".")[0])
+    places = (Path(place).resolve() for place in getattr(outermost, "__path__", ()))
+    return next((place for place in places if own.is_relative_to(place)), own)
+
+
+def recipe_uri(file: str | Path, *folders: Path) -> str:
+    """
+    Return a URI that tells nothing of the machine: ``recipe:///`` and the path in a folder, or else the name.
+
+    Args:
+        file:
+            The absolute path of a file. It need not exist.
+
+        *folders:
+            Absolute paths of folders. The first counts that the file is in.
+    """
+    from urllib.parse import quote  # loaded by the first document
+
+    # Links are not followed: what they are called is the author's word for what they lead to.
+    path, *places = (Path(os.path.normpath(one)) for one in (file, *folders))
+    inside = (path.relative_to(place) for place in places if path.is_relative_to(place))
+    return f"recipe:///{quote(os.fsencode(next(inside, Path(path.name)).as_posix()))}"
 
 
 def read_authors_file(path: Path, limit: int) -> bytes:

@@ -1,7 +1,9 @@
 """
-Types of images and recordings: which clients accept, how large they may be, and how types are detected.
+Types of images, recordings and documents: which clients accept, how large they may be, how they are detected.
 """
 
+import re
+from pathlib import PurePath
 from typing import Final
 
 from promptkit.errors.exceptions import MediaError
@@ -14,6 +16,7 @@ __all__ = [
     "MAX_IMAGE_SIDE",
     "canonical_type",
     "checked_type",
+    "document_type",
     "human_size",
     "sniff",
     "summary",
@@ -33,6 +36,20 @@ MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
 
 #: In pixels. The same API refuses a longer side, and then every later turn, too.
 MAX_IMAGE_SIDE: Final = 8000
+
+#: Types of documents that are text, if their bytes are.
+_TEXT_TYPE: Final = (
+    r"text/.+|.+\+(?:json|xml|yaml)|application/(?:javascript|json|sql|toml|x-sh|x-tex|x-yaml|xml|yaml)"
+)
+
+#: Endings that not every version of Python knows, or that an older one knows by another name.
+_ENDINGS: Final = {
+    ".js": "text/javascript",
+    ".md": "text/markdown",
+    ".toml": "application/toml",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
 
 #: The registered names of types that people, or the library that detects them, spell otherwise.
 _CANONICAL: Final = {
@@ -67,6 +84,45 @@ def sniff(data: bytes) -> str | None:
 
     mime: str | None = filetype.guess_mime(data)
     return _CANONICAL.get(mime, mime) if mime else None
+
+
+def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
+    """
+    Return the MIME type of a file, and its text: None if that is not UTF-8, or the type is none of text.
+
+    Args:
+        name:
+            The file's name. Its ending counts for types of text, whose bytes do not show them.
+
+        data:
+            The whole file.
+
+        declared:
+            Its type, if somebody has said it.
+    """
+    text, named = _decoded(data), declared or _type_of_name(name)
+    if text is not None and named and re.fullmatch(_TEXT_TYPE, canonical_type(named)):
+        return named, text
+    found = declared or sniff(data)
+    if text is not None and found is None:
+        return "text/plain", text
+    return found or named or "application/octet-stream", None
+
+
+def _decoded(data: bytes) -> str | None:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _type_of_name(name: str) -> str | None:
+    from mimetypes import MimeTypes  # loaded by the first document
+
+    ending = PurePath(name).suffix.lower()
+    # Python's own types: what a machine knows besides differs among machines.
+    return _ENDINGS.get(ending) or MimeTypes().types_map[1].get(ending)
 
 
 def canonical_type(mime_type: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, time
 from decimal import Decimal
 from numbers import Number
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 import attrs
 
@@ -16,14 +16,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HoleValue",
+    "Mark",
     "Scalar",
     "Text",
     "hole_texts",
+    "mark_of",
+    "marked",
     "plain_string",
     "plain_text",
     "scalar_text",
     "with_annotations",
 ]
+
+
+#: What a text is where it is put into another: a block needs lines of its own, and a list is a block.
+Mark: TypeAlias = Literal["block", "list"]
+
+_MARK: Final = "_mark"
 
 
 @final
@@ -143,6 +152,21 @@ Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
 #: What is put into a hole of a text. Of None and False, nothing is.
 HoleValue: TypeAlias = Scalar | Literal[False] | None
+
+
+def marked(text: Text, mark: Mark) -> Text:
+    """
+    Put a mark on a `Text` that was just made, and return it. What is composed of it does not have the mark.
+    """
+    object.__setattr__(text, _MARK, mark)
+    return text
+
+
+def mark_of(value: object) -> Mark | None:
+    """
+    Return the mark of a value, None if it has none.
+    """
+    return getattr(value, _MARK, None)
 
 
 def plain_text(text: str) -> Text:

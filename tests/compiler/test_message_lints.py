@@ -198,8 +198,9 @@ class TestFiles:
             ("Image.from_path('text.png')", "'text.png': the bytes are of no known format;"),
             ("Image.from_path('large.png')", "B is more than the 3,932,160 B that clients take"),
             ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients take"),
+            ("EmbeddedResource.from_path('none.md')", "'none.md' cannot be read: No such file or directory"),
         ],
-        ids=["missing", "text", "large", "kind"],
+        ids=["missing", "text", "large", "kind", "document"],
     )
     def test_what_cannot_be_sent(self, call, fault, folder, faults):
         """
@@ -213,8 +214,13 @@ class TestFiles:
 
     @pytest.mark.parametrize(
         "call",
-        ["Image.from_path('good.png')", "Image.from_path(name)", "Image.from_path('none.png', root=HERE)"],
-        ids=["good", "argument", "root"],
+        [
+            "Image.from_path('good.png')",
+            "Image.from_path(name)",
+            "Image.from_path('none.png', root=HERE)",
+            "EmbeddedResource.from_path('text.png', 'a:b')",
+        ],
+        ids=["good", "argument", "root", "document"],
     )
     def test_what_can_or_is_not_known(self, call, folder, faults):
         """

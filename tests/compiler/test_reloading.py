@@ -1009,17 +1009,18 @@ class TestLoadingAgain:
 
         assert said == [("one", "one"), ("two", "two"), ("tri", "tri")]
 
+    @pytest.mark.parametrize("kind", ["Image", "EmbeddedResource"])
     @pytest.mark.parametrize("root", ["", ", root='.'"])
-    def test_what_was_read(self, recipes, png, root):
+    def test_what_was_read(self, recipes, png, root, kind):
         """
-        The loader knows which files recipes have read or looked for: themselves, helpers, media.
+        The loader knows which files recipes have read or looked for: themselves, helpers, media, documents.
         """
         folder = recipes(
             greet=f"""
-            from promptkit import Image
+            from promptkit import {kind}
             from . import _text
-            DOT = Image.from_path("dot.png"{root})
-            GONE = Image.from_path("gone.png"{root})
+            DOT = {kind}.from_path("dot.png"{root})
+            GONE = {kind}.from_path("gone.png"{root})
             """,
             _text="",
             other="",

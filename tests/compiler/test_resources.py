@@ -322,13 +322,66 @@ class TestLink:
         """
         Name, title, description and type are those of the declaration.
         """
-        assert logs.link("1h") == ResourceLink(
-            "logs://recent?timeframe=1h",
+        assert logs.link() == ResourceLink(
+            "logs://recent",
             name="logs",
             title="Recent logs",
             description="What happened lately.",
             mime_type="text/plain",
         )
+
+    def test_links_of_one_template_are_told_apart(self):
+        """
+        Name and title have the values that the URI is made of; no title is made up.
+        """
+        made = logs.link("1h")
+
+        assert (made.name, made.title) == ("logs: 1h", "Recent logs: 1h")
+        assert str(made).startswith("[Recent logs: 1h](logs://recent?timeframe=1h) (logs: 1h, text/plain)")
+        assert (chart.link("a b").name, chart.link("a b").title) == ("chart: a b", None)
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            ("src/a b.py", ": src/a b.py"),
+            ("休暇", ": 休暇"),
+            ("50%", ": 50%"),
+            ("a\n  b", ": a b"),
+            ("x" * 201, f": {'x' * 200}..."),
+            (5, ": 5"),
+            (False, ": false"),
+            (Level.WARNING, ": warn & more"),
+            (dt.date(2026, 1, 31), ": 2026-01-31"),
+            (["a", "b"], ": a,b"),
+            ("", ""),
+            (" ", ""),
+            ([], ""),
+            (None, ""),
+        ],
+        ids=str,
+    )
+    def test_values_are_written_for_people(self, value, shown):
+        """
+        As the URI spells them, but without escapes, in one line, and not at any length.
+        """
+        assert taking("x:doc{?value}", value=value).link(value).name == f"function{shown}"
+
+    def test_several_values_stand_in_the_order_of_the_parameters(self):
+        """
+        What is not given is left out, and a value may be cut short in the URI alone.
+        """
+        made = taking("x:{c:1}/{a}{?b}", a="", b="", c="")
+
+        assert made.link("one", None, "three").name == "function: one, three"
+        assert made.link(c="three", b="two", a="one").name == "function: one, two, three"
+
+    def test_one_document_is_called_what_it_is_called(self):
+        """
+        A resource without variables has one link.
+        """
+        made = resource("x:a", title="The page")(lambda: "")
+
+        assert (made.link().name, made.link().title) == (made.name, "The page")
 
     def test_the_function_is_not_called(self):
         """

@@ -335,7 +335,7 @@ class TestBlocks:
 
     def test_what_is_a_block(self):
         """
-        Each fragment of Markdown is one, and those that are not stand in no such list.
+        Each fragment of Markdown is one.
         """
         assert {block.__name__ for block in BLOCKS} == {*markdown.__all__} - {"BLOCKS"}
 

@@ -1,11 +1,13 @@
 import enum
 import inspect
 import json
+import pickle
 import re
 import sys
 import textwrap
 import unicodedata
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,6 +26,7 @@ from promptkit.fragments import (
     code_block,
     dedent,
     json_block,
+    lines,
     numbered,
     quote,
     section,
@@ -71,11 +74,12 @@ class TestAll:
     @pytest.mark.parametrize(
         ("name", "parameters"),
         [
-            ("section", "title *parts"),
+            ("section", "title *parts level=2"),
+            ("lines", "*parts"),
             ("bullets", "items"),
             ("numbered", "items"),
             ("code_block", "source language=''"),
-            ("table", "rows header=None"),
+            ("table", "rows header=None missing=None"),
             ("tag", "name *parts **attributes"),
             ("quote", "text"),
             ("json_block", "value"),
@@ -99,12 +103,15 @@ class TestAll:
         [
             section,
             lambda text: section("Title", text),
+            lines,
             lambda text: bullets([text]),
             lambda text: bullets(["a", [text]]),
+            lambda text: bullets(["a", numbered([text])]),
             lambda text: numbered([text]),
             code_block,
             lambda text: table([[text]]),
             lambda text: table([], header=[text]),
+            lambda text: table([{}], ["k"], text),
             lambda text: tag("a", text),
             lambda text: tag("a", b=text),
             quote,
@@ -127,6 +134,7 @@ class TestAll:
         "make",
         [
             section,
+            lines,
             lambda *texts: tag("a", *texts),
             lambda *texts: bullets(texts),
             lambda *texts: table([texts]),
@@ -144,6 +152,9 @@ class TestAll:
         [
             (lambda: section("a", 3), "section('a'): part 1: expected text, not int; make it a str first"),
             (lambda: section("a", Image(PNG)), "part 1: expected text, not Image; pass it to user(...)"),
+            (lambda: section("a", level=2.5), "'float' object cannot be interpreted as an integer"),
+            (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; make it a str first"),
+            (lambda: lines(["a"]), "lines(...): part 1: expected text, not list"),
             (lambda: section(None), "section(title): expected text, not NoneType"),
             (lambda: tag("a", "b", 0), "tag('a'): part 2: expected text, not int"),
             (lambda: tag("a", b=b"c"), "tag('a'): b: expected text, not bytes"),
@@ -159,6 +170,7 @@ class TestAll:
             (lambda: table(["abc"]), "table(rows): row 1: expected a list, not str"),
             (lambda: table([], header="abc"), "table(header): expected a list, not str"),
             (lambda: table([[object()]]), "a cell of table(...): expected text, not object"),
+            (lambda: table([{}], ["k"], []), "a cell of table(...): expected text, not list"),
             (lambda: quote(None), "quote(text): expected text, not NoneType"),
             (lambda: dedent(None), "dedent(text): expected text, not NoneType"),
             (lambda: truncate(b"a", 1), "truncate(text): expected text, not bytes"),
@@ -216,12 +228,29 @@ class TestAll:
         assert Text(expected) == whole
         assert user("Look:", whole) == user(f"Look:\n\n{expected}")
 
-    @pytest.mark.parametrize("empty", [bullets([]), numbered([None]), table([]), quote(" \n"), dedent("\n")])
+    @pytest.mark.parametrize(
+        "empty", [bullets([]), numbered([None]), lines(None, " "), table([]), quote(" \n"), dedent("\n")]
+    )
     def test_a_fragment_of_nothing_vanishes(self, empty):
         """
         What would hold nothing is no part of a turn.
         """
         assert user("a", empty) == user("a")
+
+    @pytest.mark.parametrize(
+        "made", [section("a"), bullets(["a"]), code_block("a"), table([["a"]]), quote("a"), tag("a")], ids=str
+    )
+    def test_what_was_made_by_a_fragment_is_plain_text_to_all_others(self, made):
+        """
+        What a list or a tag knows of its parts is neither compared, shown nor sent, and no copy has it.
+        """
+        plain = Text(made.text)
+
+        assert (made, hash(made), repr(made)) == (plain, hash(plain), repr(plain))
+        assert len({made, plain}) == 1
+        for copied in (attrs.evolve(made), pickle.loads(pickle.dumps(made)), made + ""):  # noqa: S301 (our own)
+            assert copied == made
+            assert bullets(["x", copied]) == bullets(["x", plain])
 
 
 class TestSection:
@@ -255,6 +284,46 @@ class TestSection:
         """
         with pytest.raises(ValueError, match=r"section\(title\) is blank: name the section"):
             section(title, "a")
+
+    @pytest.mark.parametrize("level", range(1, 7))
+    def test_its_heading_has_the_level_that_is_asked_for(self, level):
+        """
+        A parser sees a heading of each level that Markdown has.
+        """
+        assert f"<h{level}>T</h{level}><p>a</p>" == html(section("T", "a", level=level))
+
+    @pytest.mark.parametrize("level", [0, 7, -1])
+    def test_other_levels_are_refused(self, level):
+        """
+        What Markdown would not see as a heading is a mistake.
+        """
+        with pytest.raises(ValueError, match=rf"section\(level\) is {level}: .* a level from 1 to 6$"):
+            section("T", "a", level=level)
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        ("parts", "expected"),
+        [
+            ((), ""),
+            (("a",), "a"),
+            (("a", "b"), "a\nb"),
+            (("a", None, False, "", " \n", Text(""), "b"), "a\nb"),
+            (("  a ", Text("b\nc"), bullets(["d"]), Colour.RED), "  a \nb\nc\n- d\nred"),
+        ],
+    )
+    def test_parts_stand_one_below_the_other(self, parts, expected):
+        """
+        Between two parts is one line end; what is blank vanishes.
+        """
+        assert Text(expected) == lines(*parts)
+
+    @given(st.lists(st.text("ab \n") | st.none()), st.integers(0, 5))
+    def test_lines_of_lines_are_lines(self, parts, at):
+        """
+        It makes no difference which parts were joined first.
+        """
+        assert lines(*parts) == lines(lines(*parts[:at]), lines(*parts[at:]))
 
 
 class TestLists:
@@ -322,6 +391,66 @@ class TestLists:
         expected = "<ol><li>a<ol><li>b</li></ol></li><li>c</li></ol>"
 
         assert expected == html(numbered(["a", ["b"], "c"]))
+
+    def test_lists_of_both_kinds_are_sublists(self):
+        """
+        What `bullets` or `numbered` returned stands under the item before it, to any depth.
+        """
+        steps = numbered(["b", bullets(["c"]), None, "d"])
+
+        made = bullets(["a", None, steps, "e"])
+
+        assert str(made) == "- a\n  1. b\n     - c\n  2. d\n- e"
+        assert html(made) == ("<ul><li>a<ol><li>b<ul><li>c</li></ul></li><li>d</li></ol></li><li>e</li></ul>")
+
+    @pytest.mark.parametrize("make", [bullets, numbered])
+    @given(items=st.recursive(st.sampled_from(["a", "b\nc", "", None]), st.lists))
+    def test_a_list_that_was_made_is_as_a_list_that_was_not(self, make, items):
+        """
+        A list of the same kind may be made before or by the list that it stands in.
+        """
+
+        def made(items):
+            return make([made(item) if isinstance(item, list) else item for item in items])
+
+        items = items if isinstance(items, list) else [items]
+
+        assert make(items) == made(items)
+
+    @pytest.mark.parametrize("above", [[], [None], [bullets([])]], ids=str)
+    def test_a_sublist_of_nothing_stands_in_the_list(self, above):
+        """
+        A list that comes first has no item above it; its items stand in its place.
+        """
+        assert str(bullets([*above, bullets(["a"]), "b"])) == "- a\n- b"
+        assert outline(bullets([*above, numbered(["a"]), "b"])) == ["ordered_list_open", "bullet_list_open"]
+
+    @pytest.mark.parametrize("item", ["- b", Text("- b"), Text("1. b"), quote("b"), section("b")], ids=str)
+    def test_what_looks_like_a_list_is_an_item(self, item):
+        """
+        A sublist is known by what made it, and never by its text, which may be anybody's.
+        """
+        assert str(bullets(["a", item])) == f"- a\n- {item}"
+
+    @pytest.mark.parametrize(
+        "compose",
+        [
+            lambda made: made + "c",
+            lambda made: "c" + made,
+            lambda made: lines(made, "c"),
+            lambda made: section("c", made),
+            dedent,
+            lambda made: truncate(made, 99),
+            lambda made: Text(str(made), priority=1),
+        ],
+    )
+    def test_what_is_composed_of_a_list_is_an_item(self, compose):
+        """
+        A list with something beside it is no list any more.
+        """
+        first, *_ = str(composed := compose(bullets(["b"]))).splitlines()
+
+        assert str(bullets(["a", composed])).splitlines()[:2] == ["- a", f"- {first}"]
 
 
 def code_lines(source):
@@ -397,6 +526,7 @@ class TestTable:
                 "| k | v |\n| --- | --- |\n| a | 1 |\n| b | 2 |",
             ),
             ([{"k": "a", "v": 1}], ["v"], "| v |\n| --- |\n| 1 |"),
+            ([{"k": "a", "v": None}], None, "| k | v |\n| --- | --- |\n| a |  |"),
             ([], ["k"], "| k |\n| --- |"),
             ([Point(1, None)], Point._fields, "| x | y |\n| --- | --- |\n| 1 |  |"),
             ((iter(pair) for pair in ["ab"]), iter("kv"), "| k | v |\n| --- | --- |\n| a | b |"),
@@ -457,8 +587,7 @@ class TestTable:
             ([["a"], ["b", "c"]], None, "row 2: expected 1 cells, not 2"),
             ([["a"]], ["k", "v"], "row 1: expected 2 cells, not 1"),
             ([["a"]], [], "row 1: expected 0 cells, not 1"),
-            ([{"k": 1, "v": 2}, {"k": 1}], None, "row 2: expected 2 cells, not 1"),
-            ([{"k": 1}, {"k": 1, "v": 2}], None, "row 1: expected 2 cells, not 1"),
+            ([{"k": 1}, ["a", "b"]], None, "row 2: expected 1 cells, not 2"),
         ],
     )
     def test_a_ragged_row_is_named(self, rows, header, message):
@@ -468,6 +597,46 @@ class TestTable:
         with pytest.raises(ValueError, match=re.escape(f"table(rows): {message}; None is an empty one")):
             table(rows, header)
 
+    @pytest.mark.parametrize(
+        ("rows", "header", "said"),
+        [
+            ([{"k": 1, "v": 2}, {"k": 1}], None, "row 2 has no 'v'"),
+            ([{"k": 1}, {"k": 1, "v": 2}], None, "row 1 has no 'v'"),
+            ([{"k": 1, "v": 2}], ["k", "w", "x"], "row 1 has no 'w'"),
+            ([{}], [3], "row 1 has no 3"),
+        ],
+    )
+    def test_a_row_without_a_column_is_named_with_it(self, rows, header, said):
+        """
+        A key that is misspelt, or left out, is no empty cell; the error says which, where, and what to do.
+        """
+        remedy = "give it one, which may be None, or say what stands for it, as in missing=''"
+
+        with pytest.raises(ValueError, match=f"^{re.escape(f'table(rows): {said}: {remedy}')}$"):
+            table(rows, header)
+
+    @pytest.mark.parametrize(
+        ("missing", "shown"), [("", ""), ("n/a", "n/a"), (0, "0"), (Text("a|b"), r"a\|b")], ids=str
+    )
+    def test_what_is_missing_stands_for_each_key_that_a_row_lacks(self, missing, shown):
+        """
+        It is a cell like any other; a cell that is None stays empty, and a short sequence is refused.
+        """
+        made = table([{"k": 1}, {"v": None}, {"k": 2, "v": 3}], missing=missing)
+
+        assert str(made).splitlines()[2:] == [f"| 1 | {shown} |", f"| {shown} |  |", "| 2 | 3 |"]
+        with pytest.raises(ValueError, match="row 2: expected 2 cells, not 1"):
+            table([["a", "b"], ["c"]], missing=missing)
+
+    def test_a_row_is_not_filled_by_being_read(self):
+        """
+        A mapping with a default of its own does not get a key that it lacks.
+        """
+        row = defaultdict(str, k="a")
+
+        assert "| a | - |" in str(table([row], ["k", "v"], missing="-"))
+        assert dict(row) == {"k": "a"}
+
 
 class TestTag:
     @pytest.mark.parametrize(
@@ -476,13 +645,13 @@ class TestTag:
             (tag("a"), "<a/>"),
             (tag("a", None, ""), "<a/>"),
             (tag("a", "b", None, "c"), "<a>\nb\n\nc\n</a>"),
-            (tag("a", "x < y && 'z'"), "<a>\nx &lt; y &amp;&amp; 'z'\n</a>"),
-            (tag("a", tag("b", "<")), "<a>\n<b>\n&lt;\n</b>\n</a>"),
-            (tag("a", Text("<kept>")), "<a>\n<kept>\n</a>"),
+            (tag("a", "x < y && 'z'"), "<a>x &lt; y &amp;&amp; 'z'</a>"),
+            (tag("a", tag("b", "<")), "<a>\n<b>&lt;</b>\n</a>"),
+            (tag("a", Text("<kept>")), "<a><kept></a>"),
             (tag("a", id=1, class_="n", lang=None), '<a id="1" class="n"/>'),
             (tag("a", name="b", title=Text("\"'<&>")), '<a name="b" title="&quot;&#x27;&lt;&amp;&gt;"/>'),
             (tag("a", **{"data-x": Colour.RED}), '<a data-x="red"/>'),
-            (tag(Colour.RED, "b"), "<red>\nb\n</red>"),
+            (tag(Colour.RED, "b"), "<red>b</red>"),
         ],
     )
     def test_strings_are_escaped_and_text_is_kept(self, made, expected):
@@ -490,6 +659,41 @@ class TestTag:
         A string is content; `Text` may be made of tags itself; any name is free for attributes.
         """
         assert Text(expected) == made
+
+    @pytest.mark.parametrize(
+        ("made", "expected"),
+        [
+            (tag("a", "7"), "<a>7</a>"),
+            (tag("a", None, " 7 ", ""), "<a> 7 </a>"),
+            (tag("a", "7", id=1), '<a id="1">7</a>'),
+            (tag("a", dedent("\n    7\n")), "<a>7</a>"),
+            (tag("a", truncate("7", 9)), "<a>7</a>"),
+            (tag("a", lines("7", None)), "<a>7</a>"),
+            (tag("a", "- 7"), "<a>- 7</a>"),
+            (tag("a", "7\n8"), "<a>\n7\n8\n</a>"),
+            (tag("a", "7\r8"), "<a>\n7\r8\n</a>"),
+            (tag("a", "7", "8"), "<a>\n7\n\n8\n</a>"),
+            (tag("a", tag("b")), "<a>\n<b/>\n</a>"),
+            (tag("a", bullets(["7"])), "<a>\n- 7\n</a>"),
+            (tag("a", quote("7")), "<a>\n> 7\n</a>"),
+            (tag("a", section("7")), "<a>\n## 7\n</a>"),
+        ],
+        ids=lambda value: repr(str(value)),
+    )
+    def test_a_leaf_stands_on_one_line(self, made, expected):
+        """
+        One part of one line does, unless it is a block of Markdown or a tag, which needs lines of its own.
+        """
+        assert Text(expected) == made
+
+    @given(st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f")))
+    def test_an_xml_parser_reads_a_leaf_as_it_was(self, text):
+        """
+        A leaf holds its text and nothing besides.
+        """
+        read = ET.fromstring(str(tag("a", text)))  # noqa: S314  # our own
+
+        assert (text if text.strip() else None) == read.text
 
     @given(st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f")))
     def test_an_xml_parser_reads_it_back(self, text):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit import Audio, Image
+from promptkit import Audio, EmbeddedResource, Image
 from promptkit.errors import MediaError, PromptError
 from promptkit.language import files
 from promptkit.language.files import MAX_PATH_LENGTH, read_below
@@ -231,7 +231,7 @@ class TestPaths:
         assert len({path for path, _ in PATHS.values()}) == len(PATHS) >= 100
 
     @pytest.mark.timeout(10)
-    @pytest.mark.parametrize("kind", [Image, Audio])
+    @pytest.mark.parametrize("kind", [Image, Audio, EmbeddedResource])
     @pytest.mark.parametrize(("path", "says"), PATHS.values(), ids=PATHS)
     def test_no_attack_reads_a_byte(self, folder, path, says, kind):
         """

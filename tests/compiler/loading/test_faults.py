@@ -223,6 +223,7 @@ class TestCalls:
             ("Arg(required=True)", "write the default in the signature; an argument without one is required"),
             ("Arg(min=1)", "limit it with msgspec.Meta(ge=..., pattern=..., ...) in Annotated"),
             ("Image(path='a.png')", "write Image.from_path(...)"),
+            ("EmbeddedResource(path='a.pdf')", "write EmbeddedResource.from_path(...)"),
             ("Text(content='a')", "did you mean 'text'?"),
             ("Message('user', text='a')", "did you mean 'content'?"),
         ],

@@ -1,0 +1,302 @@
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import EmbeddedResource, user
+from promptkit.compiler.loading.loader import load
+from promptkit.errors import MediaError
+from promptkit.exports import anthropic_messages, openai_responses
+from promptkit.language.files import MAX_FILE_BYTES, recipe_uri
+from promptkit.language.media_types import document_type
+from promptkit.testing import Client
+
+PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n%%EOF\n"
+
+RECIPE = """
+    from promptkit import EmbeddedResource, prompt, user
+
+    @prompt
+    def ask(name: str = "policy.md"):
+        return user("What does it say?", EmbeddedResource.from_path(name))
+
+    @prompt
+    def confined(name: str):
+        return EmbeddedResource.from_path(name, root="../policies")
+
+    @prompt
+    def named():
+        return EmbeddedResource.from_path(
+            "policy.md", "policy:///leave", mime_type="text/x-policy", audience="assistant", priority=1
+        )
+"""
+
+
+@pytest.fixture
+def folder(recipes, tmp_path, monkeypatch):
+    """A folder with a recipe, and documents in it and beside it."""
+    folder = recipes(ask=RECIPE)
+    recipes("recipes/ops", deploy=RECIPE)
+    documents = {
+        "recipes/policy.md": b"# Leave\n",
+        "recipes/ops/policy.md": b"# Deploying\n",
+        "recipes/ops/long plan.pdf": PDF,
+        "policies/hr/leave.md": b"# Leave\n",
+        "policies.md": b"# All\n",
+    }
+    for name, data in documents.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_bytes(data)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    return folder
+
+
+@pytest.fixture
+def prompts(folder):
+    """What each file of the folder declares, by ``file:prompt``."""
+    return {f"{Path(made.location.file).stem}:{made.__name__}": made for made in load(folder).prompts}
+
+
+class TestFromPath:
+    def test_a_document_is_named_by_its_place_in_the_folder_that_is_served(self, prompts):
+        """
+        Each recipe reads the file beside it, and two files of one name have two URIs.
+        """
+        assert prompts["ask:ask"]()[1].content == EmbeddedResource(
+            "recipe:///policy.md", text="# Leave\n", mime_type="text/markdown"
+        )
+        assert prompts["deploy:ask"]()[1].content == EmbeddedResource(
+            "recipe:///ops/policy.md", text="# Deploying\n", mime_type="text/markdown"
+        )
+        assert prompts["deploy:ask"]("../policy.md") == prompts["ask:ask"]()
+
+    def test_what_is_no_text_is_sent_as_bytes(self, prompts):
+        """
+        The type is read from the bytes, and the name may have characters that a URI has not.
+        """
+        assert prompts["deploy:ask"]("long plan.pdf")[1].content == EmbeddedResource(
+            "recipe:///ops/long%20plan.pdf", blob=PDF, mime_type="application/pdf"
+        )
+
+    def test_the_machine_is_not_told_of(self, folder, tmp_path, prompts):
+        """
+        Of a file that is not in the folder only the name is sent, however it was named.
+        """
+        for path in ("../policies.md", str(tmp_path / "policies.md")):
+            assert prompts["ask:ask"](path)[1].content.uri == "recipe:///policies.md"
+        assert (
+            prompts["ask:ask"](str(folder / "ops" / "policy.md"))[1].content.uri == "recipe:///ops/policy.md"
+        )
+
+    def test_all_of_it_may_be_given(self, prompts):
+        """
+        A URI and a type of the author's count, and annotations are kept.
+        """
+        assert prompts["ask:named"]() == EmbeddedResource(
+            "policy:///leave",
+            text="# Leave\n",
+            mime_type="text/x-policy",
+            audience="assistant",
+            priority=1,
+        )
+
+    def test_a_root_confines_what_an_argument_names(self, prompts):
+        """
+        The URI is what was named, and nothing else of the machine is read or told.
+        """
+        assert prompts["ask:confined"]("hr//leave.md").uri == "recipe:///hr/leave.md"
+        for path in ("../recipes/policy.md", "/etc/passwd", "C:\\a.md"):
+            with pytest.raises(MediaError, match="is not a plain relative path below 'policies'"):
+                prompts["ask:confined"].render_wire({"name": path})
+
+    def test_a_missing_file_is_pythons_own_error(self, prompts):
+        """
+        The author's own path fails as `open` does.
+        """
+        with pytest.raises(FileNotFoundError, match=r"missing\.md"):
+            prompts["ask:ask"]("missing.md")
+
+    def test_a_file_that_is_too_large_is_not_read(self, folder, prompts):
+        """
+        It is refused with its size.
+        """
+        with (folder / "large.txt").open("wb") as file:
+            file.truncate(MAX_FILE_BYTES + 1)
+
+        with pytest.raises(MediaError, match=r"large\.txt': 20,971,521 B is more than the 20,971,520 B"):
+            prompts["ask:ask"]("large.txt")
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "said"),
+        [
+            ({"uri": "policy"}, ValueError, "'policy' is not a URI: it needs a scheme"),
+            ({"uri": ""}, ValueError, "'' is not a URI"),
+            ({"mime_type": 3}, TypeError, "mime_type takes a str, not int"),
+            ({"priority": 2}, ValueError, "priority is 2"),
+        ],
+        ids=str,
+    )
+    def test_what_cannot_be_sent_is_refused(self, arguments, error, said, tmp_path):
+        """
+        As by the class itself.
+        """
+        (tmp_path / "a.md").write_text("a")
+
+        with pytest.raises(error, match=re.escape(said)):
+            EmbeddedResource.from_path(tmp_path / "a.md", **arguments)
+
+    def test_code_without_a_package_is_a_package_of_its_own(self, tmp_path):
+        """
+        In a script, paths are relative to its folder.
+        """
+        (tmp_path / "docs").mkdir()
+        (tmp_path / "docs" / "a.md").write_text("a")
+        source = "from promptkit import EmbeddedResource\nmade = EmbeddedResource.from_path('docs/a.md')"
+        script = {"__file__": str(tmp_path / "script.py"), "__name__": "__main__"}
+
+        exec(source, script)  # noqa: S102 (our own)
+
+        assert script["made"].uri == "recipe:///docs/a.md"
+
+    def test_clients_and_vendors_receive_it(self, folder):
+        """
+        What was read arrives whole, under its URI: of one file that is served, its folder counts.
+        """
+        with Client(folder / "ops" / "deploy.py") as client:
+            sent = client.get_prompt("ask", {"name": "long plan.pdf"})
+
+        document = EmbeddedResource("recipe:///long%20plan.pdf", blob=PDF, mime_type="application/pdf")
+        assert sent == user("What does it say?", document)
+        (turn,) = openai_responses(sent)
+        assert turn["content"][1]["filename"] == "long plan.pdf"
+        (turn,) = anthropic_messages(sent)
+        assert turn["content"][1]["title"] == "recipe:///long%20plan.pdf"
+
+
+class TestUris:
+    @pytest.mark.parametrize(
+        ("file", "folders", "uri"),
+        [
+            ("/a/b/c.md", ["/a"], "recipe:///b/c.md"),
+            ("/a/./b/../c.md", ["/a/b/.."], "recipe:///c.md"),
+            ("/a/b/c.md", ["/x", "/a/b"], "recipe:///c.md"),
+            ("/a/b/c.md", ["/a", "/a/b"], "recipe:///b/c.md"),
+            ("/ab/c.md", ["/a"], "recipe:///c.md"),
+            ("/a/c.md", [], "recipe:///c.md"),
+            ("/a/休 #1?.md", ["/a"], "recipe:///%E4%BC%91%20%231%3F.md"),
+            ("/a/caf\udce9.md", ["/a"], "recipe:///caf%E9.md"),
+        ],
+        ids=ascii,
+    )
+    def test_a_path_becomes_a_uri(self, file, folders, uri):
+        """
+        Within the first folder that holds it, or by its name alone, with all escaped that a URI cannot have.
+        """
+        assert recipe_uri(Path(file), *map(Path, folders)) == uri
+
+    @given(st.lists(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)))
+    def test_every_path_becomes_a_uri(self, names):
+        """
+        However files are called, the URI is one, and says nothing of the folders above.
+        """
+        path = Path("/home/somebody", *names, "a.md")
+
+        uri = recipe_uri(path, Path("/home/somebody"))
+
+        assert EmbeddedResource(uri, text="").uri == uri
+        assert "somebody" not in uri or "somebody" in "".join(names)
+
+
+class TestTypes:
+    @pytest.mark.parametrize(
+        ("name", "data", "mime_type"),
+        [
+            ("a.md", b"# A", "text/markdown"),
+            ("A.MD", b"# A", "text/markdown"),
+            ("a.csv", b"a,b", "text/csv"),
+            ("a.py", b"x = 1", "text/x-python"),
+            ("a.html", b"<p>", "text/html"),
+            ("a.json", b"{}", "application/json"),
+            ("a.yml", b"a: 1", "application/yaml"),
+            ("a.toml", b"a = 1", "application/toml"),
+            ("a.js", b"let a", "text/javascript"),
+            ("a.svg", b"<svg/>", "image/svg+xml"),
+            ("a.txt", "\ufeffä".encode(), "text/plain"),
+            ("a.txt", b"", "text/plain"),
+            ("bmw.md", b"BMW and MZ", "text/markdown"),
+            ("main.ts", b"let a = 1", "text/plain"),
+            ("graph.dot", b"digraph {}", "text/plain"),
+            ("Makefile", b"all:\n", "text/plain"),
+            (".gitignore", b"*.pyc\n", "text/plain"),
+            ("a.unknown", b"a\r\nb", "text/plain"),
+        ],
+    )
+    def test_text_is_text(self, name, data, mime_type):
+        """
+        What is UTF-8 is text, whose type the name says if it is one of text; a byte order mark is dropped.
+        """
+        assert document_type(name, data, None) == (mime_type, data.decode("utf-8-sig"))
+
+    @pytest.mark.parametrize(
+        ("name", "data", "mime_type"),
+        [
+            ("a.pdf", b"%PDF-1.7\nonly ASCII", "application/pdf"),
+            ("a", PDF, "application/pdf"),
+            ("a.txt", b"\x89PNG\r\n\x1a\n", "image/png"),
+            ("a.txt", "ä".encode("latin-1"), "text/plain"),
+            ("a.txt", "a".encode("utf-16"), "text/plain"),
+            ("a.bin", b"a\0b", "application/octet-stream"),
+            ("a.unknown", b"\xff\xff", "application/octet-stream"),
+            ("a.zip", b"\xff\xff", "application/zip"),
+        ],
+    )
+    def test_what_is_no_text_is_bytes(self, name, data, mime_type):
+        """
+        The bytes say of which type, then the name.
+        """
+        assert document_type(name, data, None) == (mime_type, None)
+
+    @pytest.mark.parametrize(
+        ("declared", "is_text"),
+        [
+            ("text/x-rust; charset=utf-8", True),
+            ("application/vnd.api+json", True),
+            ("Application/YAML", True),
+            ("application/pdf", False),
+            ("application/x-own", False),
+        ],
+    )
+    def test_a_type_that_is_given_is_kept(self, declared, is_text):
+        """
+        It says whether bytes that could be text are.
+        """
+        assert document_type("a.md", b"a", declared) == (declared, "a" if is_text else None)
+
+    @given(st.text(), st.sampled_from(["a.md", "a.txt", "a.json"]))
+    def test_no_text_is_lost(self, text, name):
+        """
+        Any text in a file of text comes out as it is, unless it has a NUL, which no text has.
+        """
+        data = text.encode(errors="surrogatepass")
+
+        _, found = document_type(name, data, None)
+
+        whole = re.sub("^\ufeff", "", text)
+        assert found == (None if re.search("[\0\ud800-\udfff]", text) else whole)
+
+    def test_what_the_machine_knows_does_not_count(self, monkeypatch):
+        """
+        Equal files have equal types everywhere, whatever types the system has registered.
+        """
+        import mimetypes
+
+        mimetypes.init()
+        for ending in (".md", ".mine"):
+            monkeypatch.setitem(mimetypes.types_map, ending, "text/x-mine")
+
+        assert document_type("a.md", b"a", None)[0] == "text/markdown"
+        assert document_type("a.mine", b"a", None)[0] == "text/plain"
