@@ -117,7 +117,7 @@ class Renderer(Struct, frozen=True):
 
     def _workflow(self, result: object) -> Workflow:
         if isinstance(result, Workflow):
-            return self._finished(result)
+            return result if result.messages and self.answer is None else self._finished(result)
         if not isinstance(result, Iterator):
             return self._finished(self._read(result, "returned"))
         yielded, returned = _drain(result)

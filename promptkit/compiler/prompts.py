@@ -312,8 +312,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             if they may not call it.
 
         answer:
-            The type of the answer that the prompt asks for, of any kind that promptkit reads. Requests to
-            vendors have its JSON Schema, and so has ``_meta``. Answers themselves are not read.
+            The type of the answer that the prompt asks for. Requests to vendors have its JSON Schema, and
+            so has ``_meta``. Answers themselves are not read.
 
     Returns:
         The function, as a `Prompt`; without *function*, a decorator that makes one.

@@ -274,7 +274,8 @@ class Workflow(Sequence[Message]):
         return f"Workflow([{', '.join(map(repr, self.messages))}]{system})"
 
     def __add__(self, other: Joinable) -> "Workflow":
-        return NotImplemented if (tail := _joinable(other)) is None else _sum(self, tail)
+        tail = other if isinstance(other, Workflow) else _joinable(other)
+        return NotImplemented if tail is None else _sum(self, tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
         return NotImplemented if (head := _joinable(other)) is None else _sum(head, self)
@@ -336,7 +337,8 @@ def _joinable(value: Any) -> Workflow | None:
 
 
 def _sum(head: Workflow, tail: Workflow) -> Workflow:
-    return workflow_of(head.messages + tail.messages, system_text(head.system, tail.system))
+    system = tail.system if head.system is None else system_text(head.system, tail.system)
+    return workflow_of(head.messages + tail.messages, system)
 
 
 def system_text(*parts: Text | None) -> Text | None:

@@ -88,11 +88,7 @@ def variable(name: str) -> str:
 
 @attrs.frozen
 class _Call:
-    """
-    How a test calls the prompt: what comes before the arguments, and what is raised for wrong ones.
-
-    What it gets is what MCP sends, or what the prompt itself returns.
-    """
+    """How a test calls the prompt: what comes before the arguments, what is raised, and what it gets."""
 
     imports: list[str]
     begin: str

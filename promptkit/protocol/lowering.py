@@ -81,7 +81,8 @@ class Lowering:
         if isinstance(rendered, str):
             messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
         else:
-            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in rendered.sent]
+            sent = rendered.messages if rendered.system is None else rendered.sent
+            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
         description = UNSET if prompt.description is None else prompt.description
         kind, meta = self.results.type, self.results.meta
         return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
