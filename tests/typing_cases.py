@@ -303,11 +303,11 @@ def strategies_are_of_the_wire_or_of_a_call() -> None:
     assert_type(call_arguments(review), SearchStrategy[dict[str, Any]])
 
 
-def a_command_is_made_of_text_and_paths() -> None:
+async def a_command_is_made_of_text_and_paths() -> None:
     @prompt
     async def staged(path: Annotated[str | None, Arg(complete=files("**"))] = None) -> str:
         return await run_async("git", "diff", "--staged", "--", path, limit=40_000)
 
-    staged("a")
+    assert_type(await staged("a"), str)
     assert_type(run("git", "-C", workspace(), "status", timeout=1, check=False), str)
     run("head", "-n", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

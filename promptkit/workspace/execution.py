@@ -23,8 +23,16 @@ from promptkit.errors.interruptions import Abandoned
 if sys.platform == "win32":
     import _winapi
     import msvcrt
+
+    _OWN_GROUP: Final[dict[str, Any]] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    _KILL: Final = signal.SIGTERM  # there is no other: it ends a process at once
+    _signal: Final = os.kill
 else:
     import select
+
+    _OWN_GROUP: Final[dict[str, Any]] = {"start_new_session": True}
+    _KILL: Final = signal.SIGKILL
+    _signal: Final = os.killpg
 
 __all__ = ["Outcome", "end_all", "execute"]
 
@@ -42,8 +50,11 @@ _CHUNK_BYTES: Final = 1 << 16
 #: How much of its standard error is kept: the first line says what is wrong.
 _ERROR_BYTES: Final = 4096
 
-#: The commands that run now.
-_running: Final[set[subprocess.Popen[bytes]]] = set()
+#: How long the end of the process waits for a command that is just being started, in seconds.
+_START_S: Final = 0.2
+
+#: The commands that run now, or are being started.
+_running: Final[set["_Command"]] = set()
 
 
 class Outcome(Struct, frozen=True):
@@ -97,23 +108,74 @@ def execute(
 
         Abandoned: If it is unwanted.
     """
-    process = _start(words, folder)
+    command = _Command(words, folder)
     try:
-        output, error = _Captured(process.stdout, limit), _Captured(process.stderr, _ERROR_BYTES)
-        stopped = _read(process, output, error, time.monotonic() + timeout, is_unwanted)
+        output, error = _Captured(command.stdout, limit), _Captured(command.stderr, _ERROR_BYTES)
+        stopped = _read(command, output, error, time.monotonic() + timeout, is_unwanted)
     finally:
-        _end(process)
-    return Outcome(bytes(output.kept), bytes(error.kept), process.returncode, stopped)
+        command.end()
+    return Outcome(bytes(output.kept), bytes(error.kept), command.returncode, stopped)
 
 
 def end_all() -> None:
-    """End the commands that run now. To be called before the process ends."""
-    for process in tuple(_running):
-        if process.returncode is None:
-            _signal(process, _KILL)
+    """End the commands that run now. To be called as the process ends."""
+    until = time.monotonic() + _START_S
+    while not all(command.pid for command in tuple(_running)) and time.monotonic() < until:
+        time.sleep(_START_S / 100)
+    for command in tuple(_running):
+        command.signal_group(_KILL)
 
 
 atexit.register(end_all)
+
+
+class _Command(subprocess.Popen[bytes]):
+    """A command that is known from before it begins until its group has ended."""
+
+    def __init__(self, words: Sequence[str], folder: Path) -> None:
+        self.pid = 0  # until it has begun
+        _running.add(self)
+        try:
+            super().__init__(
+                words,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                **_OWN_GROUP,
+            )
+        except BaseException:
+            if self.pid:  # it has begun
+                self.end()
+            _running.discard(self)
+            raise
+
+    def signal_group(self, number: int) -> None:
+        """Send a signal to all that is left of its group."""
+        if self.pid:
+            with suppress(ProcessLookupError, PermissionError):  # nobody is, or nobody that this user may end
+                _signal(self.pid, number)
+
+    def has_ended(self, seconds: float = 0) -> bool:
+        """Whether it ends in time. Its group is then ended at once: soon its number may be another's."""
+        if self.returncode is None:
+            with suppress(subprocess.TimeoutExpired):
+                self.wait(seconds)
+                self.signal_group(_KILL)
+                _running.discard(self)
+        return self.returncode is not None
+
+    def end(self) -> None:
+        """End it and its group."""
+        if not self.has_ended():
+            self.signal_group(signal.SIGTERM)
+            if not self.has_ended(_CLEAN_UP_S):
+                self.signal_group(_KILL)
+                self.has_ended(_REAP_S)
+        for pipe in filter(None, (self.stdout, self.stderr)):
+            pipe.close()
+        _running.discard(self)
 
 
 class _Captured:
@@ -135,7 +197,7 @@ class _Captured:
 
 
 def _read(
-    process: subprocess.Popen[bytes],
+    command: _Command,
     output: _Captured,
     error: _Captured,
     until: float,
@@ -145,10 +207,10 @@ def _read(
     while not output.is_full:
         if is_unwanted():
             raise Abandoned
-        has_ended = _has_ended(process)
         pipes = [one for one in (output, error) if not one.is_over]
-        # Once it has ended, all that it wrote is in the pipes. They need not end: some may have left its group.
-        ready = _ready(process, pipes, 0 if has_ended else _LOOK_EVERY_S)
+        has_ended = command.has_ended(0 if pipes else _LOOK_EVERY_S)
+        # Once it has ended, all that it wrote is in the pipes. Who has left its group may hold them open.
+        ready = _readable(pipes, 0 if has_ended or not pipes else _LOOK_EVERY_S)
         for one in ready:
             one.read()
         if has_ended and (not ready or time.monotonic() > until):
@@ -158,84 +220,25 @@ def _read(
     return "limit"
 
 
-def _ready(process: subprocess.Popen[bytes], pipes: Iterable[_Captured], seconds: float) -> list[_Captured]:
-    """The pipes that can be read, once there are any, or the command has ended, or time is over."""
-    by_number = {one.pipe.fileno(): one for one in pipes}
-    if by_number:
-        return [by_number[number] for number in _readable(by_number, seconds)]
-    _has_ended(process, seconds)
-    return []
-
-
-def _has_ended(process: subprocess.Popen[bytes], seconds: float = 0) -> bool:
-    """Whether a command itself ends in time. Its group then ends at once, while its number is nobody else's."""
-    if process.returncode is None:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-            _signal(process, _KILL)
-    return process.returncode is not None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and its group."""
-    if not _has_ended(process):
-        _signal(process, signal.SIGTERM)
-        if not _has_ended(process, _CLEAN_UP_S):
-            _signal(process, _KILL)
-            _has_ended(process, _REAP_S)
-    for pipe in filter(None, (process.stdout, process.stderr)):
-        pipe.close()
-    _running.discard(process)
-
-
 if sys.platform == "win32":
-    _KILL: Final = signal.SIGTERM  # there is no other: it ends a process at once
 
-    def _start(words: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-        return _popen(words, folder, creationflags=subprocess.CREATE_NEW_PROCESS_GROUP)
-
-    def _signal(process: subprocess.Popen[bytes], _number: int) -> None:
-        process.kill()
-
-    def _readable(numbers: Iterable[int], seconds: float) -> list[int]:
-        found = [number for number in numbers if _can_be_read(number)]
+    def _readable(pipes: Iterable[_Captured], seconds: float) -> list[_Captured]:
+        found = [one for one in pipes if _can_be_read(one)]
         if not found:
             time.sleep(seconds / 5)
         return found
 
-    def _can_be_read(number: int) -> bool:
+    def _can_be_read(one: _Captured) -> bool:
         try:
-            return _winapi.PeekNamedPipe(msvcrt.get_osfhandle(number), 0)[0] > 0
+            return _winapi.PeekNamedPipe(msvcrt.get_osfhandle(one.pipe.fileno()))[0] != 0
         except BrokenPipeError:  # nobody writes any more
             return True
 
 else:
-    _KILL: Final = signal.SIGKILL
 
-    def _start(words: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-        return _popen(words, folder, start_new_session=True)
-
-    def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-        # Nobody is left in it, or nobody that this user may end.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-
-    def _readable(numbers: Iterable[int], seconds: float) -> list[int]:
+    def _readable(pipes: Iterable[_Captured], seconds: float) -> list[_Captured]:
         poll = select.poll()  # `select` itself takes no descriptor above 1,023, and servers have many
-        for number in numbers:
+        by_number = {one.pipe.fileno(): one for one in pipes}
+        for number in by_number:
             poll.register(number, select.POLLIN)
-        return [number for number, _ in poll.poll(seconds * 1000)]
-
-
-def _popen(words: Sequence[str], folder: Path, **own_group: Any) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(  # noqa: S603 (no shell: each word is one word)
-        words,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        **own_group,
-    )
-    _running.add(process)
-    return process
+        return [by_number[number] for number, _ in poll.poll(seconds * 1000)]

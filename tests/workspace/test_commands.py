@@ -142,7 +142,7 @@ class TestOutput:
         Those of the server, such as the wire, are out of its reach.
         """
         with Path(tmp_path / "open").open("w") as file:
-            os.set_inheritable(file.fileno(), True)
+            os.set_inheritable(file.fileno(), True)  # noqa: FBT003 (it takes no keyword)
             script = f"[ -e /dev/fd/{file.fileno()} ] && echo there || echo none"
             assert running("sh", "-c", script) == "none"
 
@@ -172,7 +172,10 @@ class TestLimit:
         """
         Who writes without end is ended at the limit, and that is no failure.
         """
-        assert running("sh", "-c", f"{witness.begin} yes", limit=9) == "y\ny\ny\ny\n[... cut after 7 characters ...]"
+        assert (
+            running("sh", "-c", f"{witness.begin} yes", limit=9)
+            == "y\ny\ny\ny\ny\n[... cut after 9 characters ...]"
+        )
         assert witness.all_gone() == b"begun\n"
 
     def test_what_fits_is_whole(self, running):
@@ -309,9 +312,13 @@ class TestEnd:
         A process with a session of its own is out of reach. Though it holds the output open, it is not waited
         for.
         """
-        code = "import os, sys, time; print('out'); os.setsid(); open(sys.argv[1], 'w').close(); time.sleep(60)"
+        code = (
+            "import os, sys, time; print('out'); os.setsid(); open(sys.argv[1], 'w').close(); time.sleep(60)"
+        )
         number = tmp_path / "number"
-        left = f'"{sys.executable}" -uc "{code}" "$0" & echo $! >"$1"; until [ -e "$0" ]; do :; done; echo done'
+        left = (
+            f'"{sys.executable}" -uc "{code}" "$0" & echo $! >"$1"; until [ -e "$0" ]; do :; done; echo done'
+        )
         try:
             assert sorted(running("sh", "-c", left, tmp_path / "left", number).split()) == ["done", "out"]
         finally:
@@ -357,13 +364,15 @@ class TestCancellation:
         While a command is started, read or ended: its author's code is told, and nothing is left.
         """
         for moment in range(40):
-            thread, ended = in_thread(lambda: [run("sh", "-c", f"{witness.begin} sleep 0.01") for _ in range(99)])
+            thread, ended = in_thread(
+                lambda: [run("sh", "-c", f"{witness.begin} sleep 0.01") for _ in range(99)]
+            )
             until = time.monotonic() + moment / 2000
             while time.monotonic() < until or not interrupt(thread.ident, Abandoned):
                 time.sleep(0)
             thread.join(30)
             assert ended == [Abandoned], f"at moment {moment}"
-        subprocess.run(["sh", "-c", witness.begin], check=True)  # nobody may ever have begun
+        run("sh", "-c", witness.begin)  # nobody may ever have begun
         witness.all_gone()
 
     def test_a_task_that_is_cancelled_leaves_nothing(self, folder, witness):
@@ -388,13 +397,23 @@ class TestCancellation:
 
     def test_ctrl_c_leaves_nothing(self, witness, folder):
         """
-        A program that runs a command in a terminal is ended by that key, and its command with it.
+        A program that waits for a command in a terminal is ended by that key, and the command with it.
         """
-        code = f"from promptkit.workspace import run; run('sh', '-c', {witness.begin + ' sleep 60'!r}, timeout=60)"
-        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-        witness.begun()
-        process.send_signal(SIGINT)
-        process.wait(30)
+        code = f"""
+from promptkit.workspace import execution, run
+
+def read(*arguments, read=execution._read):
+    print("reads", flush=True)
+    return read(*arguments)
+
+execution._read = read
+run("sh", "-c", {witness.begin + " sleep 60"!r}, timeout=60)
+"""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen([sys.executable, "-c", code], **options) as process:
+            witness.begun()
+            assert process.stdout.readline() == b"reads\n"
+            process.send_signal(SIGINT)
 
         assert witness.all_gone() == b""
 
@@ -420,6 +439,7 @@ def test_nothing_is_left_open(running):
     """
     However a command ends, the descriptors of the server are as many as before.
     """
+
     def used():
         return len(os.listdir("/dev/fd"))  # noqa: PTH208 (a link that changes)
 

@@ -31,14 +31,19 @@ def tree(folder):
     return folder
 
 
+def git(folder, *words):
+    """Have git do something in a folder."""
+    subprocess.run(["git", *words], cwd=folder, check=True)  # noqa: S607 (whichever there is)
+
+
 @pytest.fixture
 def repository(tree):
     """A git repository with files, one of which is committed; some are ignored."""
     if shutil.which("git") is None:
         pytest.skip("there is no git")
     tree.joinpath(".gitignore").write_text("*.pyc\n.venv\nsrc/deep\n")
-    for command in (["init", "-q"], ["add", "main.py"]):
-        subprocess.run(["git", *command], cwd=tree, check=True)
+    git(tree, "init", "-q")
+    git(tree, "add", "main.py")
     return tree
 
 
@@ -86,7 +91,7 @@ def test_no_program_of_a_repository_runs(repository):
     program = repository.parent / "monitor"
     program.write_text("#!/bin/sh\ntouch ran\n")
     program.chmod(0o755)
-    subprocess.run(["git", "config", "core.fsmonitor", str(program)], cwd=repository, check=True)
+    git(repository, "config", "core.fsmonitor", str(program))
 
     assert "main.py" in files("**")()
     assert not repository.joinpath("ran").exists()
@@ -125,5 +130,5 @@ def test_a_pattern_stays_in_the_workspace(pattern):
     """
     Others are the author's mistake.
     """
-    with pytest.raises(ValueError, match="write it as seen from the workspace, as in '\\*\\*/\\*.py'"):
+    with pytest.raises(ValueError, match="write it as seen from the workspace"):
         files(pattern)

@@ -61,8 +61,15 @@ def client(recipes, folder, monkeypatch):
 
     yield make
     for process in started:
-        process.kill()
-        process.communicate()
+        end(process)
+
+
+def end(process):
+    """Kill a server, and close what leads to it."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
 
 
 def get(client, number, name, **arguments):
@@ -84,7 +91,12 @@ class TestStdio:
         Neither what a command prints, on any descriptor, nor what it reads there.
         """
         one = client()
-        get(one, 1, "runs", script="echo out; echo err >&2; cat; for n in 3 4 5 6 7 8 9; do { echo no >&$n; } 2>&-; done; :")
+        get(
+            one,
+            1,
+            "runs",
+            script="echo out; echo err >&2; cat; for n in 3 4 5 6 7 8 9; do { echo no >&$n; } 2>&-; done; :",
+        )
         reply = one.wait_for(1)
         _, code, rest = one.end()
 
@@ -116,7 +128,7 @@ class TestStdio:
         witness.begun()
         witness.all_gone()
 
-        assert "took longer than 0.5 s" in text_of(one.wait_for(1))
+        assert "took longer than its limit of 0.5 s" in text_of(one.wait_for(1))
 
     @pytest.mark.parametrize("name", ["runs", "awaits"])
     @pytest.mark.parametrize("end", ["input", "signal"])
@@ -152,7 +164,9 @@ class TestStdio:
         folder.joinpath("a.txt").touch()
         one = client()
         argument = {"name": "path", "value": "a"}
-        one.ask(1, "completion/complete", {"ref": {"type": "ref/prompt", "name": "opens"}, "argument": argument})
+        one.ask(
+            1, "completion/complete", {"ref": {"type": "ref/prompt", "name": "opens"}, "argument": argument}
+        )
 
         assert one.wait_for(1)["result"]["completion"]["values"] == ["a.txt"]
 
@@ -169,7 +183,9 @@ def post(url, name, **arguments):
     parts = urlsplit(url)
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
-    connection.request("POST", parts.path, json.dumps(message), {**PLAIN, "host": parts.netloc, **agreeing(message)})
+    connection.request(
+        "POST", parts.path, json.dumps(message), {**PLAIN, "host": parts.netloc, **agreeing(message)}
+    )
     return connection
 
 
@@ -245,7 +261,7 @@ def test_a_server_without_commands_imports_nothing_of_them(recipes, tmp_path):
 
     assert text_of(one.wait_for(1)) == "[]"
     assert one.end()[1] == 0
-    one.process.communicate()
+    end(one.process)
 
 
 def test_an_application_has_the_workspace_of_its_variable(recipes, folder, monkeypatch):

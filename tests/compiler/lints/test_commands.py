@@ -49,7 +49,7 @@ def named(found):
         ("run('git', path, *paths, '--')", ["path", "paths"]),
         ("run('git', f'{text}..HEAD', '--')", ["text"]),
         ("run('git', text or 'HEAD', '--')", ["text"]),
-        ("run('git', text if count else path, '--')", ["text", "path"]),
+        ("run('git', text if count else path, '--')", ["path", "text"]),
         ("run('git', text, '--end-of-options', path, '--')", ["text"]),
     ],
 )
