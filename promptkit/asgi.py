@@ -4,6 +4,7 @@ Prompts over HTTP: an ASGI application for uvicorn, granian or hypercorn, or to 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -45,6 +46,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
 
     It loads the recipes at once, and starts threads with its first request, so a server may fork between the
     two. It needs no lifespan. Mounted in another application, it answers at the path of the mount, too.
+    Prompts have a workspace only if the variable PROMPTKIT_WORKSPACE names one.
 
     A server that is to end waits for its open streams, and a stream of events is open for as long as its
     client likes. So bound that wait: uvicorn's option is ``--timeout-graceful-shutdown SECONDS``.
@@ -115,6 +117,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         ModuleNotFoundError: If there is an issuer, but not the extra ``auth``; or *otel*, and
             the API of OpenTelemetry is not installed.
     """
+    os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # where a server is started says nothing of its callers
     reloader = Reloader(target, report_faults)
     catalog = reloader.load()
     report_faults(catalog)

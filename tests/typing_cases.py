@@ -32,6 +32,7 @@ from promptkit import (
 from promptkit.exports import anthropic_request, openai_chat_request
 from promptkit.fragments import answer_format, bullets, fill, lines, numbered, section, table, tag
 from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
+from promptkit.workspace import files, run, run_async, workspace
 
 
 def a_bare_prompt_keeps_its_types() -> None:
@@ -345,3 +346,13 @@ def strategies_are_of_the_wire_or_of_a_call() -> None:
 
     assert_type(wire_arguments(review), SearchStrategy[dict[str, str]])
     assert_type(call_arguments(review), SearchStrategy[dict[str, Any]])
+
+
+async def a_command_is_made_of_text_and_paths() -> None:
+    @prompt
+    async def staged(path: Annotated[str | None, Arg(complete=files("**"))] = None) -> str:
+        return await run_async("git", "diff", "--staged", "--", path, limit=40_000)
+
+    assert_type(await staged("a"), str)
+    assert_type(run("git", "-C", workspace(), "status", timeout=1, check=False), str)
+    run("head", "-n", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

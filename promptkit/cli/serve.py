@@ -65,7 +65,11 @@ def run(options: "Namespace") -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    if any(place is not None for place in (options.http, options.uds, options.fd)):
+    is_http = any(place is not None for place in (options.http, options.uds, options.fd))
+    if is_http or options.workspace is not None:
+        # The folder, and the project, in which a server of many is started say nothing of its clients.
+        os.environ["PROMPTKIT_WORKSPACE"] = options.workspace or ""
+    if is_http:
         from promptkit.cli import serve_http
 
         return serve_http.run(options)

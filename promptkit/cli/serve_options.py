@@ -1,5 +1,6 @@
 """The options of ``promptkit serve``, and what their values stand for."""
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError
 from functools import partial
 from math import inf
@@ -26,6 +27,8 @@ def add_serve(serve: ArgumentParser) -> None:
     compiled = "start from what build wrote, which is only read; say so if it is stale"
     add("--compiled", metavar="FILE", help=compiled)
     add_lists(serve)
+    workspace = "where commands of prompts run (default: the current folder; over HTTP, nowhere)"
+    add("--workspace", type=_folder, metavar="DIR", help=workspace)
     default = f"{GRACE_S:g}, over HTTP {HTTP_GRACE_S:g}"
     grace = f"how long to wait for running prompts at shutdown (default: {default})"
     add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
@@ -112,6 +115,12 @@ def _scopes(text: str) -> frozenset[str]:
         return scopes_of(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+def _folder(text: str) -> str:
+    """The absolute path of a folder."""
+    refuse_unless(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (pathlib imports slowly)
+    return os.path.abspath(text)  # noqa: PTH100 (pathlib imports slowly)
 
 
 def _whole_number(text: str) -> int:

@@ -51,7 +51,7 @@ def _offered(*, prefix: str, action: Action, parsed_args: Namespace, **_: object
         return _complete_word(parsed_args.target, prefix)
     if action.dest in ("target", "folder"):
         return _TARGETS(prefix)
-    return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary") else ()
+    return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary", "workspace") else ()
 
 
 def _render_word(prefix: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Final, TypeVar, TypeVarTuple
 
-__all__ = ["Abandoned", "call_interruptible", "interrupt", "shielded"]
+__all__ = ["Abandoned", "call_interruptible", "interrupt", "is_interrupted", "shielded"]
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -64,6 +64,11 @@ def shielded(function: Callable[[*Args], T], *args: *Args) -> T:
         return function(*args)
     finally:
         _unshield(ident)
+
+
+def is_interrupted() -> bool:
+    """Whether an exception is to be raised in this thread, as soon as it leaves what is shielded."""
+    return get_ident() in _PENDING
 
 
 def _unshield(ident: int) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
-__all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
+__all__ = ["Wire", "end_commands", "exit_after", "exit_now", "redirect_stdio", "serve"]
 
 #: The most that one read returns. All its requests are decoded before the first is answered: those of a full
 #: pipe, some 500, would not fit into a processor's cache.
@@ -243,7 +243,14 @@ def exit_now(code: int = 0) -> NoReturn:
 def _exit(code: int = 0) -> NoReturn:
     """End the process without running authors' code, such as exit handlers."""
     finish(_WRITE_REST_S)
+    end_commands()
     os._exit(code)
+
+
+def end_commands() -> None:
+    """End what prompts run in the workspace: nothing of it outlives the process."""
+    if (execution := sys.modules.get("promptkit.workspace.execution")) is not None:
+        execution.end_all()
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:

@@ -176,6 +176,14 @@ class TestServe:
         assert configure(parse(["serve"]), ["serve"]).tools == tools
         assert configure(parse(["serve", "--tools-search"]), ["serve", "--tools-search"]).tools == "search"
 
+    def test_the_workspace(self, project):
+        """
+        It is a folder as seen from the current one, and known by its absolute path from then on.
+        """
+        folder = project('[tool.promptkit.serve]\nworkspace = "mine"\n')
+
+        assert configure(parse(["serve"]), ["serve"]).workspace == str(folder / "mine")
+
     def test_false_is_as_if_it_were_not_there(self, project):
         """
         A flag that is false leaves what is usual.
@@ -202,6 +210,10 @@ MISTAKES = [
     ),
     ("[tool.promptkit.serve]\nstrict = 1", "[tool.promptkit.serve] strict takes true or false, not 1"),
     ("[tool.promptkit.serve]\nname = true", "[tool.promptkit.serve] name takes text or a number, not True"),
+    (
+        "[tool.promptkit.serve]\nworkspace = 'nowhere'",
+        "[tool.promptkit.serve] workspace: 'nowhere' is not a folder",
+    ),
     (
         "[tool.promptkit.serve]\ntimeout = 0",
         "[tool.promptkit.serve] timeout: '0' is not a number above 0 and up to 1,000,000,000",

@@ -34,8 +34,11 @@ INSTALLING = {
 #: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
 LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
-#: Variables that move the folders of clients, and of what promptkit keeps.
-MOVING = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+#: Variables that move the folders of clients, and of what promptkit keeps, and those that name the workspace.
+MOVING = (
+    *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"),
+    *("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"),
+)
 
 #: A reader has these plugins of pytest, and none that our own tests need: each takes a while to start.
 PLUGINS = {

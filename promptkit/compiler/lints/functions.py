@@ -9,6 +9,7 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.lints.commands import lint_command
 from promptkit.compiler.lints.conversations import role_of
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
@@ -269,7 +270,7 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
-    "Call": (_lint_text, _lint_default, lint_holes, lint_shifted_lines),
+    "Call": (_lint_text, _lint_default, lint_holes, lint_shifted_lines, lint_command),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),

@@ -1,0 +1,11 @@
+"""
+The workspace: the folder that the person at the client works in, and what commands say of it.
+
+A server whose recipes do not use it imports nothing of it.
+"""
+
+from promptkit.workspace.commands import run, run_async
+from promptkit.workspace.folder import workspace
+from promptkit.workspace.paths import files
+
+__all__ = ["files", "run", "run_async", "workspace"]

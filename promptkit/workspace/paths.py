@@ -1,0 +1,94 @@
+"""Paths of the workspace, which are offered while somebody types one."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from promptkit.errors.interruptions import is_interrupted, shielded
+from promptkit.workspace.execution import execute
+from promptkit.workspace.folder import workspace
+
+__all__ = ["files"]
+
+#: Somebody who types waits for the paths: how long it may take to find them, in seconds, and how many are
+#: looked at.
+_PATIENCE_S: Final = 2.0
+_MOST_FILES: Final = 50_000
+_MOST_BYTES: Final = 1 << 22
+
+#: All files but those that are ignored. No program that the repository configures runs.
+_GIT: Final = (
+    *("git", "-c", "core.fsmonitor=", "ls-files", "-z"),
+    *("--cached", "--others", "--exclude-standard"),
+)
+
+
+def files(pattern: str) -> Callable[[], list[str]]:
+    """
+    Return what completes an argument with files of the workspace: ``Arg(complete=files("**/*.py"))``.
+
+    In a git repository they are those that git does not ignore; elsewhere, those in folders that are not
+    hidden. In a very large workspace, only a part of them is found.
+
+    Args:
+        pattern:
+            Which files, as seen from the workspace: ``*``, ``?`` and ``[...]`` stand for characters of one
+            name, and ``**`` for any folders.
+
+    Returns:
+        A function that returns their paths from the workspace on, with ``/`` between the names, in order. It
+        raises `PromptError` if there is no workspace.
+
+    Raises:
+        ValueError: If *pattern* is empty, or leads out of the workspace.
+    """
+    wanted = PurePosixPath(pattern).parts
+    if not wanted or pattern.startswith("/") or ".." in wanted:
+        msg = f"files(pattern) is {pattern!r}: write it as seen from the workspace, as in '**/*.py'"
+        raise ValueError(msg)
+
+    def found() -> list[str]:
+        root = workspace()
+        listed = shielded(_listed_by_git, root)
+        paths = islice(_walked(root) if listed is None else listed, _MOST_FILES)
+        # What cannot be shown in one line, or is no text, cannot be sent as an argument either.
+        return sorted({path for path in paths if _matches(path.split("/"), wanted) and path.isprintable()})
+
+    return found
+
+
+def _listed_by_git(root: Path) -> Iterable[str] | None:
+    """The files that git does not ignore, as far as it lists them in time; None if it is no repository."""
+    try:
+        outcome = execute(_GIT, root, limit=_MOST_BYTES, timeout=_PATIENCE_S, is_unwanted=is_interrupted)
+    except OSError:  # there is no git
+        return None
+    if outcome.stopped is None and outcome.code != 0:
+        return None
+    *paths, _ = outcome.output.split(b"\0")
+    return map(os.fsdecode, paths)
+
+
+def _walked(root: Path) -> Iterator[str]:
+    """The files below a folder that are in no hidden one, as far as they are found in time."""
+    until = time.monotonic() + _PATIENCE_S
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        here = Path(folder).relative_to(root)
+        yield from ((here / name).as_posix() for name in names)
+        if time.monotonic() > until:
+            return
+
+
+def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether the names of a path are those of a pattern."""
+    if not wanted or not names:
+        return not names and all(part == "**" for part in wanted)
+    first, *rest = wanted
+    if first == "**":
+        return _matches(names, rest) or _matches(names[1:], wanted)
+    return fnmatchcase(names[0], first) and _matches(names[1:], rest)
