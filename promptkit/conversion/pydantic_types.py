@@ -31,17 +31,6 @@ _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "boolean": (bool, "yes or no", True),
 }
 
-#: Examples of what JSON Schema calls formats.
-_FORMATS: Final = {
-    "date": "2026-01-31",
-    "date-time": "2026-01-31T12:00:00Z",
-    "time": "12:00:00",
-    "duration": "PT1H30M",
-    "email": "you@example.com",
-    "uri": "https://example.com",
-    "uuid": "12345678-1234-5678-1234-567812345678",
-}
-
 #: How deep an example goes: a class that contains itself ends there.
 _MAX_DEPTH: Final = 4
 
@@ -158,18 +147,15 @@ def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
 
 def _made_up(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     schema = _resolved(schema, root)
-    for word in ("examples", "enum"):
-        if schema.get(word):
-            return schema[word][0]
-    if "const" in schema or "default" in schema or depth > _MAX_DEPTH:
-        return schema.get("const", schema.get("default"))
+    known = [schema[word] for word in ("const", "default") if word in schema]
+    known += [*schema.get("examples", ()), *schema.get("enum", ())]
+    if known or depth > _MAX_DEPTH:
+        return known[0] if known else None
     if members := schema.get("anyOf") or schema.get("oneOf"):
         return _made_up(members[0], root, depth + 1)
-    kind = schema.get("type")
+    kind, members = schema.get("type"), schema.get("properties", {})
     if kind == "object":
-        required = {name: schema["properties"][name] for name in schema.get("required", ())}
-        return {name: _made_up(part, root, depth + 1) for name, part in required.items()}
+        return {name: _made_up(members[name], root, depth + 1) for name in schema.get("required", ())}
     if kind == "array" and "items" in schema:
         return [_made_up(schema["items"], root, depth + 1)]
-    usual = _MODELS[kind][2] if kind in _MODELS else None
-    return schema.get("minimum", _FORMATS.get(schema.get("format", ""), usual))
+    return schema.get("minimum", _MODELS[kind][2] if kind in _MODELS else None)

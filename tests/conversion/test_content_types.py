@@ -322,12 +322,15 @@ class TestOnTheWire:
         """
         To a prompt as text, to a tool as JSON.
         """
-        client = Client(prompt(ask))
         talk = user("Hello.") + assistant("Hello.")
+        sent = {"history": talk, "picture": PICTURE, "others": list(talk)}
 
-        got = client.get_prompt("ask", {"history": talk, "picture": PICTURE})
+        got = Client(prompt(ask)).get_prompt("ask", sent)
+        called = Client(prompt(ask), tools=True).call_tool("ask", sent)
 
         assert got == talk + user("What is this?", PICTURE)
+        assert [block for block in called.content if isinstance(block, Image)] == [PICTURE]
+        assert not called.is_error
 
     @settings(max_examples=20, deadline=None)
     @given(st.data())

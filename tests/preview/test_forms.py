@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 
-from promptkit import Arg, ArgumentErrors, prompt
+from promptkit import Arg, ArgumentErrors, Audio, Image, Workflow, prompt
 from promptkit.preview import forms
 from promptkit.preview.forms import Submission, query_of
 from promptkit.preview.templating import environment
@@ -196,6 +196,9 @@ class TestControls:
             (dt.timedelta, "line", {"type": "text"}),
             (UUID, "line", {"type": "text"}),
             (bytes, "file", {}),
+            (Image | None, "file", {}),
+            (list[Audio], "file", {}),
+            (Workflow, "area", {}),
             (bool, "radios", {}),
             (Tone, "radios", {}),
             (Level, "radios", {}),
