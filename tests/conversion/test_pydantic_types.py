@@ -259,8 +259,23 @@ class TestSchemas:
         second, _ = type_schema(dict[str, Folder], definitions)
         (name,) = definitions.schemas
 
+        assert name == "Folder"
         assert first == second["additionalProperties"] == {"$ref": f"#/$defs/{name}"}
         assert definitions.schemas[name]["properties"]["inside"]["items"] == first
+
+    def test_classes_of_one_name_are_two(self):
+        """
+        A member may have the name of a word of JSON Schema.
+        """
+        other = pydantic.create_model("Folder", ref=(int, Field(alias="$ref")), inside=(list["Folder"], []))
+        other.model_rebuild(_types_namespace={"Folder": other})
+        definitions = Definitions({})
+        type_schema(Folder, definitions)
+        schema, _ = type_schema(other, definitions)
+
+        assert schema == {"$ref": "#/$defs/Folder_"}
+        assert definitions.schemas["Folder_"]["properties"]["$ref"] == {"type": "integer"}
+        assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
 
     @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
     def test_what_is_read_is_what_it_says(self, annotation, sent, value):
