@@ -23,7 +23,8 @@ PACKAGE: Final = Path(promptkit.__file__).parent
 ORDER: Final = (
     "errors|version",
     "standard_error",
-    "conversion|language",
+    "language",
+    "conversion",
     "catalog|fragments",
     "compiler|protocol|workspace",
     "server",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from msgspec import Struct, structs
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.conversion.kinds import is_constrained, is_list, is_literal, plain
+from promptkit.conversion.kinds import is_bytes, is_constrained, is_list, is_literal, plain
 from promptkit.conversion.parsing import Read, holds_more
 from promptkit.conversion.scalar_types import Reader, ScalarType
 from promptkit.conversion.unstructuring import can_be_sent, text_of
@@ -119,7 +119,7 @@ class Argument(Struct, frozen=True):
     def takes_bytes(self) -> bool:
         """Whether people give its value as a file, or as several."""
         core = plain(self.annotation, core=True)
-        return core is bytes or (is_list(core) and plain(get_args(core)[0], core=True) is bytes)
+        return is_bytes(core) or (is_list(core) and is_bytes(plain(get_args(core)[0], core=True)))
 
     def faults(self, value: Any, error: ConversionError) -> Iterator[Fault]:
         """One fault for each wrong part of *value*. The value of a secret is not repeated."""

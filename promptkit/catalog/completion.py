@@ -104,6 +104,30 @@ def _span(text: str, typed: str) -> int | None:
         start = end = start + 1
 
 
+def _split_last(typed: str) -> tuple[str, str]:
+    """Split the text of a list before its last item, as ``"red, gr"`` into ``("red, ", "gr")``."""
+    start = typed.rfind(_separator(typed)) + 1
+    last = typed[start:].lstrip()
+    before = typed[: len(typed) - len(last)]
+    return (f"{before} " if before.endswith(",") and not last else before), last
+
+
+def _separator(text: str) -> str:
+    """What separates the items of a list: the ends of lines, if it has any."""
+    return "\n" if "\n" in text.lstrip() else ","
+
+
+def _items(candidates: Iterable[str], before: str) -> list[str]:
+    """Return the candidates that can follow the items of a list: one that is chosen is not offered again."""
+    if before.startswith("["):
+        return []  # JSON, of which nobody types a part
+    separator = _separator(before)
+    chosen = {item.strip().casefold() for item in before.split(separator)}
+    return [
+        each for each in candidates if {separator, "\n"}.isdisjoint(each) and each.casefold() not in chosen
+    ]
+
+
 def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
     """The values as people would enter them, without None."""
     if isinstance(values, Coroutine):
@@ -161,6 +185,9 @@ class Completer(Struct, frozen=True):
             the arguments that were chosen already, as the client sent them. Its candidates are
             ranked like fixed ones, and those that do not match are left out.
 
+        is_list:
+            Whether the text is a list, of which the last item is completed. The suggestions are whole texts.
+
     Raises:
         TypeError: If *source* is neither, or the function takes other arguments.
 
@@ -168,6 +195,7 @@ class Completer(Struct, frozen=True):
     """
 
     source: Iterable[Any] | Callable[..., Any]
+    is_list: bool = False
     is_async: bool = False
     _takes: int = 0
 
@@ -193,26 +221,38 @@ class Completer(Struct, frozen=True):
             Exception: Whatever the function raises.
         """
         if not self.is_async:
-            return self._completion(self._call(typed, arguments), typed)
+            before, last = self._split(typed)
+            return self._completion(self._call(last, arguments), before, last)
         name = _named(self.source)
         refusal = f"{name} is asynchronous, and an event loop runs here: await .complete_async(...)"
         return run_async(self.complete_async, (typed, arguments), {}, refusal)
 
     async def complete_async(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
         """As `complete`, on the running event loop."""
-        result = self._call(typed, arguments)
+        before, last = self._split(typed)
+        result = self._call(last, arguments)
         if self.is_async and isinstance(result, Awaitable):
             result = await result
         if self.is_async and isinstance(result, AsyncIterable):
             result = [value async for value in result]
-        return self._completion(result, typed)
+        return self._completion(result, before, last)
+
+    def _split(self, typed: str) -> tuple[str, str]:
+        """Return what is completed of the text that was typed, after what precedes it."""
+        return _split_last(typed) if self.is_list else ("", typed)
 
     def _call(self, typed: str, arguments: Mapping[str, str] | None) -> Any:
         source: Any = self.source
         return source if isinstance(source, tuple) else source(*(typed, arguments or {})[: self._takes])
 
-    def _completion(self, result: object, typed: str) -> Completion:
+    def _completion(self, result: object, before: str, typed: str) -> Completion:
         if isinstance(self.source, tuple):
-            return complete(self.source, typed)
-        whose, remedy = f"{_named(self.source)} returned", "return ['a', 'b']; one that awaits is `async def`"
-        return complete(() if result is None else _texts(result, whose, remedy), typed)
+            candidates = self.source
+        else:
+            whose = f"{_named(self.source)} returned"
+            remedy = "return ['a', 'b']; one that awaits is `async def`"
+            candidates = () if result is None else _texts(result, whose, remedy)
+        if not self.is_list:
+            return complete(candidates, typed)
+        found = complete(_items(candidates, before), typed)
+        return structs.replace(found, values=tuple(before + value for value in found.values))

@@ -8,7 +8,7 @@ from typing import Final
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
-from promptkit.conversion.kinds import members_of, plain
+from promptkit.conversion.kinds import is_bytes, members_of, plain
 from promptkit.protocol.limits import Limits
 
 __all__ = ["ArgumentSyntaxError", "current_folder", "read_arguments", "read_value", "unread_secrets"]
@@ -111,7 +111,8 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
 
 def _takes_bytes(argument: Argument) -> bool:
     """Whether a file may be sent in base64: bytes may be one of several types that are taken."""
-    return argument.takes_bytes or bytes in map(plain, members_of(plain(argument.annotation, core=True)))
+    members = members_of(plain(argument.annotation, core=True))
+    return argument.takes_bytes or any(is_bytes(plain(member)) for member in members)
 
 
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:

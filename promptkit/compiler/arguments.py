@@ -121,7 +121,8 @@ def _has_no_offset(value: Any) -> bool:
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Completer | None":
     """Return the author's completions, or else those of the type. A secret is never completed."""
-    source = reader.values if parameter.arg.complete is None else parameter.arg.complete
+    items = _reader_of_items(parameter.annotation, reader)
+    source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
             _refuse_completion(parameter, "it is a secret", "leave out complete=, or secret=True", report)
@@ -131,7 +132,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
     from promptkit.catalog.completion import Completer  # many arguments have none
 
     try:
-        return Completer(source)
+        return Completer(source, is_list=items is not None)
     except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
         fault, colon, remedy = str(error).partition(": ")
         if not (isinstance(error, TypeError) and colon):
@@ -139,6 +140,12 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
             remedy = "give complete= a list of values, or a function of what was typed"
         _refuse_completion(parameter, fault, remedy, report)
         return None
+
+
+def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
+    """Return the reader of the items of a list that people type one after another; None for other types."""
+    core = plain(annotation, core=True)
+    return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
 
 def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:

@@ -278,8 +278,9 @@ class Reloader:
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
-        if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
-            structuring.forget_types()  # the new modules define them anew
+        for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
+            if (known := sys.modules.get(module)) is not None:
+                known.forget_types()  # the new modules define them anew
         if (last := self._last) is None:
             imports = begin(self._target, importing)
         else:

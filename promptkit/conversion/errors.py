@@ -66,6 +66,10 @@ class ConversionError(ValueError):
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
     """Return the error of the member of a union that was probably meant; None if that cannot be told."""
-    # The others do not fit as a whole, and give no reason.
+    # The others do not fit as a whole, and give no reason. Of those that fit in part, the one is meant that
+    # fits best; where several fit as well, they have to say the same, as of text that is no JSON.
     meant = [error for error in errors if all(part.path or part.reason for part in error.parts)]
-    return meant[0] if len(meant) == 1 else None
+    fewest = min((len(error.parts) for error in meant), default=0)
+    best = [error for error in meant if len(error.parts) == fewest]
+    said = {tuple((part.expected, part.path, part.reason) for part in error.parts) for error in best}
+    return best[0] if len(said) == 1 else None

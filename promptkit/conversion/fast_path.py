@@ -27,6 +27,7 @@ from promptkit.conversion.kinds import (
     members_of,
     members_of_record,
     plain,
+    surrogate_of,
 )
 from promptkit.conversion.leaves import is_leaf, leaf
 from promptkit.conversion.parsing import Read
@@ -113,6 +114,11 @@ def _constrained_plan(annotation: Any, around: _Around) -> _Plan | None:
     if inner is None or inner.model is Any or makes_set:
         return None  # msgspec cannot tell the number of parts
     return _Plan(Annotated[inner.model, *annotation.__metadata__], inner.build)
+
+
+def _surrogate_plan(annotation: Any, _: _Around) -> _Plan:
+    surrogate: Any = surrogate_of(annotation)
+    return _Plan(surrogate.model, surrogate.build)
 
 
 def _sequence_plan(annotation: Any, around: _Around) -> _Plan | None:
@@ -208,6 +214,7 @@ _PLANS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, _Around], _Plan 
     (lambda t: t is Any, lambda t, _: _Plan(t)),
     (is_leaf, _leaf_plan),
     (is_constrained, _constrained_plan),
+    (lambda t: surrogate_of(t) is not None, _surrogate_plan),
     (is_sequence, _sequence_plan),
     (lambda t: get_origin(t) is tuple, _fixed_plan),
     (is_mapping, _mapping_plan),

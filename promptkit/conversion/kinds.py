@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect as mi
 
 from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.surrogates import Surrogate
 
 __all__ = [
     "SEQUENCES",
@@ -21,6 +22,7 @@ __all__ = [
     "fits",
     "has_parts",
     "hints_of",
+    "is_bytes",
     "is_closed",
     "is_constrained",
     "is_enum",
@@ -37,6 +39,7 @@ __all__ = [
     "members_of_record",
     "parts_of",
     "plain",
+    "surrogate_of",
     "type_name",
     "type_tree",
 ]
@@ -244,8 +247,34 @@ def is_closed(annotation: Any) -> bool:
 
 
 def is_own(annotation: Any) -> bool:
-    """Tell whether *annotation* is a class of promptkit's, such as `Image`, or inherits from one."""
-    return any(base.__module__.startswith("promptkit.") for base in getattr(annotation, "__mro__", ()))
+    """Tell whether *annotation* is what prompts are made of, such as `Image`, or inherits from it."""
+    bases = getattr(annotation, "__mro__", ())
+    return any(base.__module__.startswith("promptkit.language.") for base in bases)
+
+
+def surrogate_of(annotation: Any) -> Surrogate | None:
+    """Return how values are read of what prompts are made of, and of pydantic's classes; None for others."""
+    # Whoever names such a class has loaded its package; the modules that know it are loaded only then.
+    item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
+    if is_own(item):
+        from promptkit.conversion.content_types import sequence_surrogate
+
+        return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])
+    if is_own(annotation):
+        from promptkit.conversion.content_types import SURROGATES
+
+        return SURROGATES.get(annotation)
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):
+        from promptkit.conversion.pydantic_types import pydantic_surrogate
+
+        return pydantic_surrogate(annotation)
+    return None
+
+
+def is_bytes(annotation: Any) -> bool:
+    """Tell whether *annotation* is bytes, or an image or recording that is made of them."""
+    surrogate = surrogate_of(annotation)
+    return annotation is bytes or (surrogate is not None and surrogate.model is bytes)
 
 
 def has_parts(annotation: Any) -> bool:

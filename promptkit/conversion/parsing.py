@@ -18,6 +18,7 @@ __all__ = [
     "DECIMAL",
     "DURATION",
     "INTEGER_KEY",
+    "MAX_DIGITS",
     "UUID_TEXT",
     "Read",
     "convert_decimal",

@@ -13,6 +13,7 @@ from typing import Any, Final, get_args, get_origin
 import attrs
 import msgspec
 from msgspec import inspect as mi
+from msgspec import structs
 
 from promptkit.conversion.choices import enum_reader, literal_reader
 from promptkit.conversion.constraints import located, offset_fault, zone_of
@@ -30,10 +31,11 @@ from promptkit.conversion.kinds import (
     members_of,
     parts_of,
     plain,
+    surrogate_of,
     type_tree,
 )
 from promptkit.conversion.leaves import sized
-from promptkit.conversion.parsing import Read
+from promptkit.conversion.parsing import MAX_DIGITS, Read
 from promptkit.conversion.scalar_types import SCALARS, Reader, ScalarType, scalar_of
 from promptkit.conversion.type_descriptions import example_text, expected_of
 
@@ -118,6 +120,21 @@ def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
     return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
 
 
+def _surrogate_reader(annotation: Any) -> Reader | None:
+    """Make a reader of a type in whose place another is read."""
+    surrogate: Any = surrogate_of(annotation)
+    inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
+    if inner is None:
+        return None
+    read_inner, build, expected = inner.read, surrogate.build, surrogate.expected
+    made = structs.replace(inner, expected=expected, hint=expected, values=surrogate.values)
+    if isinstance(made, ScalarType):  # of which the tree would say that no author's code is run
+        return structs.replace(made, read=lambda value: build(read_inner(value)), tree=None)
+    example = surrogate.example
+    hint = expected if example is None else f"JSON, for example {msgspec.json.encode(example).decode()}"
+    return structs.replace(made, read=json_read(annotation, _decode), hint=hint)
+
+
 def _list_reader(annotation: Any) -> Reader | None:
     """Make a reader of a list, set or tuple of any length: a JSON array, or plain values separated."""
     make: Any = SEQUENCES[get_origin(annotation)]
@@ -175,25 +192,41 @@ def _decode(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        reason = _unreadable(text, error)
-        raise ConversionError(_READABLE if reason else None, reason=reason) from None
+        if not text.lstrip().startswith(("[", "{")):
+            raise ConversionError from None  # it was not meant as JSON
+        raise _unreadable(text, error) from None
 
 
 _READABLE: Final = "JSON that can be read"
 
-#: What msgspec says of text that is not JSON, and after how many bytes.
+#: What msgspec says of text that is not JSON, and after how many bytes; and of a number, and where it is.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
+_OUT_OF_RANGE: Final = r"Number out of range - at `\$(.*)`"
+
+#: What msgspec takes for an early end: half of a character that JSON writes as two, and too many digits.
+_NO_ENDS: Final = (
+    (r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])", "half of a character"),
+    (f"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}", "a number of too many digits"),
+)
 
 
-def _unreadable(text: str, error: Exception) -> str | None:
-    """Return why, and where, text that was meant as JSON cannot be read; None if it was not meant so."""
-    if not text.lstrip().startswith(("[", "{")) or type(error) is not msgspec.DecodeError:
-        return None
-    found = re.fullmatch(_MALFORMED, str(error))
-    why, at = (found[1], int(found[2])) if found else ("it ends too early", None)
-    before = text.encode()[:at].decode(errors="ignore")
+def _unreadable(text: str, error: Exception) -> ConversionError:
+    """Return why, and where, text that was meant as JSON cannot be read."""
+    if isinstance(error, RecursionError):
+        return ConversionError(_READABLE, reason="is nested too deeply")
+    if isinstance(error, UnicodeError):
+        return ConversionError(_READABLE, reason="holds half of a character")
+    if found := re.fullmatch(_OUT_OF_RANGE, str(error)):
+        return ConversionError(_READABLE, path=found[1], reason="is a number that is out of range")
+    why, before = "it ends too early", text
+    if found := re.fullmatch(_MALFORMED, str(error)):
+        why, before = found[1], text.encode()[: int(found[2])].decode(errors="ignore")
+    for pattern, what in _NO_ENDS if before is text else ():
+        if found := re.search(pattern, text):
+            why, before = what, text[: found.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return f"is JSON that cannot be read at line {line}, column {column}: {why}"
+    reason = f"is JSON that cannot be read at line {line}, column {column}: {why}"
+    return ConversionError(_READABLE, reason=reason)
 
 
 def _json_reader(annotation: Any) -> Reader | None:
@@ -212,9 +245,9 @@ def _json_reader(annotation: Any) -> Reader | None:
 def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
     """Tell whether every part of a type can be read."""
     tree = plain(tree)
-    if isinstance(tree, mi.CustomType):
-        return tree.cls in SCALARS
-    if isinstance(tree, mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
+    if scalar_of(tree) is not None or surrogate_of(getattr(tree, "cls", None)) is not None:
+        return True
+    if isinstance(tree, mi.CustomType | mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
         return False
     if isinstance(tree, mi.DictType) and not _may_be_key(tree.key_type):
         return False
@@ -238,6 +271,7 @@ _FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | No
     (is_constrained, _constrained_reader),
     (is_enum, enum_reader),
     (is_literal, literal_reader),
+    (lambda t: surrogate_of(t) is not None, _surrogate_reader),
     (is_list, _list_reader),
     (is_union, _union_reader),
     (has_parts, _json_reader),

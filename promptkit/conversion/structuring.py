@@ -28,6 +28,7 @@ from promptkit.conversion.kinds import (
     is_union,
     members_of_record,
     plain,
+    surrogate_of,
     type_tree,
 )
 from promptkit.conversion.leaves import is_leaf, key_converter, leaf, sized, step
@@ -96,6 +97,8 @@ def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
 def _unknown(names: Iterable[str], record: Any) -> list[ConversionError]:
     """A fault for each member that was sent and that *record* does not have."""
     known = [member.name for member in members_of_record(record)]
+    if (config := getattr(record, "__struct_config__", None)) and config.tag_field:
+        known.append(config.tag_field)
     return [
         ConversionError(path=f".{shortened(name)}", reason=_NO_MEMBER, nearest=partial(nearest, name, known))
         for name in heapq.nsmallest(MAX_FAULTS, map(str, names))  # in a direct call, they may be anything
@@ -198,6 +201,12 @@ def _sized(annotation: Any) -> Read:
     return sized(lambda value: _structured(value, annotation.__origin__), annotation, type_tree(annotation))
 
 
+def _surrogate(annotation: Any) -> Read:
+    """Structure a value as the type that is read in place of its own."""
+    surrogate: Any = surrogate_of(annotation)
+    return lambda value: surrogate.build(_structured(value, surrogate.model))
+
+
 def _union(annotation: Any) -> Read:
     """Structure a value as the first member of a union that it fits."""
     members = get_args(annotation)
@@ -273,13 +282,16 @@ def _parts_of_class(error: Any, annotation: Any) -> Iterator[ConversionError]:
 def _struct(annotation: Any) -> Read:
     """Structure a JSON object as a `msgspec.Struct`."""
     config = (get_origin(annotation) or annotation).__struct_config__
+    tag = config.tag_field
     members = {member.name: member for member in members_of_record(annotation)}
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
+        if not isinstance(value, dict) or value.get(tag, config.tag) != config.tag:
             raise ConversionError(expected_of(annotation), got=value)
         known = [member for member in members.values() if member.required or member.name in value]
-        faults = _unknown(value.keys() - members.keys() - {config.tag_field}, annotation)
+        faults = _unknown(value.keys() - members.keys() - {tag}, annotation)
+        if tag is not None and tag not in value:
+            faults.insert(0, ConversionError(repr(config.tag), got=ABSENT, path=f".{tag}"))
         try:
             found = _collect(
                 (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in known
@@ -303,6 +315,7 @@ def _is_placed(annotation: Any) -> bool:
 _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
     (is_leaf, leaf),
     (is_constrained, _sized),
+    (lambda t: surrogate_of(t) is not None, _surrogate),
     (is_sequence, _sequence),
     (_is_placed, _fixed),
     (is_mapping, _mapping),

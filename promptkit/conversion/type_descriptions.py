@@ -13,7 +13,15 @@ from msgspec import inspect as mi
 
 from promptkit.conversion.choices import Orders, one_of, orders_of, values_of
 from promptkit.conversion.constraints import describe_length
-from promptkit.conversion.kinds import fields_of, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.kinds import (
+    fields_of,
+    is_enum,
+    is_list,
+    is_literal,
+    is_union,
+    plain,
+    surrogate_of,
+)
 from promptkit.conversion.scalar_types import scalar_of
 from promptkit.conversion.unstructuring import json_of
 
@@ -40,6 +48,8 @@ def expected_of(annotation: Any) -> str:
     annotation = plain(annotation)
     if is_literal(annotation) or is_enum(annotation):
         return describe_choices(get_args(annotation) or annotation)
+    if (surrogate := surrogate_of(annotation)) is not None:
+        return surrogate.expected
     try:
         return describe(mi.type_info(annotation), orders_of(annotation))
     except TypeError:  # msgspec does not have it, though it has readers of its parts
@@ -54,6 +64,8 @@ def describe(tree: mi.Type, orders: Orders) -> str:
     tree = plain(tree)
     if (scalar := scalar_of(tree)) is not None:
         return scalar.describe(tree)
+    if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
+        return surrogate.expected
     words = "a value"
     match tree:
         case mi.NoneType():
@@ -105,12 +117,14 @@ def example_text(tree: mi.Type) -> str:
     return msgspec.json.encode(_example(tree, 0)).decode()
 
 
-def _example(tree: mi.Type, depth: int) -> Any:
+def _example(tree: mi.Type, depth: int) -> Any:  # noqa: C901 (one for each kind of type)
     tree = plain(tree)
     if depth > _MAX_DEPTH:
         return None
     if (scalar := scalar_of(tree)) is not None:
         return scalar.example_of(tree)
+    if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
+        return surrogate.example
     example: Any = "text"
     match tree:
         case mi.UnionType():

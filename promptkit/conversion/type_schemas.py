@@ -12,7 +12,7 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
@@ -20,8 +20,18 @@ from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import Orders, orders_of, values_of
-from promptkit.conversion.kinds import fields_of, hints_of, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.kinds import (
+    fields_of,
+    hints_of,
+    is_enum,
+    is_list,
+    is_literal,
+    is_union,
+    plain,
+    surrogate_of,
+)
 from promptkit.conversion.scalar_types import SCALARS, scalar_of
+from promptkit.conversion.surrogates import Surrogate
 from promptkit.conversion.type_descriptions import describe, describe_choices, described, expected_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
@@ -65,14 +75,14 @@ class Definitions(Struct):
         """Whether a class was referred to."""
         return kind in self._names
 
-    def refer(self, kind: Any) -> Schema:
-        """Return the reference to a class."""
-        return {"$ref": f"#/$defs/{self.name(kind)}"}
+    def refer(self, kind: Any, called: str | None = None) -> Schema:
+        """Return the reference to a class, or to what is *called* so."""
+        return {"$ref": f"#/$defs/{self.name(kind, called)}"}
 
-    def name(self, kind: Any) -> str:
-        """Return the name of a class that is referred to."""
+    def name(self, kind: Any, called: str | None = None) -> str:
+        """Return the name of what is referred to."""
         if kind not in self._names:
-            name = re.sub(r"\W+", "_", getattr(kind, "__name__", str(kind)))
+            name = re.sub(r"\W+", "_", called or getattr(kind, "__name__", str(kind)))
             while name in self._names.values():
                 name += "_"
             self._names[kind] = name
@@ -97,6 +107,8 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
     scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
     if scalar is not None and scalar.schema.keys() == {"type"} and not scalar.facets:
         return dict(scalar.schema), ""  # most parameters are text, a number, or yes or no
+    if (surrogate := surrogate_of(annotation)) is not None:
+        return _schema_of_surrogate(surrogate, definitions), _form_of_surrogate(surrogate)
     try:
         tree = mi.type_info(annotation)
     except TypeError:
@@ -131,6 +143,41 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     return schema, expected_of(annotation)
 
 
+def _schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schema:
+    """The schema of a type that brings its own, with what that defines in the places that refer to it."""
+    defined = surrogate.schema.get("$defs", {})
+
+    def placed(node: Any, around: frozenset[str]) -> Any:
+        if isinstance(node, list):
+            return [placed(part, around) for part in node]
+        if not isinstance(node, Mapping):
+            return node
+        found = {key: placed(part, around) for key, part in node.items()}
+        if found.get("additionalProperties") is False:
+            del found["additionalProperties"]
+        # A member may be called like this, too.
+        return found | referred(found.pop("$ref"), around) if isinstance(found.get("$ref"), str) else found
+
+    def referred(reference: str, around: frozenset[str]) -> Schema:
+        name = reference.rpartition("/")[2]
+        kind = (surrogate.build, name)
+        if name not in around and not definitions.knows(kind):
+            schema: Schema = placed(defined[name], around | {name})
+            if not definitions.knows(kind):
+                return schema
+            definitions.schemas[definitions.name(kind, name)] = schema
+        return definitions.refer(kind, name)
+
+    own = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
+    found: Schema = placed(own, frozenset())
+    return found
+
+
+def _form_of_surrogate(surrogate: Surrogate) -> str:
+    """What its values look like, in words; ``""`` if they have parts, which its schema describes."""
+    return surrogate.expected if surrogate.schema.get("type") == "string" else ""
+
+
 class _Writer(Struct):
     """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
 
@@ -138,12 +185,14 @@ class _Writer(Struct):
     orders: Orders
     around: frozenset[Any]
 
-    def schema(self, tree: mi.Type) -> Schema:
+    def schema(self, tree: mi.Type) -> Schema:  # noqa: C901 (one for each kind of type)
         """Return the schema of a type."""
         if isinstance(tree, mi.Metadata):
             return {**self.schema(tree.type), **(tree.extra_json_schema or {})}
         if (scalar := scalar_of(tree)) is not None:
             return _portable({**scalar.schema, **_bounds(tree), **scalar.facets_of(tree)})
+        if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
+            return _schema_of_surrogate(surrogate, self.definitions)
         schema: Schema = {}
         match tree:
             case mi.NoneType():
@@ -166,6 +215,8 @@ class _Writer(Struct):
     def form(self, tree: mi.Type) -> str:
         """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
         tree = plain(tree)
+        if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
+            return _form_of_surrogate(surrogate)
         if isinstance(tree, mi.LiteralType | mi.EnumType):
             return _form_of_choices(values_of(tree, self.orders))
         if isinstance(tree, mi.UnionType):

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from promptkit.conversion.kinds import surrogate_of
 from promptkit.conversion.scalar_types import scalar_of_value
 
 __all__ = ["can_be_sent", "json_of", "text_of"]
@@ -19,7 +20,7 @@ def json_of(value: Any) -> Any:
     """
     if isinstance(value, Enum) and not isinstance(value.value, str | int):
         return value.name  # the reader takes it by name, too
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_text_in_json)
+    return msgspec.to_builtins(_dumped(value), str_keys=True, enc_hook=_text_in_json)
 
 
 def text_of(value: Any) -> str:
@@ -46,7 +47,18 @@ def can_be_sent(value: Any) -> bool:
     return True
 
 
-def _text_in_json(value: Any) -> str:
+def _dumped(value: Any) -> Any:
+    """Return *value* with JSON in place of what has a surrogate: msgspec would write the fields of some."""
+    if (surrogate := surrogate_of(type(value))) is not None:
+        return surrogate.dump(value)
+    if type(value) in (list, tuple):
+        return [_dumped(part) for part in value]
+    return {key: _dumped(part) for key, part in value.items()} if type(value) is dict else value
+
+
+def _text_in_json(value: Any) -> Any:
+    if (surrogate := surrogate_of(type(value))) is not None:
+        return surrogate.dump(value)
     if (scalar := scalar_of_value(value)) is not None:
         return scalar.write(value)
     msg = f"a {type(value).__name__} cannot be written: teach it with promptkit.register_type"

@@ -5,7 +5,6 @@ A field is sent under its argument's name. What belongs to it is sent under that
 no argument is called: ``when.offset``.
 """
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -19,7 +18,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.declarations import NO_DEFAULT
-from promptkit.preview.controls import Control, control_of, is_by_line, is_json, takes_file, typeable
+from promptkit.preview.controls import Control, control_of, is_by_line, takes_file, typeable
 from promptkit.preview.uploads import Upload, Uploads, number_in
 
 __all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
@@ -277,13 +276,10 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
 
 
 def _described(argument: Argument, fault: Fault, given: str | None) -> str:
-    """What is wrong with an argument, and in which line of a list, or why its text is no JSON."""
+    """What is wrong with an argument, and in which line of a list."""
     where = None
-    if given and not argument.arg.secret:
-        if is_by_line(argument):
-            where = _line_of(given, fault.path)
-        elif is_json(argument) and not fault.path:
-            where = _syntax_fault(given)
+    if given and not argument.arg.secret and is_by_line(argument):
+        where = _line_of(given, fault.path)
     return f"{fault} ({where})" if where else str(fault)
 
 
@@ -293,17 +289,6 @@ def _line_of(text: str, path: str) -> str | None:
     lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
     is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
     return f"line {lines[int(number)]}" if is_item else None
-
-
-def _syntax_fault(text: str) -> str | None:
-    """Why a text is no JSON, and where; None if it is JSON."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
-    except (RecursionError, ValueError):
-        return "is nested too deeply, or has a number of too many digits"
-    return None
 
 
 def _hint(argument: Argument, control: Control) -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Any, Final
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.language.media import Media
 from promptkit.language.media_types import human_size
 from promptkit.preview.controls import value_of
 from promptkit.preview.media import BoundedStore
@@ -90,7 +91,10 @@ class Uploads:
     def keep_value(self, argument: Argument, value: str) -> Upload:
         """Keep a value that was not read from a file."""
         found = value_of(argument, value) if argument.takes_bytes else None
-        data = [found] if isinstance(found, bytes) else found or [value.encode(errors="surrogatepass")]
+        if found is None:
+            found = value.encode(errors="surrogatepass")
+        several = found if isinstance(found, Collection) and not isinstance(found, bytes) else [found]
+        data = (each.data if isinstance(each, Media) else each for each in several)
         return self.keep(Upload(value, size=sum(map(len, data))))
 
     def of(self, arguments: Arguments, form: Any) -> dict[str, Upload]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from math import ceil, floor
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -19,6 +19,8 @@ from promptkit.conversion import kinds
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.errors.distribution import needed_by
+from promptkit.language.media import Audio, Image
+from promptkit.language.messages import Message, Workflow
 
 with needed_by("making arguments up (wire_arguments, call_arguments, pytest --promptkit)", "hypothesis"):
     from hypothesis import reject
@@ -32,12 +34,15 @@ Values: TypeAlias = st.SearchStrategy[Any]
 #: The records that a value lies in, by their classes: one may contain itself.
 Outer: TypeAlias = tuple[type, ...]
 
-#: What `msgspec.Meta` says of a type, by its name there.
+#: What constraints say of a type, by their names in `msgspec.Meta`.
 Bounds: TypeAlias = dict[str, Any]
 
 #: How many items a list has beyond those that it must have, and how often a class lies in itself.
 _ITEMS: Final = 4
 _DEPTH: Final = 2
+
+#: The constraints that are made use of: those of `msgspec.Meta`, and those of pydantic by the same names.
+_BOUNDS: Final = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
 #: The largest whole number that every program reads from JSON.
 _LARGEST: Final = 2**63 - 1
@@ -129,6 +134,8 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
         return _dict(kind, bounds, outer)
     if get_origin(kind) is tuple:
         return st.tuples(*(_values(item, outer) for item in get_args(kind))).map(list)
+    if hasattr(kind, "__pydantic_fields__"):
+        return _model(kind, outer)
     return _record(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_written)
 
 
@@ -137,8 +144,8 @@ def _bounded(annotation: Any) -> tuple[Any, Bounds]:
     bounds: Bounds = {}
     while kinds.is_constrained(annotation := kinds.plain(annotation)):
         for note in annotation.__metadata__:
-            if isinstance(note, msgspec.Meta):
-                bounds |= {name: value for name, value, *_ in note.__rich_repr__() if value is not None}
+            found = {name: getattr(note, name, None) for name in _BOUNDS}
+            bounds |= {name: value for name, value in found.items() if value is not None}
         annotation = annotation.__origin__
     return annotation, bounds
 
@@ -217,6 +224,23 @@ def _record(kind: Any, outer: Outer) -> Values:
     return st.fixed_dictionaries(required | tag, optional=optional)
 
 
+def _model(kind: Any, outer: Outer) -> Values:
+    """Return a strategy for a class of pydantic's. What its validators refuse is left out later."""
+    if outer.count(kind) >= _DEPTH:
+        return st.nothing()
+    required, optional = {}, {}
+    for name, field in kind.__pydantic_fields__.items():
+        values = _values(Annotated[(field.annotation, *(field.metadata or [None]))], (*outer, kind))
+        if name == "root":  # a RootModel is this member
+            return values
+        known = field.validation_alias if isinstance(field.validation_alias, str) else field.alias or name
+        if field.is_required():
+            required[known] = values
+        elif not values.is_empty:
+            optional[known] = values
+    return st.fixed_dictionaries(required, optional=optional)
+
+
 def _members(kind: Any) -> list[kinds.Member]:
     if not kinds.is_named_tuple(kind):
         return kinds.members_of_record(kind)
@@ -239,6 +263,33 @@ def _written(value: Any) -> Any:
         reject()
 
 
+#: The smallest files, in base64: a picture of one pixel, and recordings of nothing.
+_PICTURES: Final = (
+    "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=",
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC",
+)
+_RECORDINGS: Final = ("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA==",)
+
+_SAID: Final = st.text(min_size=1).filter(lambda text: not text.isspace())
+
+
+def _block(kind: str, **members: Values) -> Values:
+    return st.fixed_dictionaries({"type": st.just(kind), **members})
+
+
+_BLOCKS: Final = st.one_of(
+    _block("text", text=_SAID),
+    _block("image", data=st.sampled_from(_PICTURES)),
+    _block("audio", data=st.sampled_from(_RECORDINGS)),
+    _block("resource_link", uri=st.just("file:///notes.txt"), name=_SAID),
+)
+_TURNS: Final = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["user", "assistant"]),
+        "content": _SAID | _BLOCKS | st.lists(_BLOCKS, min_size=1, max_size=1),
+    }
+)
+
 #: What makes values of types with bounds, and of those that hypothesis does not know.
 _SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
     **dict.fromkeys((Any, object), lambda _: _ANY),
@@ -251,4 +302,8 @@ _SCALARS: Final[dict[Any, Callable[[Bounds], Values]]] = {
     datetime: _moments(st.datetimes),
     time: _moments(st.times),
     Path: lambda _: _PATHS,
+    Image: lambda _: st.sampled_from(_PICTURES),
+    Audio: lambda _: st.sampled_from(_RECORDINGS),
+    Message: lambda _: _TURNS,
+    Workflow: lambda _: st.lists(_TURNS, max_size=_ITEMS),
 }

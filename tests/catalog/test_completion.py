@@ -3,18 +3,21 @@ import functools
 import gc
 import subprocess
 import sys
+from collections.abc import Sequence
 from enum import Enum, IntEnum, StrEnum
 from itertools import combinations
 from pathlib import Path
 from textwrap import dedent
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from promptkit import Arg, prompt
 from promptkit.catalog.completion import MAX_VALUES, Completer, Completion, complete, rank
 from promptkit.conversion.readers import reader_of
+from promptkit.testing import Client
 from tests.ids import shown
 
 BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]
@@ -374,6 +377,97 @@ class TestFixedValues:
         """
         assert Completer(["a"]) == Completer(("a",)) != Completer(["b"])
         assert hash(Completer(["a"])) == hash(Completer(("a",)))
+
+
+class TestLists:
+    """Of a list, the last item is completed, and each suggestion is the whole text."""
+
+    @pytest.mark.parametrize(
+        ("typed", "expected"),
+        [
+            ("", ("red", "green", "grey")),
+            ("gr", ("green", "grey")),
+            ("red,", ("red, green", "red, grey")),
+            ("red, ", ("red, green", "red, grey")),
+            ("red, gr", ("red, green", "red, grey")),
+            ("red,gr", ("red,green", "red,grey")),
+            ("Red, green, ", ("Red, green, grey",)),
+            ("red\n", ("red\ngreen", "red\ngrey")),
+            ("red\ngree", ("red\ngreen",)),
+            ("blue, gr", ("blue, green", "blue, grey")),
+            ('["red", "gr', ()),
+        ],
+    )
+    def test_the_last_item_is_completed(self, typed, expected):
+        """
+        Behind a comma, or on a line; what is chosen already is not offered again, and no part of JSON.
+        """
+        found = Completer(["red", "green", "grey"], is_list=True).complete(typed)
+
+        assert (expected, len(expected)) == (found.values, found.total)
+
+    def test_a_value_that_would_be_two_is_not_offered(self):
+        """
+        Unless items stand on lines.
+        """
+        completer = Completer(["a, b", "c"], is_list=True)
+
+        assert completer.complete("").values == ("c",)
+        assert completer.complete("c\na").values == ("c\na, b",)
+
+    @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
+    def test_a_function_gets_the_item(self, is_async):
+        """
+        So that one function completes an argument and a list of them.
+        """
+
+        def find(typed):
+            return [f"{typed}1", f"{typed}2"]
+
+        async def find_later(typed):
+            return find(typed)
+
+        completer = Completer(find_later if is_async else find, is_list=True)
+
+        assert completer.complete("a1, a").values == ("a1, a2",)
+
+    @given(st.lists(st.sampled_from(["red", "green"]), max_size=3), st.sampled_from([", ", ",", "\n"]))
+    def test_what_is_offered_is_read(self, items, separator):
+        """
+        As the items that were typed, and one more.
+        """
+        typed = separator.join([*items, ""])
+        read = reader_of(list[Literal["red", "green", "grey"]]).read
+
+        for value in Completer(["red", "green", "grey"], is_list=True).complete(typed).values:
+            assert read(value)[:-1] == items
+
+
+@pytest.mark.parametrize(
+    ("annotation", "typed", "expected"),
+    [
+        (list[Literal["red", "green"]], "red, ", ("red, green",)),
+        (set[Word], "yes, n", ("yes, no",)),
+        (tuple[Literal["red", "green"], ...] | None, "gr", ("green",)),
+        (Sequence[bool], "yes, ", ("yes, no",)),
+        (Annotated[list[str], Arg(complete=["api", "web"])], "api, ", ("api, web",)),
+        (Annotated[list[str], Arg(complete=lambda typed: [f"{typed}!"])], "a, b", ("a, b!",)),
+        (Annotated[str, Arg(complete=["api", "web"])], "api, ", ()),
+        (list[list[bool]], "", ()),
+    ],
+    ids=shown,
+)
+def test_a_parameter_that_is_a_list_is_completed(annotation, typed, expected):
+    """
+    From its type, and from what its author gives.
+    """
+
+    def ask(colors) -> str:
+        return ""
+
+    ask.__annotations__["colors"] = annotation
+
+    assert Client(prompt(ask)).complete("ask", "colors", typed).values == expected
 
 
 CALLS = []

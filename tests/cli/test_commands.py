@@ -580,13 +580,16 @@ class TestRender:
 
     def test_a_file_as_an_argument(self, shelf, capsys, tmp_path, png):
         """
-        ``key=@file`` sends a file's text, or its bytes where the parameter takes bytes.
+        ``key=@file`` sends a file's text, or its bytes where the parameter takes bytes, or an image.
         """
         (tmp_path / "change.diff").write_text("+ ü", encoding="utf-8")
         (tmp_path / "dot.png").write_bytes(png)
+        show = "@prompt\ndef show(picture: Image):\n    return picture\n"
+        (tmp_path / "recipes" / "show.py").write_text(f"from promptkit import Image, prompt\n\n\n{show}")
 
         assert "+ ü" in run(capsys, "render", "recipes", "review", "diff=@change.diff")[1]
         assert "<image/png " in run(capsys, "render", "recipes", "look", "picture=@dot.png")[1]
+        assert "<image/png " in run(capsys, "render", "recipes", "show", "picture=@dot.png")[1]
 
     @pytest.mark.parametrize(
         ("words", "code", "message"),

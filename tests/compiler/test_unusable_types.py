@@ -1,4 +1,4 @@
-"""Types that no client can fill: promptkit's own values, and what cannot be written."""
+"""Types that no client can fill: documents and other parts of promptkit's, and what cannot be written."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -11,12 +11,10 @@ import pytest
 
 from promptkit import (
     Arg,
-    Audio,
     Content,
     Context,
     EmbeddedResource,
     Image,
-    Message,
     ResourceLink,
     Text,
     Workflow,
@@ -28,13 +26,13 @@ from promptkit.errors.diagnostics import Rule
 
 T = TypeVar("T")
 
-OWN = (Text, Image, Audio, EmbeddedResource, ResourceLink, Content, Message, Workflow)
+OWN = (Text, EmbeddedResource, ResourceLink, Content)
 
 
 @attrs.frozen
 class Line:
     what: str
-    picture: Image | None = None
+    note: Text | None = None
 
 
 @dataclass
@@ -44,7 +42,7 @@ class Order:
 
 
 class Asked(TypedDict):
-    turns: NotRequired[list[Message]]
+    parts: NotRequired[list[Content]]
 
 
 class Titled(NamedTuple):
@@ -53,7 +51,7 @@ class Titled(NamedTuple):
 
 
 class Held(msgspec.Struct):
-    recording: Audio | None = None
+    link: ResourceLink | None = None
 
 
 @dataclass
@@ -74,6 +72,10 @@ class Unknown:
 
 class Scan(Image):
     """An author's own kind of picture."""
+
+
+class Talk(Workflow):
+    """An author's own kind of conversation."""
 
 
 def found_in(annotation: Any) -> tuple[Any, ...]:
@@ -120,12 +122,12 @@ def test_values_of_promptkit_are_no_arguments(kind, around):
 @pytest.mark.parametrize(
     ("annotation", "message", "remedy"),
     [
-        (Image, "Image", "take bytes, which clients send as base64 or a data: URI, and make Image(...) "),
-        (Scan, "Scan", "take bytes, which clients send as base64 or a data: URI, and make Image(...) "),
-        (Order, "Order: order.lines[...].picture is of type Image", "take bytes, "),
-        (Asked, "Asked: order.turns[...] is of type Message", "take a list of texts, "),
+        (Scan, "Scan", "take that class of promptkit itself, "),
+        (list[Talk], f"{list[Talk]}: order[...] is of type Talk", "take that class of promptkit itself, "),
+        (Order, "Order: order.lines[...].note is of type Text", "take a str, "),
+        (Asked, "Asked: order.parts[...] is of type Content", "take a str, or bytes, "),
         (Titled, "Titled: order.title is of type Text", "take a str, "),
-        (dict[str, Held], f"{dict[str, Held]}: order[...].recording is of type Audio", "take bytes, "),
+        (dict[str, Held], f"{dict[str, Held]}: order[...].link is of type ResourceLink", "take its URI "),
         (
             list[Context],
             f"{list[Context]}: order[...] is of type Context",

@@ -233,6 +233,8 @@ VALUES = [
     (Annotated[Literal["3", "4"], Arg(env="DEPTH")], None, "3"),
 ]
 
+PLACE = "'value' is JSON that cannot be read at line"
+
 #: A type, what a client sends, and what it is told.
 FAULTS = [
     (str, 5, "'value' is 5, not text"),
@@ -285,6 +287,26 @@ FAULTS = [
         "'value' is JSON that cannot be read at line 3, column 1: trailing comma in object",
     ),
     (int | list[int], "[1,", "'value' is JSON that cannot be read at line 1, column 4: it ends too early"),
+    (Point | Pair, "[1,", "'value' is JSON that cannot be read at line 1, column 4: it ends too early"),
+    (
+        list[str],
+        '["a\\ud83d"]',
+        "'value' is JSON that cannot be read at line 1, column 4: half of a character",
+    ),
+    (list[float], "[1, 1e999]", "'value[1]' is a number that is out of range"),
+    (dict[str, int], f'{{"a": {"1" * 5000}}}', f"{PLACE} 1, column 7: a number of too many digits"),
+    (list[int], "[" * 10**5, "'value' is nested too deeply"),
+    (
+        Point | Node,
+        '{"value": 1, "childen": []}',
+        "'value.childen' is not a member of this object (did you mean 'children'?)",
+    ),
+    (Circle, '{"radius": 1}', "'value.type' is missing"),
+    (
+        Circle | Square,
+        '{"tpye": "circle", "radius": 1}',
+        "'value.type' is missing; 'value.tpye' is not a member of this object (did you mean 'type'?)",
+    ),
     (list[Depth], "1, 99", "'value[1]' is '99', not a whole number from 1 to 9"),
     (list[Literal["python"]], "pyton", "'value[0]' is 'pyton', not 'python' (did you mean 'python'?)"),
     (tuple[int, str], "[1]", "'value' is [1], not a list of 2 items: a whole number, text"),

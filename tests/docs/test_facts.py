@@ -17,7 +17,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from benchmarks import report
-from promptkit import Arg, prompt
+from promptkit import Arg, Message, Workflow, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.errors import ArgumentErrors
@@ -89,11 +89,14 @@ class Point:
 NAMES = {
     "Decimal": Decimal,
     "Literal": Literal,
+    "Message": Message,
     "Path": Path,
     "Point": Point,
     "Sequence": Sequence,
     "Tone": Tone,
     "UUID": UUID,
+    "Workflow": Workflow,
+    "user": user,
     "Annotated": Annotated,
     "Arg": Arg,
     **{name: getattr(dt, name) for name in ("UTC", "date", "datetime", "time", "timedelta")},

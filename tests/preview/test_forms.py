@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 
-from promptkit import Arg, ArgumentErrors, prompt
+from promptkit import Arg, ArgumentErrors, Audio, Image, Workflow, prompt
 from promptkit.preview import forms
 from promptkit.preview.forms import Submission, query_of
 from promptkit.preview.templating import environment
@@ -196,6 +196,9 @@ class TestControls:
             (dt.timedelta, "line", {"type": "text"}),
             (UUID, "line", {"type": "text"}),
             (bytes, "file", {}),
+            (Image | None, "file", {}),
+            (list[Audio], "file", {}),
+            (Workflow, "area", {}),
             (bool, "radios", {}),
             (Tone, "radios", {}),
             (Level, "radios", {}),
@@ -410,7 +413,7 @@ class TestFaults:
             (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number (line 3)"),
             (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
             (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number"),
-            (dict[str, int], '{"a" 1}', "expecting ':' delimiter (line 1, column 6)"),
+            (dict[str, int], '{"a" 1}', "is JSON that cannot be read at line 1, column 6: "),
         ],
         ids=shown,
     )
