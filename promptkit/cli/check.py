@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import NO_SAMPLE
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, print_annotation, print_annotations, print_diagnostics
 from promptkit.cli.loading import load_catalog
@@ -93,10 +94,12 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
     if skipped:
         from promptkit.cli.calls import NEEDS_EXAMPLES
 
-        if needing := [name for name, reason in skipped.items() if reason == NEEDS_EXAMPLES]:
-            yield "notice", f"not rendered, as they need examples: {', '.join(needing)}"
+        whys = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
+        for reason, why in whys.items():
+            if names := [name for name, found in skipped.items() if found == reason]:
+                yield "notice", f"not rendered, {why}: {', '.join(names)}"
         for name, reason in skipped.items():
-            if reason != NEEDS_EXAMPLES:
+            if reason not in whys:
                 yield "notice", f"not rendered for its defaults: {name}: {reason}"
     if stale is not None:
         yield "error", f"{options.compiled} is stale, so run promptkit build again: {stale}"

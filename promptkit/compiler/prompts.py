@@ -168,7 +168,7 @@ class Prompt(Generic[P, R]):
         compiled = CompiledPrompt(
             name=options.name,
             title=options.title,
-            description=options.description or signature.summary,
+            description=options.told(options.description or signature.summary),
             icons=options.icons,
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
@@ -179,6 +179,8 @@ class Prompt(Generic[P, R]):
             elicit=options.elicit,
             tool=options.tool,
             scopes=frozenset(options.scopes),
+            deprecated=options.deprecated,
+            sample=options.sample,
         )
         return compiled, tuple(report.found)
 
@@ -208,6 +210,8 @@ def prompt(
     elicit: bool = False,
     scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
+    deprecated: str | None = None,
+    sample: bool = True,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
@@ -225,6 +229,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     elicit: bool = False,
     scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
+    deprecated: str | None = None,
+    sample: bool = True,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
     Make a function a prompt.
@@ -275,13 +281,21 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             What models may expect that call it as a tool, where prompts are served as tools; False
             if they may not call it.
 
+        deprecated:
+            What to use in its place, as in ``"use review-change"``. It is still served; clients are told in
+            its description, and in ``_meta``.
+
+        sample:
+            Whether it may be called to see what it says, though nobody has asked for it: by
+            ``promptkit check --render``, ``diff`` and ``dev``, and by ``pytest --promptkit``.
+
     Returns:
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
     Raises:
         TypeError: If what is decorated is not a function, or an option has the wrong type.
 
-        ValueError: If *timeout* or *cache* is not above zero, or an icon is not a URI.
+        ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
@@ -300,6 +314,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             elicit=elicit,
             tool=tool,
             scopes=scopes,
+            deprecated=deprecated,
+            sample=sample,
         )
         location = Location(code.co_filename, code.co_firstlineno)
         made = Prompt(function, options, location, dict(names) if is_local(function) else {})

@@ -35,8 +35,9 @@ __all__ = ["application"]
 
 T = TypeVar("T")
 
-#: What asks for one turn whole; no argument has a name like this.
+#: What asks for one turn whole, or for the defaults of a prompt; no argument has a name like these.
 _SHOW_ALL: Final = "show-all"
+_RENDER: Final = "render-it"
 
 
 def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> ASGIApp:
@@ -197,9 +198,10 @@ class _Endpoints:
         self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
     ) -> tuple[Rendering, Submission]:
         """What a form has sent, rendered."""
-        own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
+        own = FormData([pair for pair in form.multi_items() if pair[0] not in (_SHOW_ALL, _RENDER)])
         submission = submission_of(prompt.arguments, own, self._uploads)
-        rendered = render(self._version(request).calls, prompt, submission.given)
+        calls, is_asked = self._version(request).calls, _RENDER in form
+        rendered = render(calls, prompt, submission.given, is_asked=is_asked)
         rendering = await _unless_gone(request, rendered)
         if submission.faults:
             refused = {fault.argument for fault in submission.faults}

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from promptkit.catalog.prompts import NO_SAMPLE
 from promptkit.compiler.checks import Checks
 from promptkit.compiler.configuration import find_configuration, find_target
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
@@ -201,6 +202,8 @@ def _test(one: Checked, target: CheckedTarget) -> Callable[[], None]:
         _demand_none(one.findings)
         if one.compiled is None:
             return
+        if not one.compiled.sample:
+            pytest.skip(f"not rendered: {NO_SAMPLE}")
         rendered = check_examples(one.compiled)
         for workflow in rendered:
             _demand_none(target.of_rendering(one.compiled, workflow))

@@ -84,6 +84,7 @@ MENDED = {
     "PK314": ("names.append(name)", "names = [*names, name]"),
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
+    "PK340": ("return reviews(", "return reviews_change("),
     "PK401": ("recent logs", "logs://recent"),
     "PK402": ("template_mismatch() -> str:\n", "template_mismatch(lines: int = 1) -> str:\n"),
     "PK403": ('"logs://recent")\ndef dup', '"logs://old")\ndef dup'),

@@ -16,7 +16,7 @@ import msgspec
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.cli.calls import Call, Item, failure_reason, wire_examples
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
@@ -151,6 +151,8 @@ def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
 
 def _shown(example: Call) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
+    if isinstance(example.item, CompiledPrompt) and not example.item.sample:  # the other side has examples
+        return {"for": example.label, "text": f"not rendered: {NO_SAMPLE}", "failure": None}
     outcome, text, failure = example.outcome(), None, None
     if not isinstance(outcome, BaseException):
         text = example.redactor.redacted(str(outcome))
