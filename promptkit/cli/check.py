@@ -3,7 +3,7 @@
 import gc
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ def run(options: Namespace, output: Output) -> int:
     stale = None if options.compiled is None else _why_stale(options)
     configured = options.configuration
     checks = Checks(tuple(options.client) or configured.clients, configured.ignore)
-    catalog = _linted(options.target)
+    catalog = _linted(options.targets)
     found = [*checks.of_catalog(catalog)]
     skipped: Mapping[str, str] = {}
     if options.render:
@@ -50,10 +50,10 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.FINE if is_fine and stale is None else Exit.FAULTY
 
 
-def _linted(target: str) -> Catalog:
+def _linted(targets: Sequence[str]) -> Catalog:
     gc.disable()  # imports and syntax trees leave no garbage, and looking for it takes time
     try:
-        return load_catalog(target, lint=True)
+        return load_catalog(targets, lint=True)
     finally:
         gc.freeze()  # the catalog stays until the end, so the collector need not look at it either
         gc.enable()
@@ -64,7 +64,7 @@ def _why_stale(options: Namespace) -> str | None:
     from promptkit.transports.kept_lists import KeptLists, Purpose  # only for a built set
     from promptkit.transports.read_files import StaleSet
 
-    purpose = Purpose.of(options.target, None, 0, tools=False, scopes=None)
+    purpose = Purpose.of(options.targets, None, 0, tools=False, scopes=None)
     try:
         KeptLists.read_from(options.compiled, purpose, {}, is_built=True)
     except StaleSet as stale:

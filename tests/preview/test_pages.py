@@ -1,8 +1,10 @@
 import asyncio
 import re
+from contextlib import closing
 from html import unescape
 
 import pytest
+from starlette.testclient import TestClient
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
@@ -383,6 +385,19 @@ class TestResource:
         for tab in TABS:
             assert "Call" not in text_of(shown.client.post(f"/prompts/publish/tabs/{tab}").text)
         assert "Call 1." in text_of(shown.client.post("/prompts/publish/render", data={"render-it": "yes"}).text)
+
+    def test_the_command_of_one_of_several_targets(self, recipes, preview):
+        """
+        It names the one that has the prompt.
+        """
+        shown = preview(shelf=SHELF)
+        targets = [recipes("other"), recipes()]
+        pages = application(shown.live, targets, TOKEN, [HOST])
+        with closing(TestClient(pages, base_url=f"http://{HOST}", follow_redirects=False)) as client:
+            client.get(f"/?access-token={TOKEN}")
+            answer = client.post("/prompts/review/tabs/command-line", data={"code": "x"})
+
+        assert f"promptkit render {targets[1]} review" in text_of(answer.text)
 
     def test_a_great_error(self, preview):
         """

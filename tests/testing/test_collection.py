@@ -188,6 +188,22 @@ def test_a_prompt_that_is_not_to_be_sampled_is_skipped(project, run):
     assert "not rendered: sample=False" in ran.stdout.str()
 
 
+def test_several_targets_are_loaded_together(project, run, pytester):
+    """
+    Each prompt is a test, and what is only wrong beside another target is found.
+    """
+    (pytester.path / "pyproject.toml").write_text("[tool.promptkit]\ntarget = ['recipes', 'more/recipes']\n")
+    for folder in ("recipes", "more/recipes"):
+        name = folder.partition("/")[0]
+        project(folder=folder, **{name: f"from promptkit import prompt\n\n@prompt\ndef {name}(): return 'x'"})
+        project(folder=folder, twice="from promptkit import prompt\n\n@prompt\ndef twice(): return 'x'")
+
+    ran = run("--promptkit", "-q")
+
+    assert outcomes(ran)[0] == ["more.py::more", "recipes.py::recipes", "twice.py::twice"]
+    assert "already defined at" in ran.stdout.str()
+
+
 def test_without_the_option_a_recipe_is_no_test(project, run):
     """
     Recipes are left alone, unless they are asked for.

@@ -35,7 +35,7 @@ _MAX_S: Final = 120.0
 
 
 def ask_side(
-    folder: Path, target: str, examples: Examples | None = None, moved: tuple[Path, Path] | None = None
+    folder: Path, targets: Sequence[str], examples: Examples | None = None, moved: tuple[Path, Path] | None = None
 ) -> dict[str, Any]:
     """
     Return the data of one side.
@@ -44,7 +44,7 @@ def ask_side(
         folder:
             The current folder of its process.
 
-        target:
+        targets:
             What to load.
 
         examples:
@@ -54,11 +54,11 @@ def ask_side(
             Where the side lies, and where it is said to lie in the data; None if it says where it lies.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If there is nothing at one of the targets.
 
         RevisionError: If its process ends before it has answered, or does not end in time.
     """
-    asked = {"target": target, "examples": examples}
+    asked, named = {"targets": targets, "examples": examples}, " ".join(targets)
     try:
         ran = subprocess.run(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
@@ -71,10 +71,10 @@ def ask_side(
         )
     except subprocess.TimeoutExpired:
         why = "a recipe hangs, or its examples take too long"
-        msg = f"the process that loads {target!r} did not end within {_MAX_S:g} s: {why}"
+        msg = f"the process that loads {named!r} did not end within {_MAX_S:g} s: {why}"
         raise RevisionError(msg) from None
     if not ran.stdout:
-        msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
+        msg = f"the process that loads {named!r} ended with code {ran.returncode}, and without an answer"
         raise RevisionError(msg)
     answer = ran.stdout.decode()
     if moved is not None:
@@ -91,7 +91,7 @@ def main() -> None:
     asked = json.loads(sys.stdin.buffer.read())
     with capture_output(restore=False) as output:
         try:
-            catalog = load_catalog(asked["target"])
+            catalog = load_catalog(asked["targets"])
         except LoadError as error:
             data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
         else:
