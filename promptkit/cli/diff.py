@@ -55,7 +55,9 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.FAULTY if breaks else Exit.FINE
 
 
-def _sides(repository: Repository, revision: str, targets: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _sides(
+    repository: Repository, revision: str, targets: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What was served, and what is served now, for the examples that there were."""
     commit = repository.commit(revision)
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:

@@ -80,7 +80,9 @@ def parse(arguments: Sequence[str]) -> Namespace:
         _find_typed(options)
     if name != "new":
         options.has_targets = bool(options.targets)
-        options.targets = options.targets or [next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])]
+        options.targets = options.targets or [
+            next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
+        ]
     return options
 
 
@@ -236,7 +238,7 @@ def _refuse_command(arguments: Sequence[str]) -> NoReturn:
 
 
 def _find_name(options: Namespace) -> None:
-    """Tell the targets, the prompt's name and the arguments apart: the name is the last of the first words."""
+    """Tell the targets, the prompt's name and the arguments apart: the first argument follows the name."""
     words = [*options.targets, options.name, *options.arguments]
     paths = [*takewhile(is_argument, words)]  # a folder's name may hold "="
     named = [*takewhile(lambda word: not is_argument(word), words[len(paths) :])]

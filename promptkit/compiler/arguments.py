@@ -266,4 +266,6 @@ class DirectArguments:
             reader = reader_of(parameter.annotation)
             expected = reader.expected if reader else expected
         shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
-        return TypeError(f"prompt {self._owner!r}: parameter {parameter.name!r} takes {expected}, not {shown}")
+        return TypeError(
+            f"prompt {self._owner!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
+        )

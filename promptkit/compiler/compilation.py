@@ -25,8 +25,8 @@ from promptkit.errors.regular_files import Stamps, file_stamp
 
 __all__ = ["UNKNOWN", "LoadedRecipes", "Target", "catalog_of", "compile", "compile_files", "sound"]
 
-#: What can be served: a folder, a file or a module, or several of them; a catalog, or prompts and resources.
-Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition] | Iterable[str | Path]"
+#: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
+Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
 
 #: Differs from the stamp of each file, whether it exists or not.
 UNKNOWN: Final = (-1, -1, -1, -1)

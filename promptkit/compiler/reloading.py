@@ -191,7 +191,7 @@ class Reloader:
         return None if self._last is None else self._last.imports.only_folder
 
     def _located(self, target: str) -> str:
-        """A target as it is found from anywhere, as a recipe may change the current folder. Its files are watched."""
+        """A target, whose files are watched, as it is found from anywhere: a recipe may change the folder."""
         name, attribute = split_target(target)
         if not os.path.exists(name):
             return target

@@ -47,7 +47,9 @@ def add_targets(config: pytest.Config) -> None:
     """
     try:
         _checks_of(config)
-        loads = [(one,) for one in _named(config)] if _is_named(config) else [tuple(_targets_in_files(config))]
+        loads = (
+            [(one,) for one in _named(config)] if _is_named(config) else [tuple(_targets_in_files(config))]
+        )
     except PromptkitError as error:
         raise pytest.UsageError(str(error)) from None
     config.option.promptkit_targets = loads  # those of the configuration are one
@@ -91,7 +93,9 @@ def _named(config: pytest.Config) -> Iterator[str]:
 
 def _configured_targets(folder: Path) -> list[Path]:
     with suppress(LoadError):  # there are none
-        return [Path(target).resolve() for target in find_targets(folder) if _place(target).exists()]  # no module
+        return [
+            Path(target).resolve() for target in find_targets(folder) if _place(target).exists()
+        ]  # no module
     return []
 
 

@@ -65,7 +65,7 @@ class Purpose(Struct, frozen=True, array_like=True):
 
     Args:
         folders:
-            The folders of the recipes, without links; none if there is a module, which may come from anywhere.
+            The folders of the recipes, without links; none if one is a module, which may come from anywhere.
 
         recipes:
             What is served of each, and where it lies in a package and in a project.
@@ -80,7 +80,12 @@ class Purpose(Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(
-        cls, target: Targets, name: str | None, page_size: int, tools: ToolMode, scopes: Collection[str] | None
+        cls,
+        target: Targets,
+        name: str | None,
+        page_size: int,
+        tools: ToolMode,
+        scopes: Collection[str] | None,
     ) -> "Purpose":
         """
         Return the purpose of a server.

@@ -408,7 +408,9 @@ def test_several_targets_are_one_set(place, run):
     It lies beside the first, and serves all of them, and nothing else.
     """
     (place / "more").mkdir()
-    (place / "more" / "bye.py").write_text(GREETING.replace("greet", "bye").replace("._words", "recipes._words"))
+    (place / "more" / "bye.py").write_text(
+        GREETING.replace("greet", "bye").replace("._words", "recipes._words")
+    )
     os.utime(place / "more" / "bye.py", ns=(0, 0))
     built = place / "recipes.compiled"
 

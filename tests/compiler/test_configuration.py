@@ -53,7 +53,7 @@ class TestFinding:
 
         assert find_configuration(folder / start) == Configuration(
             file=str(folder / "pyproject.toml"),
-            target=str(folder / "src" / "prompts"),
+            targets=(str(folder / "src" / "prompts"),),
             clients=("claude-code", "zed"),
             ignore=("PK311",),
             serve={"page-size": 10, "watch": False},
@@ -106,7 +106,9 @@ class TestFinding:
         """
         Each is found as one alone is.
         """
-        folder = project("[tool.promptkit]\ntarget = ['prompts', '../shared', 'package.module']", "prompts", "../shared")
+        folder = project(
+            "[tool.promptkit]\ntarget = ['prompts', '../shared', 'package.module']", "prompts", "../shared"
+        )
 
         expected = (f"{folder}/prompts", f"{folder}/../shared", "package.module")
         assert find_configuration(folder).targets == expected
@@ -137,9 +139,8 @@ class TestFaults:
                 "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not []",
             ),
             (
-                "tool.promptkit.target = ['prompts', '']",
-                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, "
-                "not ['prompts', '']",
+                "tool.promptkit.target = ['']",
+                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not ['']",
             ),
             ("tool.promptkit.clients = 'zed'", "[tool.promptkit] clients takes a list of names, not 'zed'"),
             ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore takes a list of codes, not [311]"),

@@ -495,7 +495,9 @@ class TestDeprecated:
         """
         assert rules(body) == [(Rule.CALLS_DEPRECATED, "use other")]
 
-    @pytest.mark.parametrize("body", ["return other(text)", "return old.__name__", "return other.render(text)"])
+    @pytest.mark.parametrize(
+        "body", ["return other(text)", "return old.__name__", "return other.render(text)"]
+    )
     def test_nothing_else_is(self, body, rules):
         """
         Another prompt may be called, and a deprecated one mentioned.

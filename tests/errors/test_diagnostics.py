@@ -218,7 +218,7 @@ class TestRules:
 
         assert catalog.healthy == (rule in IGNORABLE - {Rule.NO_PROMPTS, Rule.NOT_SERVED})
         if catalog.healthy:
-            assert {name.casefold() for name in catalog} == {rule.name.lower()}
+            assert rule.name.lower() in {name.casefold() for name in catalog}
             assert catalog.diagnostics == ()
 
     def test_codes_are_of_one_form(self):

@@ -384,7 +384,9 @@ class TestResource:
         assert "Not rendered: sample=False" in text_of(shown.page("/prompts/publish"))
         for tab in TABS:
             assert "Call" not in text_of(shown.client.post(f"/prompts/publish/tabs/{tab}").text)
-        assert "Call 1." in text_of(shown.client.post("/prompts/publish/render", data={"render-it": "yes"}).text)
+        assert "Call 1." in text_of(
+            shown.client.post("/prompts/publish/render", data={"render-it": "yes"}).text
+        )
 
     def test_the_command_of_one_of_several_targets(self, recipes, preview):
         """

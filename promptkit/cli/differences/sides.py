@@ -35,7 +35,10 @@ _MAX_S: Final = 120.0
 
 
 def ask_side(
-    folder: Path, targets: Sequence[str], examples: Examples | None = None, moved: tuple[Path, Path] | None = None
+    folder: Path,
+    targets: Sequence[str],
+    examples: Examples | None = None,
+    moved: tuple[Path, Path] | None = None,
 ) -> dict[str, Any]:
     """
     Return the data of one side.

@@ -91,7 +91,8 @@ class FolderImport:
         changed = changed if self._before is None else {*changed, *self._before.failed}
         import_folder = partial(import_package, finder, last, changed, keep=keep)
         self._fault = self._attempt(folder / "__init__.py", import_folder, Execution(""))
-        self.package = finder if self._fault is None else RecipeFinder("", folder, "")  # has executed nothing
+        # What executed nothing takes the place of what could not be imported.
+        self.package: RecipeFinder = finder if self._fault is None else RecipeFinder("", folder, "")
         self._executions = self.package.executions
         # By the name of the file, as all that follows: the full name of the module.
         self._modules = {name: self._module_of(name) for name in self.names}
@@ -251,8 +252,8 @@ def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
             Its full name.
 
         package:
-            The package whose prompts count: what others define is not declared here. None if the module itself
-            is meant: then all prompts count that it imports, or lists.
+            The package whose prompts count: what others define is not declared here. None if the module was
+            named itself: then all prompts count that it imports, or lists.
 
         recipes:
             The names of all modules of the package that are recipes.

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.compiler.loading.executions import collecting
+from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.folder_import import (
     FolderImport,
     declared_in,
@@ -24,7 +25,6 @@ from promptkit.compiler.loading.folder_import import (
     fault_of,
     named_declarations,
 )
-from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.packages import install_finders
 from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes
 from promptkit.compiler.loading.targets import (
@@ -95,8 +95,10 @@ def begin(
     places = dict[str, _Folder]()
     others = [one for one in targets_of(target) or ("",) if not _add_place(one, places)]
     last = before.only_folder if before is not None and len(places) == 1 and not others else None
-    finders = install_finders([Path(folder) for folder in places]) if places else []
+    finders = list[RecipeFinder]()
     modules = [_module_in(one, importing, finders) for one in others]
+    if places:
+        finders += install_finders([Path(folder) for folder in places])
     begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
     folders = [
         begun(finder, one.names, named=one.named, found=one.found)
@@ -148,9 +150,7 @@ def _check_apart(target: str, path: str, places: Mapping[str, _Folder]) -> None:
             raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
 
 
-def _module_in(
-    target: str, importing: Callable[[Path], None], beside: list[RecipeFinder]
-) -> "ModuleImport":
+def _module_in(target: str, importing: Callable[[Path], None], beside: list[RecipeFinder]) -> "ModuleImport":
     name, attribute = split_target(target)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")

@@ -35,7 +35,7 @@ def install_finders(folders: Sequence[Path], beside: Collection[RecipeFinder] = 
     """
     Install what finds the modules of some folders while they are loaded together, and return it.
 
-    Each folder becomes a package of the folder's name, so that tests and recipes can import from it. If another
+    Each folder becomes a package that has its name, so that tests and recipes can import from it. If another
     module has that name, the package gets a different one.
 
     Args:
@@ -56,7 +56,9 @@ def install_finders(folders: Sequence[Path], beside: Collection[RecipeFinder] = 
         last[finder.folder, finder.root] = finder
         if (finder.folder, finder.root) not in places:
             _leave(finder)
-    found = [_installed_finder(name, *place, last.get(place)) for name, place in zip(names, places, strict=True)]
+    found = [
+        _installed_finder(name, *place, last.get(place)) for name, place in zip(names, places, strict=True)
+    ]
     if any(finder.has_lost for finder in found):  # what one has lost, modules of the others may hold
         for finder in found:
             finder.has_lost = True
@@ -64,7 +66,11 @@ def install_finders(folders: Sequence[Path], beside: Collection[RecipeFinder] = 
 
 
 def import_package(
-    finder: RecipeFinder, before: RecipeFinder | None = None, changed: Iterable[str] = (), *, keep: bool = False
+    finder: RecipeFinder,
+    before: RecipeFinder | None = None,
+    changed: Iterable[str] = (),
+    *,
+    keep: bool = False,
 ) -> None:
     """
     Import the package of a finder that is installed.
@@ -174,7 +180,7 @@ def _unaffected(before: RecipeFinder, changed: Iterable[str]) -> Executions | No
 
 
 def _leave(finder: RecipeFinder) -> None:
-    """Let the finder of another load go. It may be installed again, by a snapshot, and then knows what it knew."""
+    """Let the finder of another load go. A snapshot may install it again, and then it knows what it knew."""
     left = RecipeFinder(finder.name, finder.folder, finder.root, finder)
     left.executions = finder.executions
     left.leave()

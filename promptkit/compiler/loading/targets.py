@@ -35,7 +35,7 @@ _NEAR: Final = (2, 2000)
 
 def targets_of(named: Targets) -> tuple[str, ...]:
     """Return each of the targets that are named."""
-    return (os.fspath(named),) if isinstance(named, str | os.PathLike) else tuple(map(os.fspath, named))
+    return tuple(os.fspath(one) for one in ([named] if isinstance(named, str | os.PathLike) else named))
 
 
 def target_of(file: str, targets: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """Several targets, which are loaded together: folders, files of one folder, and modules."""
 
-import os
 import sys
 
 import pytest
@@ -40,11 +39,11 @@ class TestWhatIsServed:
         folder = recipes("prompts", plan=says("plan"))
         file = recipes("more", review=says("review"), other=says("other")) / "review.py"
         one = recipes("single", two=says("first") + says("second")) / "two.py"
-        recipes("shelf", __init__=says("about"), inner=says("inner"))
+        recipes("outer/shelf", __init__=says("about"), inner=says("inner"))
         recipes(".", loose=says("loose"))
         monkeypatch.chdir(tmp_path)
 
-        found = load([folder, str(file), f"{one}:second", "loose", "shelf"])
+        found = load([folder, str(file), f"{one}:second", "loose", "outer.shelf"])
 
         served = {prompt.options.name for prompt in found.prompts}
         assert served == {"plan", "review", "second", "loose", "about", "inner"}
@@ -56,7 +55,11 @@ class TestWhatIsServed:
         """
         names = ["prompts", "a/prompts", "b/prompts"]
         folders = [
-            recipes(folder, _words=f"WORD = {folder!r}", **{f"from_{at}": says(f"from_{at}", "WORD", "from ._words import WORD")})
+            recipes(
+                folder,
+                _words=f"WORD = {folder!r}",
+                **{f"from_{at}": says(f"from_{at}", "WORD", "from ._words import WORD")},
+            )
             for at, folder in enumerate(names)
         ]
 
@@ -66,12 +69,15 @@ class TestWhatIsServed:
         """
         The modules of each folder, and of its project, are still found then.
         """
-        recipes("one", **{"pyproject": ""})
         for place in ("one", "two"):
             (recipes(place) / "pyproject.toml").touch()
             recipes(place, **{f"words_of_{place}": f"WORD = {place!r}"})
         folders = [
-            recipes(f"{place}/prompts", _late="", **{place: says(place, f"late_{place}()") + LATE.format(place=place)})
+            recipes(
+                f"{place}/prompts",
+                _late="",
+                **{place: says(place, f"late_{place}()") + LATE.format(place=place)},
+            )
             for place in ("one", "two")
         ]
 
@@ -81,7 +87,9 @@ class TestWhatIsServed:
         """
         As a shell writes ``recipes/*.py``; what one of them imports of another is served once.
         """
-        folder = recipes(a=says("a", "b.render().messages[0].content.text", "from .b import b"), b=says("b"), c=says("c"))
+        folder = recipes(
+            a=says("a", "b.render().messages[0].content.text", "from .b import b"), b=says("b"), c=says("c")
+        )
 
         assert texts([folder / "a.py", folder / "b.py"]) == {"a": "x", "b": "x"}
 
@@ -99,7 +107,9 @@ class TestWhatIsServed:
         """
         (tmp_path / "pyproject.toml").touch()
         recipes(".", common="print('imported')")
-        folders = [recipes(name, **{name: says(name, "str(id(common))", "import common")}) for name in ("one", "two")]
+        folders = [
+            recipes(name, **{name: says(name, "str(id(common))", "import common")}) for name in ("one", "two")
+        ]
 
         found = texts(folders)
 
@@ -109,7 +119,9 @@ class TestWhatIsServed:
         """
         Modules that are imported already are used as they are, whichever target they are of.
         """
-        folders = [recipes(name, **{name: says(name, "WORD", "WORD = 'x'")}) for name in ("first_of", "second_of")]
+        folders = [
+            recipes(name, **{name: says(name, "WORD", "WORD = 'x'")}) for name in ("first_of", "second_of")
+        ]
         load(folders)
         for name in ("first_of", "second_of"):
             sys.modules[f"{name}.{name}"].WORD = "patched"
@@ -126,6 +138,14 @@ def late_{place}():
 
 
 class TestWhatIsRefused:
+    @pytest.fixture
+    def folder(self, recipes, tmp_path, monkeypatch):
+        """A folder of recipes with one below it, in the current folder."""
+        monkeypatch.chdir(tmp_path)
+        recipes("recipes/ops", b=says("b"))
+        return recipes(a=says("a"))
+
+    @pytest.mark.usefixtures("folder")
     @pytest.mark.parametrize(
         ("targets", "named", "other"),
         [
@@ -137,14 +157,10 @@ class TestWhatIsRefused:
         ],
         ids=["below", "above", "a file", "twice", "spelt"],
     )
-    def test_a_target_that_lies_in_another(self, targets, named, other, recipes, tmp_path, monkeypatch):
+    def test_a_target_that_lies_in_another(self, targets, named, other):
         """
         Its recipes would be imported twice.
         """
-        recipes(a=says("a"))
-        recipes("recipes/ops", b=says("b"))
-        monkeypatch.chdir(tmp_path)
-
         with pytest.raises(LoadError) as caught:
             load(targets)
 
@@ -211,9 +227,9 @@ class TestModulesAsTargets:
         Of others, and of its own modules each prompt once.
         """
         init = "from library.plans import plan\nfrom .own import own"
-        recipes("published", __init__=init, own=says("own"))
+        recipes("outer/published", __init__=init, own=says("own"))
 
-        served = [prompt.options.name for one in load("published").by_file for prompt in one.prompts]
+        served = [prompt.options.name for one in load("outer.published").by_file for prompt in one.prompts]
 
         assert sorted(served) == ["own", "plan"]
 
@@ -242,4 +258,4 @@ def test_the_target_of_a_file(file, target, tmp_path, monkeypatch):
     (tmp_path / "prompts").mkdir()
     (tmp_path / "one.py").touch()
 
-    assert target_of(os.path.abspath(file), ["prompts", "one.py:deploy", "package.module"]) == target
+    assert target_of(str(tmp_path / file), ["prompts", "one.py:deploy", "package.module"]) == target
