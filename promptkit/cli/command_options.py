@@ -59,13 +59,13 @@ def _http_url(text: str) -> str:
     return text
 
 
-_TARGETS: Final[dict[str, Any]] = {
+_TARGET: Final[dict[str, Any]] = {
     "type": _target,
     "metavar": "TARGET",
-    "default": [],
-    "help": "a folder of recipes, a file, a module, or module:object, or several of these, unless "
-    "[tool.promptkit] in pyproject.toml names them (default: the folder recipes, else prompts)",
+    "help": "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in "
+    "pyproject.toml names it (default: the folder recipes, else prompts)",
 }
+_TARGETS: Final = {**_TARGET, "default": []}
 _FORMAT_HELP: Final = (
     "text for people, JSON for other programs, or annotations for GitHub Actions (default: text)"
 )
@@ -91,8 +91,8 @@ def _add_list(listing: ArgumentParser) -> None:
 
 
 def _add_render(render: ArgumentParser) -> None:
-    _add_targets(render)
     add = render.add_argument
+    add("target", nargs="?", **_TARGET)
     add("name", metavar="NAME", help="the prompt, or the URI of a resource")
     arguments = (
         "an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "

@@ -1,7 +1,7 @@
 """
 The options of a command: the command line as argparse reads it, and what the configuration says besides.
 
-`render` takes ``[TARGET ...] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
+`render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` may stand before TYPED.
 """
 
@@ -11,7 +11,6 @@ import re
 from argparse import Action, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import takewhile
 from typing import Any, Final, NoReturn
 
 from promptkit.cli.command_options import COMMANDS
@@ -75,7 +74,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words})
     options = parser.read(words)
     if name == "render":
-        _find_name(options)
+        _find_target(options)
     elif name == "complete":
         _find_typed(options)
     if name != "new":
@@ -237,17 +236,17 @@ def _refuse_command(arguments: Sequence[str]) -> NoReturn:
     parser.error(f"name a command: {', '.join(COMMANDS)}")
 
 
-def _find_name(options: Namespace) -> None:
-    """Tell the targets, the prompt's name and the arguments apart: the first argument follows the name."""
-    words = [*options.targets, options.name, *options.arguments]
-    paths = [*takewhile(is_argument, words)]  # a folder's name may hold "="
-    named = [*takewhile(lambda word: not is_argument(word), words[len(paths) :])]
-    if not named:
+def _find_target(options: Namespace) -> None:
+    """Tell the target from the prompt's name: the name comes last, and is no ``KEY=VALUE``."""
+    if is_argument(options.name):  # argparse took an argument for the name, and the name for the target
+        words = [options.name, *options.arguments]
+        options.target, options.name, options.arguments = None, options.target, words
+    if options.name is None or is_argument(options.name):
         options.refuse("the following arguments are required: NAME")
-    *options.targets, options.name = *paths, *named
-    options.arguments = words[len(options.targets) + 1 :]
-    if options.targets:
-        options.target_note = "the last word is NAME, after each TARGET; arguments are written KEY=VALUE"
+    options.targets = []
+    if options.target is not None:
+        options.targets = [options.target]
+        options.target_note = "the first of two words is TARGET; arguments are written KEY=VALUE"
 
 
 def _find_typed(options: Namespace) -> None:

@@ -193,8 +193,8 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
     if not names and not uris:
         return f"{message}: there is no prompt in {' '.join(options.targets)!r}"
     if meant is None:
-        listing = ["promptkit", "list", *(options.targets if options.has_targets else ())]
-        return f"{message}: {' '.join(listing)} shows those that exist"
+        target = f" {options.target}" if options.has_targets else ""
+        return f"{message}: promptkit list{target} shows those that exist"
     return message
 
 

@@ -58,16 +58,16 @@ def _render_word(prefix: str) -> Iterator[str]:
     """A word of `render`: which one it is follows from the words before it."""
     words = _words_before("render")
     chosen = [word for word in words if not is_argument(word)]
-    if not chosen:
+    if not words:
         yield from _subjects(_known([]))
         yield from _TARGETS(prefix)
         return
-    *targets, name = chosen
-    prompts = _known(targets).prompts
+    *target, name = chosen[:2]
+    prompts = _known(target).prompts
     if name in prompts:
         yield from _arguments(prompts[name], prefix, _keys(words))
-    elif words == chosen:  # they are targets
-        yield from _subjects(_known(chosen))
+    elif words == [name]:  # it is the target
+        yield from _subjects(_known([name]))
 
 
 def _subjects(known: ShellWords) -> Iterator[str]:

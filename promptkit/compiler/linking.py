@@ -211,7 +211,7 @@ def summary(files: Sequence[CompiledFile]) -> str:
     if not old and not faulty:
         return ""
     try:
-        above = os.path.join(os.path.commonpath([file.file.parent for file in files if file.file]), "")
+        above = os.path.commonpath([file.file.parent for file in files if file.file]) + os.sep
     except ValueError:  # the targets lie on several drives
         above = ""
 

@@ -719,7 +719,7 @@ class TestRenderABrokenPrompt:
 
         assert code == 2
         assert "'sound'" in err
-        assert "(the last word is NAME, after each TARGET; arguments are written KEY=VALUE)" in err
+        assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
     def test_a_target_is_no_prompt(self, target, capsys):

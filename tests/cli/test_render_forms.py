@@ -385,7 +385,7 @@ class TestWatch:
 
         assert (code, out) == (2, b"")
         assert err.startswith(b"promptkit: cannot load 'nowhere'")
-        assert err.endswith(b" (the last word is NAME, after each TARGET; arguments are written KEY=VALUE)\n")
+        assert err.endswith(b" (the first of two words is TARGET; arguments are written KEY=VALUE)\n")
 
 
 class TestVendors:
