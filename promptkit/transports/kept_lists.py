@@ -162,8 +162,7 @@ class KeptLists(Struct, frozen=True, array_like=True):
             What a server of them declares.
 
         prompts:
-            The names of the prompts that each recipe file declares, by its path within the folder; none if
-            there are several folders, whose files are all imported for any prompt.
+            The names of the prompts that each recipe file declares, by its path within the only folder.
 
         pages:
             The pages, by their names. Those that are equal are kept once: most revisions have the same.
