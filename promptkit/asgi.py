@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from promptkit.cli.loading import report_faults
+from promptkit.compiler.loading.targets import targets_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.language.declarations import scopes_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
@@ -22,7 +23,7 @@ __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "
 
 
 def app(  # noqa: PLR0913 (each is an option of serve, too)
-    target: str | Path = "recipes",
+    target: str | Path | Iterable[str | Path] = "recipes",
     *,
     name: str = "promptkit",
     hosts: Iterable[str] = (),
@@ -53,7 +54,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
 
     Args:
         target:
-            A folder of recipes, a file, a module, or ``module:object``.
+            A folder of recipes, a file, a module, or ``module:object``; or several of these.
 
         name:
             The server's name, which clients show. It is also whom tokens are for: replicas have one name.
@@ -118,7 +119,8 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             the API of OpenTelemetry is not installed.
     """
     os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # where a server is started says nothing of its callers
-    reloader = Reloader(target, report_faults)
+    targets = targets_of(target)
+    reloader = Reloader(targets, report_faults)
     catalog = reloader.load()
     report_faults(catalog)
     watches = watch and reloader.watches
@@ -140,7 +142,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         hosts=(*hosts, *public_hosts),
         origins=(*origins, *public_origins),
         keys=sealing,
-        own_key=None if sealing else own_key(target),
+        own_key=None if sealing else own_key(targets),
         changes=watches,
         page_size=page_size,
         tools=tools,

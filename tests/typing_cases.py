@@ -88,6 +88,15 @@ def a_prompt_with_options_keeps_its_types() -> None:
     review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
+def what_a_prompt_says_of_itself_has_types() -> None:
+    @prompt(deprecated="use review", sample=False)
+    def old_review(diff: str) -> str:
+        return diff
+
+    assert_type(old_review("+a"), str)
+    prompt(deprecated=None, sample=True)
+
+
 def an_empty_pair_of_brackets_is_no_difference() -> None:
     @prompt()
     def review(diff: str) -> str:
@@ -174,6 +183,8 @@ def parameters_may_be_annotated() -> None:
 def options_are_checked() -> None:
     prompt(nam="x")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     prompt(timeout="5")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    prompt(deprecated=True)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    prompt(sample="no")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     prompt("review")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
-__all__ = ["ANSWER", "SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
+__all__ = ["ANSWER", "NO_SAMPLE", "SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
+
+#: Why a prompt is not called that nobody has asked for.
+NO_SAMPLE: Final = "sample=False"
 
 #: Where `_meta` has the JSON Schema of the arguments.
 SCHEMA: Final = "promptkit/arguments"
@@ -191,6 +194,12 @@ class CompiledPrompt(Struct, frozen=True):
 
         scopes:
             The scopes that a caller must have, all of them. For other callers the prompt does not exist.
+
+        deprecated:
+            What to use in its place, if its author says so.
+
+        sample:
+            Whether it may be called though nobody has asked for it.
     """
 
     name: str
@@ -206,6 +215,8 @@ class CompiledPrompt(Struct, frozen=True):
     elicit: bool = False
     tool: "Tool | bool | None" = None
     scopes: frozenset[str] = frozenset()
+    deprecated: str | None = None
+    sample: bool = True
 
     @property
     def location(self) -> Location:

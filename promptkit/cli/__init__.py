@@ -128,7 +128,7 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
 
     try:
         # A server whose command line names a target needs no more, and a new folder is in no project yet.
-        if options.command != "new" and (options.command != "serve" or not options.has_target):
+        if options.command != "new" and (options.command != "serve" or not options.has_targets):
             options = _import("promptkit.cli.options").configure(options, argv)
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:
@@ -136,7 +136,8 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         if isinstance(error, LoadError) and options.target_note:
             reason += f" ({options.target_note})"
         if _current_folder_is_gone():
-            reason = f"cannot load {options.target!r}: the current folder is gone: change to one that exists"
+            named = " ".join(options.targets)
+            reason = f"cannot load {named!r}: the current folder is gone: change to one that exists"
         elif isinstance(error, OSError):
             raise
         from promptkit.cli.diagnostics import print_error

@@ -25,11 +25,12 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    purpose = Purpose.of(options.target, options.name, options.page_size, options.tools, options.scopes)
-    if not purpose.folder:
-        return fail(f"cannot build {options.target!r}: only a folder or a file can be built", Exit.USAGE)
-    reloader = Reloader(options.target, lambda _: None)
-    with noted_reads(purpose.folder) as reads:
+    purpose = Purpose.of(options.targets, options.name, options.page_size, options.tools, options.scopes)
+    if not purpose.folders:
+        named = " ".join(options.targets)
+        return fail(f"cannot build {named!r}: only a folder or a file can be built", Exit.USAGE)
+    reloader = Reloader(options.targets, lambda _: None)
+    with noted_reads(*purpose.folders) as reads:
         catalog = reloader.load()
     print_diagnostics(catalog.diagnostics, output)
     try:
@@ -44,7 +45,7 @@ def run(options: Namespace, output: Output) -> int:
     identity = ServerInfo(options.name, VERSION)
     snapshot = Snapshot(visible, identity, options.page_size, changes=True, tools=options.tools)
     kept = KeptLists(MADE_BY, purpose, files, snapshot.capabilities, reloader.names_by_file())
-    file = options.out or _beside(options.target)
+    file = options.out or _beside(options.targets[0])
     try:
         kept.write_to(file, snapshot.pages(), ShellWords(), mode=0o644)  # other users may serve it
     except (OSError, ValueError) as error:
@@ -54,6 +55,6 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _beside(target: str) -> str:
-    """Where a set is written by default: ``recipes.compiled`` beside a folder called ``recipes``."""
+    """Where a set is written by default: ``recipes.compiled`` beside a first folder called ``recipes``."""
     path = os.path.realpath(split_target(target)[0])
     return f"{path.removesuffix('.py')}.compiled"

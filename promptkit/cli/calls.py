@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
@@ -45,6 +45,7 @@ __all__ = [
     "failure_reason",
     "render_examples",
     "report_failure",
+    "why_untried",
     "wire_examples",
 ]
 
@@ -179,7 +180,14 @@ def report_failure(whose: str, error: BaseException, redactor: Redactor) -> int:
 
 def wire_examples(item: Item) -> Sequence[Any]:
     """Return what the author's examples come to: arguments of a prompt, or URIs of a resource."""
-    return item.example_uris if isinstance(item, CompiledResource) else item.arguments.example_texts
+    if isinstance(item, CompiledResource):
+        return item.example_uris
+    return item.arguments.example_texts if item.sample else ()
+
+
+def why_untried(item: Item) -> str:
+    """Return why there is nothing to render or read *item* for."""
+    return NEEDS_EXAMPLES if isinstance(item, CompiledResource) or item.sample else NO_SAMPLE
 
 
 def render_examples(
@@ -198,7 +206,7 @@ def render_examples(
     Returns:
         A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and why
         others are not rendered, by the names of prompts and the templates of resources: they have no examples
-        for what they require, or refuse their defaults with a `PromptError`.
+        for what they require, refuse their defaults with a `PromptError`, or have ``sample=False``.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
@@ -217,7 +225,7 @@ def _tried(item: Item, findings_in: Findings) -> tuple[Iterable[Diagnostic], str
     """What is wrong with its examples, up to the first that fails, and why it is not rendered, if so."""
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     examples = [Call(item, sent) for sent in wire_examples(item)]
-    skipped = None if examples else NEEDS_EXAMPLES
+    skipped = None if examples else why_untried(item)
     for example in examples:
         outcome = example.outcome()
         if (refusal := example.refusal(outcome)) is not None:

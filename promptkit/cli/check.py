@@ -3,11 +3,12 @@
 import gc
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import NO_SAMPLE
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, print_annotation, print_annotations, print_diagnostics
 from promptkit.cli.loading import load_catalog
@@ -31,7 +32,7 @@ def run(options: Namespace, output: Output) -> int:
     stale = None if options.compiled is None else _why_stale(options)
     configured = options.configuration
     checks = Checks(tuple(options.client) or configured.clients, configured.ignore)
-    catalog = _linted(options.target)
+    catalog = _linted(options.targets)
     found = [*checks.of_catalog(catalog)]
     skipped: Mapping[str, str] = {}
     if options.render:
@@ -49,10 +50,10 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.FINE if is_fine and stale is None else Exit.FAULTY
 
 
-def _linted(target: str) -> Catalog:
+def _linted(targets: Sequence[str]) -> Catalog:
     gc.disable()  # imports and syntax trees leave no garbage, and looking for it takes time
     try:
-        return load_catalog(target, lint=True)
+        return load_catalog(targets, lint=True)
     finally:
         gc.freeze()  # the catalog stays until the end, so the collector need not look at it either
         gc.enable()
@@ -63,7 +64,7 @@ def _why_stale(options: Namespace) -> str | None:
     from promptkit.transports.kept_lists import KeptLists, Purpose  # only for a built set
     from promptkit.transports.read_files import StaleSet
 
-    purpose = Purpose.of(options.target, None, 0, tools=False, scopes=None)
+    purpose = Purpose.of(options.targets, None, 0, tools=False, scopes=None)
     try:
         KeptLists.read_from(options.compiled, purpose, {}, is_built=True)
     except StaleSet as stale:
@@ -93,10 +94,12 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
     if skipped:
         from promptkit.cli.calls import NEEDS_EXAMPLES
 
-        if needing := [name for name, reason in skipped.items() if reason == NEEDS_EXAMPLES]:
-            yield "notice", f"not rendered, as they need examples: {', '.join(needing)}"
+        whys = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
+        for reason, why in whys.items():
+            if names := [name for name, found in skipped.items() if found == reason]:
+                yield "notice", f"not rendered, {why}: {', '.join(names)}"
         for name, reason in skipped.items():
-            if reason != NEEDS_EXAMPLES:
+            if reason not in whys:
                 yield "notice", f"not rendered for its defaults: {name}: {reason}"
     if stale is not None:
         yield "error", f"{options.compiled} is stale, so run promptkit build again: {stale}"

@@ -68,6 +68,7 @@ _TARGET: Final[dict[str, Any]] = {
     "help": "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in "
     "pyproject.toml names it (default: the folder recipes, else prompts)",
 }
+_TARGETS: Final = {**_TARGET, "default": []}
 _FORMAT_HELP: Final = (
     "text for people, JSON for other programs, or annotations for GitHub Actions (default: text)"
 )
@@ -78,23 +79,23 @@ _CLIENT: Final[dict[str, Any]] = {
 }
 
 
-def _add_target(command: ArgumentParser) -> None:
-    command.add_argument("target", nargs="?", **_TARGET)
+def _add_targets(command: ArgumentParser) -> None:
+    command.add_argument("targets", nargs="*", **_TARGETS)
 
 
 def _add_serve(serve: ArgumentParser) -> None:
-    _add_target(serve)
+    _add_targets(serve)
     add_serve(serve)
 
 
 def _add_list(listing: ArgumentParser) -> None:
-    _add_target(listing)
+    _add_targets(listing)
     _add_json(listing, "print the JSON that a client receives")
 
 
 def _add_render(render: ArgumentParser) -> None:
-    _add_target(render)
     add = render.add_argument
+    add("target", nargs="?", **_TARGET)
     add("name", metavar="NAME", help="the prompt, or the URI of a resource")
     arguments = (
         "an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "
@@ -117,7 +118,7 @@ def _add_render(render: ArgumentParser) -> None:
 
 
 def _add_check(check: ArgumentParser) -> None:
-    _add_target(check)
+    _add_targets(check)
     add = check.add_argument
     clients = "also find what this client cannot show; may be repeated (default: those of the configuration)"
     add("--client", action="append", type=_client, default=[], metavar="NAME", help=clients)
@@ -136,12 +137,12 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("typed", metavar="TYPED", nargs="?", help="what was typed so far")
     chosen = "another argument that was chosen, written as for render; ARGUMENT=TYPED may stand for TYPED"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
-    complete.add_argument("--target", **_TARGET)
+    complete.add_argument("--target", dest="targets", action="append", **_TARGETS)
     _add_json(complete, "print the JSON that a client receives")
 
 
 def _add_dev(dev: ArgumentParser) -> None:
-    _add_target(dev)
+    _add_targets(dev)
     number = "the port of the page; 0 takes one that is free (default: 8137, or one that is free)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
     no_open = "print the address, and open no browser"
@@ -154,15 +155,15 @@ def _add_diff(diff: ArgumentParser) -> None:
         "their examples: its code runs as yours does"
     )
     diff.add_argument("revision", nargs="?", default="HEAD", metavar="REF", help=revision)
-    diff.add_argument("--target", **_TARGET)
+    diff.add_argument("--target", dest="targets", action="append", **_TARGETS)
     _add_format(diff)
     summary = "also append what has changed to this file, as Markdown"
     diff.add_argument("--summary", metavar="FILE", help=summary)
 
 
 def _add_build(build: ArgumentParser) -> None:
-    _add_target(build)
-    out = "where to write it (default: beside the target, with .compiled)"
+    _add_targets(build)
+    out = "where to write it (default: beside the first target, with .compiled)"
     build.add_argument("--out", metavar="FILE", help=out)
     add_lists(build)
 
@@ -188,7 +189,7 @@ def _add_uninstall(uninstall: ArgumentParser) -> None:
 
 def _add_entry(command: ArgumentParser) -> None:
     """Add what says which server in which configuration."""
-    _add_target(command)
+    _add_targets(command)
     add = command.add_argument
     name = "what the client calls the server (default: the project's folder; with --url, the host)"
     add("--name", type=_entry_name, help=name)

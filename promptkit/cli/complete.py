@@ -30,7 +30,7 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target.
     """
     folder = current_folder()  # a recipe may change it
-    catalog = load_catalog(options.target, options.ignore)
+    catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)
         arguments.completer(options.argument)

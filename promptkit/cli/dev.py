@@ -105,12 +105,12 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
         report_faults(checked)
         live.report(checked)
 
-    reloader = Reloader(options.target, report, lint=True)
+    reloader = Reloader(options.targets, report, lint=True)
     catalog = _checked(checks, reloader.load())
     report_faults(catalog)
     live = Live(catalog)
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
-    pages = application(live, options.target, token, [f"{name}:{port}" for name in (host, "localhost")])
+    pages = application(live, options.targets, token, [f"{name}:{port}" for name in (host, "localhost")])
     address = f"http://{host}:{port}/?{TOKEN}={token}"
 
     def ready() -> None:

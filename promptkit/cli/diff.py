@@ -34,7 +34,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     try:
         repository = Repository()
-        old, new = _sides(repository, options.revision, options.target)
+        old, new = _sides(repository, options.revision, options.targets)
     except RevisionError as error:
         return fail(str(error), Exit.USAGE)
     for side, when in ((old, f" at {options.revision}"), (new, "")):
@@ -55,13 +55,15 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.FAULTY if breaks else Exit.FINE
 
 
-def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _sides(
+    repository: Repository, revision: str, targets: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What was served, and what is served now, for the examples that there were."""
     commit = repository.commit(revision)
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
         then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         now, here = repository.root, Path(os.path.realpath(os.curdir))
-        moved = _moved(target, now, then)
+        moved = [_moved(target, now, then) for target in targets]
         repository.write(commit, then)
         folder = then / here.relative_to(now)
         try:
@@ -69,8 +71,8 @@ def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str
             old = ask_side(folder if folder.is_dir() else then, moved, moved=(then, now))
         except LoadError as error:
             reason = error.reason.replace(f"{now}{os.sep}", "")
-            raise LoadError(target, f"at {revision}, {reason}") from None
-        return old, ask_side(here, target, old["examples"])
+            raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
+        return old, ask_side(here, targets, old["examples"])
 
 
 def _moved(target: str, now: Path, then: Path) -> str:

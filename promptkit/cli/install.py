@@ -22,7 +22,7 @@ from promptkit.cli.clients.servers import (
     url_in,
 )
 from promptkit.cli.diagnostics import print_error, print_text
-from promptkit.cli.options import configured_target
+from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
@@ -74,14 +74,14 @@ def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int
 
 def _server_name(options: Namespace) -> str:
     """What the client calls the server: what the options say, or as the project, or as the host."""
-    if options.url is not None and options.has_target:
-        options.refuse(f"unexpected argument {options.target!r}: what is served at --url is known there")
+    if options.url is not None and options.has_targets:
+        options.refuse(f"unexpected argument {options.targets[0]!r}: what is served at --url is known there")
     if options.name is not None:
         return str(options.name)
     if options.url is not None:
         return as_name(urlsplit(options.url).hostname or "")
     try:
-        return default_name(configured_target(options))
+        return default_name(configured_targets(options))
     except LoadError as error:
         if options.command == "install":
             raise
@@ -91,7 +91,7 @@ def _server_name(options: Namespace) -> str:
 def _server(options: Namespace, place: ConfigurationFile, name: str) -> InstalledServer:
     if options.url is None:
         tools = not client_of(place.client).has_prompts  # else such a client would have nothing of it
-        return local_server(name, configured_target(options), tools=tools)
+        return local_server(name, configured_targets(options), tools=tools)
     if place.settings.url is None:
         remedy = place.settings.instead_of_url
         options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {remedy}")

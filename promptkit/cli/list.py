@@ -37,7 +37,7 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    catalog = load_catalog(options.target, options.ignore)
+    catalog = load_catalog(options.targets, options.ignore)
     if options.json:
         output.print_json(lists_of(catalog))
     else:

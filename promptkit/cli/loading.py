@@ -1,6 +1,6 @@
 """Loading recipes for a command, and printing what is wrong with them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from promptkit import compiler
@@ -17,28 +17,28 @@ __all__ = ["load_catalog", "load_recipes", "report_faults", "report_hidden", "wi
 _MOST_NAMED: Final = 5
 
 
-def load_recipes(target: str) -> Recipes:
+def load_recipes(targets: Sequence[str]) -> Recipes:
     """
-    Import the recipes at *target*.
+    Import the recipes at *targets*.
 
     Raises:
-        LoadError: If *target* does not exist, or cannot be read.
+        LoadError: If one of them does not exist, or cannot be read.
     """
     try:
-        return load(target)
+        return load(targets)
     except OSError as error:
-        raise LoadError(target, error.strerror or str(error)) from None
+        raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:
         stderr_stream()  # reopens standard error if a recipe removed it: `Thread` needs it
 
 
-def load_catalog(target: str, ignore: Collection[Rule] = (), *, lint: bool = False) -> Catalog:
+def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint: bool = False) -> Catalog:
     """
-    Import and compile the recipes at *target*.
+    Import and compile the recipes at *targets*.
 
     Args:
-        target:
-            A folder, a file, a module, or module:object.
+        targets:
+            Folders, files, modules, or module:object.
 
         ignore:
             The rules whose diagnostics are left out.
@@ -47,9 +47,9 @@ def load_catalog(target: str, ignore: Collection[Rule] = (), *, lint: bool = Fal
             Whether to report probable mistakes, too.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If there is nothing at one of them.
     """
-    return without_ignored(compiler.compile(load_recipes(target), lint=lint), ignore)
+    return without_ignored(compiler.compile(load_recipes(targets), lint=lint), ignore)
 
 
 def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:

@@ -2,7 +2,7 @@
 The options of a command: the command line as argparse reads it, and what the configuration says besides.
 
 `render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
-``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``. After the first word, ``KEY=VALUE`` may stand between the others.
+``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` may stand before TYPED.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from promptkit.version import VERSION
 
 __all__ = [
     "configure",
-    "configured_target",
+    "configured_targets",
     "is_argument",
     "is_uri",
     "limits_of",
@@ -38,8 +38,8 @@ __all__ = [
     "program_parser",
 ]
 
-#: Commands that may need no target: they look for it themselves.
-_TARGET_LATER: Final = ("install", "uninstall")
+#: Commands that may need no targets: they look for them themselves.
+_TARGETS_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
 exit codes:
@@ -55,7 +55,7 @@ _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*:"
 
 def parse(arguments: Sequence[str]) -> Namespace:
     """
-    Parse the command line, and fill in the default target.
+    Parse the command line, and fill in the default targets.
 
     Args:
         arguments:
@@ -78,9 +78,10 @@ def parse(arguments: Sequence[str]) -> Namespace:
     elif name == "complete":
         _find_typed(options)
     if name != "new":
-        options.has_target = options.target is not None
-        if not options.has_target:
-            options.target = next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
+        options.has_targets = bool(options.targets)
+        options.targets = options.targets or [
+            next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
+        ]
     return options
 
 
@@ -101,7 +102,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         LoadError: If neither it nor the command line names a target, and the usual folders do not exist.
     """
     try:
-        found = find_configuration(only_own=options.has_target)
+        found = find_configuration(only_own=options.has_targets)
     except FileNotFoundError:  # the current folder is gone
         found = Configuration()
     words = _words_of(found) if found.serve else []
@@ -109,8 +110,8 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         typed_options = options.typed_options
         options = parse([*argv[:1], *words, *argv[1:]])
         options.typed_options = typed_options
-    if not options.has_target and options.command not in _TARGET_LATER:
-        options.target = _target(options, found)
+    if not options.has_targets and options.command not in _TARGETS_LATER:
+        options.targets = _targets(options, found)
     if found.ignore:
         from promptkit.compiler.checks import rule_of  # few projects ignore anything
 
@@ -119,9 +120,9 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     return options
 
 
-def configured_target(options: Namespace) -> str:
+def configured_targets(options: Namespace) -> list[str]:
     """
-    Return the target of a command that may do without: the one that is named, or that of the configuration.
+    Return the targets of a command that may do without: those that are named, or those of the configuration.
 
     Args:
         options:
@@ -130,7 +131,8 @@ def configured_target(options: Namespace) -> str:
     Raises:
         LoadError: If neither names one, and the usual folders do not exist.
     """
-    return str(options.target) if options.has_target else _target(options, options.configuration)
+    named: list[str] = options.targets
+    return named if options.has_targets else _targets(options, options.configuration)
 
 
 def options_of(name: str) -> dict[str, Action]:
@@ -178,10 +180,9 @@ class _Parser(argparse.ArgumentParser):
     """Its errors suggest the option that was probably meant, and escape control characters."""
 
     def read(self, words: Sequence[str]) -> Namespace:
-        # Options may stand between words. Only with several words does argparse need a second pass for that.
-        has_words = len(self._get_positional_actions()) > 1
-        read = self.parse_known_intermixed_args if has_words else self.parse_known_args
-        options, unknown = read(words)
+        options, unknown = self.parse_known_args(words)
+        if unknown:  # options may stand between words, for which argparse takes a second pass
+            options, unknown = self.parse_known_intermixed_args(words)
         if unknown:
             word = unknown[0].partition("=")[0]
             if not word.startswith("-"):
@@ -242,7 +243,9 @@ def _find_target(options: Namespace) -> None:
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or is_argument(options.name):
         options.refuse("the following arguments are required: NAME")
+    options.targets = []
     if options.target is not None:
+        options.targets = [options.target]
         options.target_note = "the first of two words is TARGET; arguments are written KEY=VALUE"
 
 
@@ -256,19 +259,20 @@ def _find_typed(options: Namespace) -> None:
     options.arguments = [word for word in words if is_argument(word)]
 
 
-def _target(options: Namespace, found: Configuration) -> str:
+def _targets(options: Namespace, found: Configuration) -> list[str]:
     """The recipes where the command line names none: those of the configuration, else the usual folder."""
-    if found.target is not None:
+    if found.targets:
         options.target_note = f"it is named by {found.file}"
-        return found.target
-    if is_foreign(options.target):
-        raise LoadError(options.target, NOT_MINE)
+        return [*found.targets]
+    (usual,) = options.targets
+    if is_foreign(usual):
+        raise LoadError(usual, NOT_MINE)
     # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
     if options.command == "serve":
         options.target_note = "nothing names another: name one, or set target in [tool.promptkit]"
-    elif not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
-        raise LoadError(options.target, NO_FOLDER)
-    return str(options.target)
+    elif not os.path.isdir(usual):  # noqa: PTH112 (pathlib imports slowly)
+        raise LoadError(usual, NO_FOLDER)
+    return [usual]
 
 
 def _words_of(found: Configuration) -> list[str]:

@@ -66,7 +66,7 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
         return _watch(options, request.show, output)
-    recipes = load_recipes(options.target)
+    recipes = load_recipes(options.targets)
     catalog = compiler.compile(recipes)
     if options.name not in catalog and not is_uri(options.name):
         return _explain_absence(options, recipes, catalog.diagnostics)
@@ -170,7 +170,7 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
         output.write(_CLEAR if output.isatty() else "\n")
         show(catalog)
 
-    reloader = Reloader(options.target, lambda catalog: work.put(partial(report, catalog)))
+    reloader = Reloader(options.targets, lambda catalog: work.put(partial(report, catalog)))
     catalog = reloader.load()
     report(catalog)
     if show(catalog) == Exit.USAGE and catalog.healthy:
@@ -190,7 +190,7 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
         report_diagnostics(faults)
         return fail(f"prompt {options.name!r} cannot be rendered", Exit.FAULTY)
     place, _ = split_target(options.name)
-    if not options.has_target and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
+    if not options.has_targets and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
         options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
     return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
 
@@ -204,9 +204,9 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
     if broken:
         return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"
     if not names and not uris:
-        return f"{message}: there is no prompt in {options.target!r}"
+        return f"{message}: there is no prompt in {' '.join(options.targets)!r}"
     if meant is None:
-        target = f" {options.target}" if options.has_target else ""
+        target = f" {options.target}" if options.has_targets else ""
         return f"{message}: promptkit list{target} shows those that exist"
     return message
 

@@ -84,7 +84,7 @@ def run(options: "Namespace") -> int:
     if os.isatty(wire.reading):
         from promptkit.fragments.shell_words import quoted_path
 
-        example = f"promptkit render {quoted_path(options.target)} NAME"
+        example = f"promptkit render {' '.join(map(quoted_path, options.targets))} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
         observers = _observers(options)
@@ -161,11 +161,11 @@ class StdioSession:
         from promptkit.compiler.reloading import Reloader
 
         options, early = self._options, self._early
-        reloader = Reloader(options.target, self._report_faults)
+        reloader = Reloader(options.targets, self._report_faults)
         self._changes = options.watch and reloader.watches
         kept = self._cache.found if self._cache and not options.strict else None
         expected = early.expected_prompts() if early else ()
-        recipes = LazyImport(options.target, kept.prompts if kept else {}, expected)
+        recipes = LazyImport(options.targets, kept.prompts if kept else {}, expected)
 
         def imported(catalog: "Catalog") -> None:
             self._is_answered.wait()  # until then, clients are still sent the lists that were kept
@@ -220,7 +220,7 @@ class StdioSession:
             capabilities=early.connection.capabilities if early else usual,
             known_page=early.page if early else None,
         )
-        snapshot.importing = partial(import_progress, options.target)
+        snapshot.importing = partial(import_progress, options.targets)
         return snapshot
 
     def _server(self, found: "Catalog | Snapshot") -> "Server":
@@ -258,7 +258,7 @@ class StdioSession:
     def _still_imported(self) -> InternalError:
         from promptkit.compiler.loading.import_thread import import_progress
 
-        return InternalError(f"the recipes are still being imported{import_progress(self._options.target)}")
+        return InternalError(f"the recipes are still being imported{import_progress(self._options.targets)}")
 
     def _keep_current(self, server: "Server", reloader: "Reloader", catalog: "Catalog") -> None:
         """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
@@ -289,7 +289,7 @@ def _startup_cache(options: "Namespace") -> StartupCache | None:
         if options.compiled is not None:
             say(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
         return None
-    purpose = Purpose.of(options.target, options.name, options.page_size, options.tools, options.scopes)
+    purpose = Purpose.of(options.targets, options.name, options.page_size, options.tools, options.scopes)
     if options.compiled is not None:
         try:
             return StartupCache(options.compiled, purpose, is_built=True)

@@ -81,7 +81,7 @@ def application_factory(
         hosts=(*options.allow_host, *public_hosts, *own_hosts),
         origins=(*options.allow_origin, *public_origins),
         keys=keys,
-        own_key=None if keys else own_key(options.target),  # what all workers share
+        own_key=None if keys else own_key(options.targets),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
         telemetry=_telemetry(options),
@@ -232,7 +232,7 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
         import_module("uvloop")
     report = partial(report_faults, ignore=options.ignore)
-    reloader = Reloader(options.target, report)
+    reloader = Reloader(options.targets, report)
     catalog = reloader.load()
     report(catalog)
     return reloader, catalog

@@ -48,8 +48,8 @@ def _offered(*, prefix: str, action: Action, parsed_args: Namespace, **_: object
     if command == "render" and is_word:
         return _render_word(prefix)
     if command == "complete" and is_word:
-        return _complete_word(parsed_args.target, prefix)
-    if action.dest in ("target", "folder"):
+        return _complete_word(parsed_args.targets, prefix)
+    if action.dest in ("targets", "folder"):
         return _TARGETS(prefix)
     return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary", "workspace") else ()
 
@@ -59,15 +59,15 @@ def _render_word(prefix: str) -> Iterator[str]:
     words = _words_before("render")
     chosen = [word for word in words if not is_argument(word)]
     if not words:
-        yield from _subjects(_known(None))
+        yield from _subjects(_known([]))
         yield from _TARGETS(prefix)
         return
     *target, name = chosen[:2]
-    prompts = _known(target[0] if target else None).prompts
+    prompts = _known(target).prompts
     if name in prompts:
         yield from _arguments(prompts[name], prefix, _keys(words))
     elif words == [name]:  # it is the target
-        yield from _subjects(_known(name))
+        yield from _subjects(_known([name]))
 
 
 def _subjects(known: ShellWords) -> Iterator[str]:
@@ -76,9 +76,9 @@ def _subjects(known: ShellWords) -> Iterator[str]:
     yield from dict.fromkeys(uri.partition("{")[0] for uri in known.resources)
 
 
-def _complete_word(target: str | None, prefix: str) -> Iterator[str]:
+def _complete_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
     """A word of `complete`: a prompt or a template, its argument, a value, or what was chosen before."""
-    known = _known(target)
+    known = _known(targets)
     subjects = {**known.prompts, **{uri: names for uri, names in known.resources.items() if names}}
     match _words_before("complete"):
         case []:
@@ -120,9 +120,9 @@ def _words_before(command: str) -> Sequence[str]:
     return found
 
 
-def _known(target: str | None) -> ShellWords:
-    """The words of a target; none where there is no start-up cache."""
-    line = ["serve"] if target is None else ["serve", target]
+def _known(targets: Sequence[str]) -> ShellWords:
+    """The words of some targets; none where there is no start-up cache."""
+    line = ["serve", *targets]
     usual = parse(line)
     try:
         configured = configure(usual, line)
@@ -132,7 +132,7 @@ def _known(target: str | None) -> ShellWords:
     for wanted in dict.fromkeys(
         (one.name, one.page_size, one.tools, one.scopes) for one in (configured, usual)
     ):
-        kept = StartupCache.of(Purpose.of(configured.target, *wanted))
+        kept = StartupCache.of(Purpose.of(configured.targets, *wanted))
         if kept is not None and kept.found is not None:
             with suppress(MsgspecError):
                 return kept.found.words()

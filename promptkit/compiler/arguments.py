@@ -1,24 +1,27 @@
 """How each parameter of a prompt or resource is read, and what clients are told about it."""
 
+import inspect
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
 from promptkit.compiler.options import check_sendable
-from promptkit.compiler.signature import Parameter, Signature
+from promptkit.compiler.signature import Parameter, Signature, read_signature
+from promptkit.conversion.functions import FORWARD
 from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalar_types import Reader, scalar_of_value
 from promptkit.conversion.type_descriptions import default_clause, described
 from promptkit.conversion.unstructuring import text_of
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.declarations import Arg
 from promptkit.language.validation import describe
 
 if TYPE_CHECKING:
     from promptkit.catalog.completion import Completer
 
-__all__ = ["compile_arguments", "misfit"]
+__all__ = ["DirectArguments", "compile_arguments"]
 
 
 def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
@@ -210,23 +213,66 @@ def _is_shown_in_row(value: Any) -> bool:
     return isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row)
 
 
-def misfit(owner: str, parameter: Parameter, value: object) -> TypeError:
+class DirectArguments:
     """
-    Return the error for an argument of a direct call that is not of its parameter's type.
+    What Python code gives a prompt that it calls: checked, and completed, before the function is called.
 
     Args:
         owner:
             The name of the prompt.
 
-        parameter:
-            The parameter.
+        function:
+            Its function.
 
-        value:
-            What was given.
+        names:
+            Local names that its annotations may use.
+
+        location:
+            Where it is defined.
     """
-    expected = type_name(parameter.annotation)
-    if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
-        reader = reader_of(parameter.annotation)
-        expected = reader.expected if reader else expected
-    shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
-    return TypeError(f"prompt {owner!r}: parameter {parameter.name!r} takes {expected}, not {shown}")
+
+    def __init__(
+        self, owner: str, function: Callable[..., Any], names: Mapping[str, Any], location: Location
+    ) -> None:
+        ignored = Report("", location)  # compiling the prompt reports the same
+        self._owner = owner
+        self._binder = inspect.signature(function, **FORWARD)
+        self._signature = read_signature(function, names, ignored)
+        in_environment = tuple(found for found in self._signature.parameters if found.arg.env)
+        self._in_environment = compile_arguments(owner, Signature(in_environment), ignored)
+
+    def checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """
+        Return the keyword arguments, with those of the environment and an empty `Context`.
+
+        Raises:
+            TypeError: If an argument is not of its parameter's type.
+
+            ArgumentErrors: If one is left out whose environment variable has a wrong value or is not set.
+        """
+        try:
+            given = self._binder.bind_partial(*args, **kwargs).arguments
+        except TypeError:
+            return kwargs  # the call itself will raise Python's own error
+        for parameter in self._signature.parameters:
+            if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
+                raise self._misfit(parameter, given[parameter.name])
+        context = self._signature.context
+        kwargs = {**self._in_environment.environment_values(given), **kwargs}
+        if context is None:
+            return kwargs
+        from promptkit.language.context import Context  # most prompts do without
+
+        if not isinstance(given.get(context, Context()), Context | None):
+            raise self._misfit(Parameter(context, Context), given[context])
+        return kwargs if context in given else {**kwargs, context: Context()}
+
+    def _misfit(self, parameter: Parameter, value: object) -> TypeError:
+        expected = type_name(parameter.annotation)
+        if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
+            reader = reader_of(parameter.annotation)
+            expected = reader.expected if reader else expected
+        shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
+        return TypeError(
+            f"prompt {self._owner!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
+        )

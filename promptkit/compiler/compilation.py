@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.linking import CompiledFile, Declaration, Definition, compose, is_sound
-from promptkit.compiler.loading.loader import FolderImport, ModuleImport, load
+from promptkit.compiler.loading.loader import RecipeImport, load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
@@ -25,8 +25,8 @@ from promptkit.errors.regular_files import Stamps, file_stamp
 
 __all__ = ["UNKNOWN", "LoadedRecipes", "Target", "catalog_of", "compile", "compile_files", "sound"]
 
-#: What can be served: a folder, a file, a module, a catalog, or prompts and resources.
-Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition]"
+#: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
+Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
 
 #: Differs from the stamp of each file, whether it exists or not.
 UNKNOWN: Final = (-1, -1, -1, -1)
@@ -35,7 +35,7 @@ UNKNOWN: Final = (-1, -1, -1, -1)
 class LoadedRecipes(Struct):
     """One load: what was imported and compiled, and the stamps of the files that it was made from."""
 
-    imports: FolderImport | ModuleImport
+    imports: RecipeImport
     recipes: Recipes
     files: Sequence[CompiledFile]
     stamps: Stamps = {}
@@ -89,7 +89,9 @@ def catalog_of(target: Target) -> Catalog:
         return compile(load(target))
     from promptkit.compiler.resources import Resource  # most recipes hold none
 
-    made = [target] if isinstance(target, Prompt | Resource) else list(target)
+    made: list[Any] = [target] if isinstance(target, Prompt | Resource) else list(target)
+    if made and all(isinstance(one, str | Path) for one in made):
+        return compile(load(made))
     resources = [one for one in made if isinstance(one, Resource)]
     return compile(Recipes([one for one in made if isinstance(one, Prompt)], resources))
 

@@ -6,7 +6,7 @@ It is looked for only where a command, or a test, is not told what to do.
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from promptkit.errors.regular_files import is_foreign, read_regular_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["NOT_MINE", "NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_target"]
+__all__ = ["NOT_MINE", "NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_targets"]
 
 #: Why the usual folder is not loaded where nothing is named.
 NOT_MINE: Final = "it belongs to another user: name it if you trust what is in it"
@@ -46,8 +46,8 @@ class Configuration(Struct, frozen=True):
         file:
             The ``pyproject.toml``, an absolute path; ``""`` if there is none.
 
-        target:
-            The recipes: an absolute path, or a module; None if it is not said.
+        targets:
+            The recipes: absolute paths, or modules; none if they are not said.
 
         clients:
             The clients that the prompts are meant for.
@@ -64,7 +64,7 @@ class Configuration(Struct, frozen=True):
     """
 
     file: str = ""
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     clients: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: str = "error"
@@ -101,7 +101,7 @@ def find_configuration(start: "str | Path" = ".", *, only_own: bool = False) -> 
     return _configuration(file, table)
 
 
-def find_target(start: "str | Path" = ".") -> str:
+def find_targets(start: "str | Path" = ".") -> tuple[str, ...]:
     """
     Return the recipes to take where none are named.
 
@@ -117,13 +117,13 @@ def find_target(start: "str | Path" = ".") -> str:
 
         LoadError: If there is nothing of it.
     """
-    if (target := find_configuration(start).target) is not None:
-        return target
+    if targets := find_configuration(start).targets:
+        return targets
     for name in DEFAULT_FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
             if is_foreign(folder):
                 raise LoadError(folder, NOT_MINE)
-            return folder
+            return (folder,)
     raise LoadError(os.path.join(start, DEFAULT_FOLDERS[0]), NO_FOLDER)
 
 
@@ -186,10 +186,10 @@ def _configuration(file: str, table: dict[str, Any]) -> Configuration:
             raise ConfigurationError(file, f"[tool.promptkit] {key} takes {takes}, not {value!r}")
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
     _check_names(file, **lists)
-    target = table.get("target")
+    targets = table.get("target", [])
     return Configuration(
         file,
-        target and _located(target, file),
+        tuple(_located(target, file) for target in ([targets] if isinstance(targets, str) else targets)),
         **lists,
         fail_on=table.get("fail-on", "error"),
         serve=table.get("serve", {}),
@@ -222,13 +222,18 @@ def _located(target: str, file: str) -> str:
     return path if os.path.exists(place) else target
 
 
-def _is_texts(value: object) -> bool:
+def _is_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_target(value: object) -> bool:
+    targets = [value] if isinstance(value, str) else value
+    return _is_texts(targets) and bool(targets) and all(targets)
 
 
 #: The settings: what each takes, in words, and what tells whether a value is that.
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
-    "target": ("a folder, a file or a module", lambda value: isinstance(value, str) and value != ""),
+    "target": ("a folder, a file or a module, or a list of them", _is_target),
     "clients": ("a list of names", _is_texts),
     "ignore": ("a list of codes", _is_texts),
     "fail-on": ("error or warning", lambda value: value in ("error", "warning")),

@@ -14,6 +14,7 @@ from promptkit.compiler.compilation import LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile
 from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.loader import FolderImport, begin
+from promptkit.compiler.loading.targets import Targets
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.compiler.reloading import Load
 
@@ -87,7 +88,7 @@ class LazyImport:
     """
 
     def __init__(
-        self, target: str | Path, names: Mapping[str, Container[str]], expected: Iterable[str] = ()
+        self, target: Targets, names: Mapping[str, Container[str]], expected: Iterable[str] = ()
     ) -> None:
         self.catalog = LazyCatalog(self.find, self.whole)
         self._target = target
@@ -208,9 +209,9 @@ class LazyImport:
             LoadError: If there is nothing at the target.
         """
         begun = begin(self._target, importing)
-        if self._names and isinstance(begun, FolderImport):
+        if self._names and (folder := begun.only_folder) is not None:
             with self._changed:
-                self._begun, self._left = begun, dict.fromkeys(begun.names)
+                self._begun, self._left = folder, dict.fromkeys(folder.names)
             while (name := self._next()) is not None:
                 self._import(name, importing)
                 time.sleep(_PAUSE_S)

@@ -210,10 +210,13 @@ def summary(files: Sequence[CompiledFile]) -> str:
     faulty = [file.file for file in files if file.file and not file.age and not file.is_sound]
     if not old and not faulty:
         return ""
-    above = os.path.commonpath([file.file.parent for file in files if file.file])
+    try:
+        above = os.path.commonpath([file.file.parent for file in files if file.file]) + os.sep
+    except ValueError:  # the targets lie on several drives
+        above = ""
 
     def named(found: Sequence[Path]) -> str:
-        return ", ".join(printable(str(file.relative_to(above))) for file in found)
+        return ", ".join(printable(str(file).removeprefix(above)) for file in found)
 
     parts = [f"still as before, until fixed: {named(old)}"] if old else []
     parts += [f"with errors: {named(faulty)}"] if faulty else []

@@ -99,20 +99,37 @@ class Options(Struct, frozen=True, kw_only=True):
     tool: "Tool | bool | None" = None
     scopes: Collection[str] = ()
     answer: Any = None
+    deprecated: str | None = None
+    sample: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("name", "title", "description", "version"):
+        for name in ("name", "title", "description", "version", "deprecated"):
             check_optional_text(name, getattr(self, name))
         for name in ("timeout", "cache"):
             _check_seconds(name, getattr(self, name))
-        check_flag("elicit", self.elicit)
+        for name in ("elicit", "sample"):
+            check_flag(name, getattr(self, name))
+        if self.deprecated is not None and not self.deprecated.strip():
+            msg = "deprecated says what to use in its place: write deprecated='use ...'"
+            raise ValueError(msg)
         _check_tool(self.tool)
 
     @property
     def wire_meta(self) -> dict[str, Any]:
         """What goes into the prompt's ``_meta``: only what the author set."""
-        own = {TAGS: list(self.tags), "promptkit/version": self.version}
+        own = {
+            TAGS: list(self.tags),
+            "promptkit/version": self.version,
+            "promptkit/deprecated": self.deprecated,
+        }
         return {**{key: value for key, value in own.items() if value}, **self.meta}
+
+    def told(self, description: str | None) -> str | None:
+        """The description that clients are told: first that the prompt is deprecated, if it is."""
+        if self.deprecated is None:
+            return description
+        notice = f"Deprecated: {self.deprecated.strip().removesuffix('.')}."
+        return f"{notice} {description}" if description else notice
 
 
 def check_options(options: Options, function: Callable[..., Any], report: Report) -> None:
@@ -133,7 +150,7 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
     check_scopes(options.scopes, report)
     if options.answer is not None:
         _check_answer(options.answer, report)
-    sent = (options.title, options.description, options.version, options.wire_meta)
+    sent = (options.title, options.description, options.version, options.deprecated, options.wire_meta)
     remedy = "use text, numbers, booleans, None, and lists and dicts of these"
     check_sendable(sent, "its title, description, tags or meta", report, remedy=remedy)
     for key in options.meta:

@@ -1,6 +1,5 @@
 """`@prompt`: makes an author's function a prompt, which can be rendered and served."""
 
-import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
@@ -10,21 +9,17 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt, Renderer
-from promptkit.compiler.arguments import compile_arguments, misfit
+from promptkit.compiler.arguments import DirectArguments, compile_arguments
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.compiler.signature import (
-    Parameter,
-    Signature,
     cached_property,
     code_of,
     copied_attributes,
     is_local,
     read_signature,
 )
-from promptkit.conversion.functions import FORWARD, read_return, with_own_defaults
-from promptkit.conversion.kinds import fits
+from promptkit.conversion.functions import read_return, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
@@ -87,7 +82,7 @@ class Prompt(Generic[P, R]):
 
             Exception: Any exception that the function raises.
         """
-        return self._called(*args, **self._checked(args, kwargs))
+        return self._called(*args, **self._direct.checked(args, kwargs))
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -108,7 +103,7 @@ class Prompt(Generic[P, R]):
 
             Exception: Any exception that the function raises.
         """
-        return self.compiled.renderer.render(*args, **self._checked(args, kwargs))
+        return self.compiled.renderer.render(*args, **self._direct.checked(args, kwargs))
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -117,7 +112,7 @@ class Prompt(Generic[P, R]):
         Raises:
             Exception: As `render` does.
         """
-        return await self.compiled.renderer.render_async(*args, **self._checked(args, kwargs))
+        return await self.compiled.renderer.render_async(*args, **self._direct.checked(args, kwargs))
 
     def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
@@ -173,7 +168,7 @@ class Prompt(Generic[P, R]):
         compiled = CompiledPrompt(
             name=options.name,
             title=options.title,
-            description=options.description or signature.summary,
+            description=options.told(options.description or signature.summary),
             icons=options.icons,
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
@@ -184,6 +179,8 @@ class Prompt(Generic[P, R]):
             elicit=options.elicit,
             tool=options.tool,
             scopes=frozenset(options.scopes),
+            deprecated=options.deprecated,
+            sample=options.sample,
         )
         return compiled, tuple(report.found)
 
@@ -192,37 +189,8 @@ class Prompt(Generic[P, R]):
         return with_own_defaults(self.function)
 
     @cached_property
-    def _signature(self) -> tuple[inspect.Signature, Signature]:
-        """The function's signature: as Python binds arguments, and with the types that promptkit reads."""
-        ignored = Report("", self.location)
-        binder = inspect.signature(self.function, **FORWARD)
-        return binder, read_signature(self.function, self.names, ignored)
-
-    @cached_property
-    def _in_environment(self) -> Arguments:
-        """The arguments whose defaults stand in the environment."""
-        parameters = tuple(found for found in self._signature[1].parameters if found.arg.env)
-        return compile_arguments(self.options.name, Signature(parameters), Report("", self.location))
-
-    def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
-        """Check types. Return the keyword arguments, with those of the environment and an empty `Context`."""
-        binder, signature = self._signature
-        try:
-            given = binder.bind_partial(*args, **kwargs).arguments
-        except TypeError:
-            return kwargs  # the call itself will raise Python's own error
-        for parameter in signature.parameters:
-            if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
-                raise misfit(self.options.name, parameter, given[parameter.name])
-        context = signature.context
-        kwargs = {**self._in_environment.environment_values(given), **kwargs}
-        if context is None:
-            return kwargs
-        from promptkit.language.context import Context  # most prompts do without
-
-        if not isinstance(given.get(context, Context()), Context | None):
-            raise misfit(self.options.name, Parameter(context, Context), given[context])
-        return kwargs if context in given else {**kwargs, context: Context()}
+    def _direct(self) -> DirectArguments:
+        return DirectArguments(self.options.name, self.function, self.names, self.location)
 
 
 @overload
@@ -243,6 +211,8 @@ def prompt(
     scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
     answer: Any = None,
+    deprecated: str | None = None,
+    sample: bool = True,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
@@ -261,6 +231,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
     answer: Any = None,
+    deprecated: str | None = None,
+    sample: bool = True,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
     Make a function a prompt.
@@ -315,13 +287,21 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             The type of the answer that the prompt asks for. Requests to vendors have its JSON Schema, and
             so has ``_meta``. Answers themselves are not read.
 
+        deprecated:
+            What to use in its place, as in ``"use review-change"``. It is still served; clients are told in
+            its description, and in ``_meta``.
+
+        sample:
+            Whether it may be called to see what it says, though nobody has asked for it: by
+            ``promptkit check --render``, ``diff`` and ``dev``, and by ``pytest --promptkit``.
+
     Returns:
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
     Raises:
         TypeError: If what is decorated is not a function, or an option has the wrong type.
 
-        ValueError: If *timeout* or *cache* is not above zero, or an icon is not a URI.
+        ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
@@ -341,6 +321,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             tool=tool,
             scopes=scopes,
             answer=answer,
+            deprecated=deprecated,
+            sample=sample,
         )
         location = Location(code.co_filename, code.co_firstlineno)
         made = Prompt(function, options, location, dict(names) if is_local(function) else {})

@@ -27,7 +27,7 @@ from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
-from promptkit.compiler.loading.targets import split_target
+from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
 from promptkit.errors.regular_files import Stamps
 from promptkit.language.files import reads_once
@@ -50,14 +50,15 @@ Load: TypeAlias = Callable[[Callable[[Path], None]], LoadedRecipes]
 
 class Reloader:
     """
-    Loads the recipes at a target, and loads them again whenever their files change.
+    Loads the recipes at a target, or several, and loads them again whenever their files change.
 
     A file with an error keeps what it declared before, until it is fixed. If all prompts and resources
     would be gone, what was served stays: a folder is empty for a moment while a branch is switched.
 
     Args:
         target:
-            A folder or a file, perhaps with an object in it. A module is loaded, too, but not watched.
+            A folder or a file, perhaps with an object in it; or several. A module is loaded, too, but not
+            watched.
 
         report:
             Called with each catalog whose diagnostics differ from those of the one before.
@@ -70,24 +71,19 @@ class Reloader:
             Whether nothing is said of what is found, as another process says it.
     """
 
-    def __init__(self, target: str | Path, report: Callable[[Catalog], None], *, lint: bool = False) -> None:
-        name, attribute = split_target(str(target))
+    def __init__(self, target: Targets, report: Callable[[Catalog], None], *, lint: bool = False) -> None:
         self._report = report
         self._lint = lint
         self.is_quiet = False
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
-        self._folder: Path | None = None
-        self._suffix, self._target = "", str(target)
-        if os.path.exists(name):
-            path = Path(os.path.abspath(name))  # a recipe may change the current folder
-            self._folder, self._suffix = (path, "") if path.is_dir() else (path.parent, ".py")
-            self._target = f"{path}:{attribute}" if attribute else str(path)
+        self._folders: dict[Path, str] = {}
+        self._targets = [self._located(one) for one in targets_of(target)]
         self._served: Sequence[CompiledFile] = ()
         self._owners: Owners = {}
         self._last: LoadedRecipes | None = None
         self._read: frozenset[str] = frozenset()
-        self._known_files = WatchedFiles({}, {}, frozenset(), "")
+        self._known_files = WatchedFiles({}, {}, {})
         self._settled = self._watching = True
         self._next_look = 0.0
         self._importer = Importer(self._load, self._stop)
@@ -96,8 +92,8 @@ class Reloader:
 
     @property
     def watches(self) -> bool:
-        """Whether there are files to watch: the target is not a module."""
-        return self._folder is not None
+        """Whether there are files to watch: some target is no module."""
+        return bool(self._folders)
 
     def load(self, load: Load | None = None, seen: Stamps = MappingProxyType({})) -> Catalog:
         """
@@ -126,13 +122,14 @@ class Reloader:
         return catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
-        """Return the names of the prompts that each recipe file serves, by its path within the folder."""
+        """
+        Return the names of the prompts that each recipe file serves, by its path within the only folder.
+        """
         names: dict[str, list[str]] = {}
-        imports = None if self._last is None else self._last.imports
-        if isinstance(imports, FolderImport):
+        if (folder := self._only_folder) is not None:
             for (is_prompt, name), file in self._owners.items():
                 if is_prompt and file is not None:
-                    names.setdefault(imports.name_of(file), []).append(name)
+                    names.setdefault(folder.name_of(file), []).append(name)
         return names
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
@@ -144,7 +141,7 @@ class Reloader:
                 Called on another thread with each new catalog.
         """
         self._publish = publish
-        if self._folder is not None:
+        if self._folders:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
     def close(self) -> None:
@@ -161,7 +158,8 @@ class Reloader:
                 self._watch()
             except Exception as error:  # noqa: BLE001 (what watches files fails in many ways)
                 if not self._watching and not isinstance(error, FileNotFoundError):
-                    say(f"{self._target!r} cannot be watched; it is checked every second instead: {error}")
+                    watched = " ".join(self._targets)
+                    say(f"{watched!r} cannot be watched; it is checked every second instead: {error}")
                     self._poll()
                 self._stop.wait(DEBOUNCE.every / 1000)
 
@@ -193,12 +191,25 @@ class Reloader:
         self._next_look = time.monotonic() + _LOOK_EVERY_S
         return changed
 
+    @property
+    def _only_folder(self) -> FolderImport | None:
+        return None if self._last is None else self._last.imports.only_folder
+
+    def _located(self, target: str) -> str:
+        """A target, whose files are watched, as it is found from anywhere: a recipe may change the folder."""
+        name, attribute = split_target(target)
+        if not os.path.exists(name):
+            return target
+        path = Path(os.path.abspath(name))
+        self._folders |= {path: ""} if path.is_dir() else {path.parent: ".py"}
+        return f"{path}:{attribute}" if attribute else str(path)
+
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
-        if self._folder is None:
+        if not self._folders:
             return self._known_files
         texts = sys.modules.get(_TEXT_FILES)  # few recipes have any
         read = self._read | texts.kept_paths() if texts else self._read
-        return find_files(self._folder, read, self._suffix, seen)
+        return find_files(self._folders, read, seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
         """Find the files as they are now. If only known files have changed, no others are looked at."""
@@ -282,9 +293,9 @@ class Reloader:
             if (known := sys.modules.get(module)) is not None:
                 known.forget_types()  # the new modules define them anew
         if (last := self._last) is None:
-            imports = begin(self._target, importing)
+            imports = begin(self._targets, importing)
         else:
-            imports = begin(self._target, importing, last.imports, last.changed(self._known_files.files))
+            imports = begin(self._targets, importing, last.imports, last.changed(self._known_files.files))
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)
@@ -297,8 +308,8 @@ class Reloader:
 
     def _prepare_reuse(self) -> None:
         """Do now what the next load would have to do otherwise, for which somebody will wait."""
-        if self._last is not None and isinstance(self._last.imports, FolderImport):
-            self._last.imports.prepare_reuse()
+        if (folder := self._only_folder) is not None:
+            folder.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:

@@ -73,6 +73,7 @@ class Rule(Enum):
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command may read as an option", _WARNING
+    CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"

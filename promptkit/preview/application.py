@@ -2,7 +2,7 @@
 
 import json
 from asyncio import FIRST_COMPLETED, CancelledError, create_task, to_thread, wait
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
+from promptkit.compiler.loading.targets import Targets, target_of, targets_of
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview.conversation import ALL_TURNS, Conversation
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
@@ -35,11 +36,12 @@ __all__ = ["application"]
 
 T = TypeVar("T")
 
-#: What asks for one turn whole; no argument has a name like this.
+#: What asks for one turn whole, or for the defaults of a prompt; no argument has a name like these.
 _SHOW_ALL: Final = "show-all"
+_RENDER: Final = "render-it"
 
 
-def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> ASGIApp:
+def application(live: Live, target: Targets, token: str, hosts: Iterable[str]) -> ASGIApp:
     """
     Return the application that shows what *live* holds.
 
@@ -57,7 +59,8 @@ def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> AS
             How the pages may be called, each with its port.
     """
     environment()  # read before somebody waits for it
-    pages, prompt = _Endpoints(live, target), "/prompts/{name:path}"
+    targets = targets_of(target)
+    pages, prompt = _Endpoints(live, targets), "/prompts/{name:path}"
     routed = Starlette(
         routes=[
             Route("/", pages.show_gallery),
@@ -73,7 +76,7 @@ def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> AS
         ],
         exception_handlers={HTTPException: pages.explain, ClientDisconnect: _nothing},
     )
-    return PageGuard(routed, target, token, hosts)
+    return PageGuard(routed, " ".join(targets), token, hosts)
 
 
 async def _nothing(_request: Request, _error: Exception) -> Response:
@@ -84,9 +87,9 @@ async def _nothing(_request: Request, _error: Exception) -> Response:
 class _Endpoints:
     """Answers the requests of all pages."""
 
-    def __init__(self, live: Live, target: str) -> None:
+    def __init__(self, live: Live, targets: Sequence[str]) -> None:
         self._live = live
-        self._target = target
+        self._targets = targets
         self._media = MediaStore()
         self._uploads = Uploads()
 
@@ -185,7 +188,8 @@ class _Endpoints:
         async with form_of(request) as form:
             rendering, _ = await self._submitted(request, prompt, form)
         choice = request.query_params.get("choice", "")
-        made = partial(content_of, tab, rendering, self._target, choice)
+        target = target_of(prompt.location.file, self._targets)
+        made = partial(content_of, tab, rendering, target, choice)
         try:
             called = version.calls.call((prompt.name, tab), made, time_limit(prompt))
             content = await _unless_gone(request, called)
@@ -197,9 +201,10 @@ class _Endpoints:
         self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
     ) -> tuple[Rendering, Submission]:
         """What a form has sent, rendered."""
-        own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
+        own = FormData([pair for pair in form.multi_items() if pair[0] not in (_SHOW_ALL, _RENDER)])
         submission = submission_of(prompt.arguments, own, self._uploads)
-        rendered = render(self._version(request).calls, prompt, submission.given)
+        calls, is_asked = self._version(request).calls, _RENDER in form
+        rendered = render(calls, prompt, submission.given, is_asked=is_asked)
         rendering = await _unless_gone(request, rendered)
         if submission.faults:
             refused = {fault.argument for fault in submission.faults}
@@ -242,7 +247,7 @@ class _Endpoints:
 
     def _draw(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page, or a part of one."""
-        known = {"version": self._version(request), "target": self._target, "status": status}
+        known = {"version": self._version(request), "target": " ".join(self._targets), "status": status}
         return HTMLResponse(page(template, **known, **values), status)
 
 

@@ -129,6 +129,8 @@ def _received(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | N
     sent = sent_by(client, prompt.arguments, given)
     if sent != given and _without_secrets(rendering) != given:
         return None, f"{client.title} cuts a secret, so that what the prompt says is not shown."
+    if sent == given and rendering.refusal:
+        return None, f"not rendered: {rendering.refusal}"
     if sent == given and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:

@@ -12,7 +12,7 @@ import attrs
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, UnknownResource
@@ -161,7 +161,8 @@ class Rendering:
             Why it failed, for people; None if it did not, or its arguments are why.
 
         refusal:
-            The `PromptError` that it raised for its defaults alone. No failure: nothing was entered yet.
+            Why it is not rendered for its defaults alone: the `PromptError` that it raised, or its option
+            ``sample=False``. No failure: nothing was entered yet.
 
         asked:
             The missing arguments that a client would ask the person for, if the prompt has `elicit`.
@@ -194,13 +195,30 @@ class Rendering:
         return self.redactor.redacted(text) if self.prompt.arguments.secret else text
 
 
-async def render(calls: LimitedCalls, prompt: CompiledPrompt, given: Mapping[str, str]) -> Rendering:
+async def render(
+    calls: LimitedCalls, prompt: CompiledPrompt, given: Mapping[str, str], *, is_asked: bool = False
+) -> Rendering:
     """
     Render *prompt* for the values that a form has given.
 
     To cancel this cancels a prompt that is asynchronous.
+
+    Args:
+        calls:
+            Calls authors' functions.
+
+        prompt:
+            The prompt.
+
+        given:
+            The values, as a client would send them.
+
+        is_asked:
+            Whether a person asks for its defaults, which have not just been opened with the page.
     """
     rendering = Rendering(prompt, given)
+    if not (given or is_asked or prompt.sample or prompt.arguments.required):
+        return attrs.evolve(rendering, refusal=NO_SAMPLE)
     try:
         workflow = await calls.call(prompt.name, rendering_of(prompt, given), time_limit(prompt))
     except asyncio.CancelledError:

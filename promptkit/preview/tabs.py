@@ -145,6 +145,8 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             return (), f"The prompt has text that cannot be sent: {error}."
         return (_json_block("The result of prompts/get", redacted(result)),), ""
+    if rendering.refusal:
+        return (), f"Not rendered: {rendering.refusal}."
     if not rendering.faults:
         return (), "The prompt failed: a client gets an error, and no messages."
     errors = ArgumentErrors(prompt.name, tuple(rendering.faults))
@@ -177,6 +179,8 @@ def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
 
 def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     """A pytest test of the very call that is shown."""
+    if rendering.refusal:
+        return TabContent("test", notes=(f"Not rendered: {rendering.refusal}.",))
     if rendering.workflow is None and not rendering.faults:
         return TabContent("test", notes=("The prompt failed, so there is nothing that a test could expect.",))
     test = pytest_source(rendering, target)

@@ -20,6 +20,7 @@ from typing import Any, Final
 import attrs
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
@@ -195,7 +196,9 @@ def _asked(target: RequestTarget | None) -> dict[str, Any]:
         return {}
     arguments = {"arguments": _sizes(target)}
     if target.kind == "prompt":
-        return {"prompt": _short(target.asked), **arguments}
+        is_deprecated = isinstance(target.found, CompiledPrompt) and target.found.deprecated is not None
+        noted = {"deprecated": True} if is_deprecated else {}
+        return {"prompt": _short(target.asked), **noted, **arguments}
     if target.name is not None:
         return {"resource": target.name, **arguments}
     scheme = _SCHEME.match(target.asked)

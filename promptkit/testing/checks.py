@@ -13,6 +13,7 @@ from promptkit import compiler
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.checks import Checks
 from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.targets import Targets
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile
 from promptkit.compiler.resources import Resource
@@ -59,7 +60,7 @@ class Checked(Struct, frozen=True):
 
 class CheckedTarget:
     """
-    The recipes at a target, imported once, with all that is found in their sources.
+    The recipes at a target, or at several, imported once, with all that is found in their sources.
 
     Args:
         target:
@@ -77,7 +78,7 @@ class CheckedTarget:
         LoadError: If there is nothing at *target*.
     """
 
-    def __init__(self, target: str, checks: Checks) -> None:
+    def __init__(self, target: Targets, checks: Checks) -> None:
         recipes = load(target)
         catalog = compiler.compile(recipes, lint=True)
         self._checks = checks

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pytest
 
+from promptkit.catalog.prompts import NO_SAMPLE
 from promptkit.compiler.checks import Checks
-from promptkit.compiler.configuration import find_configuration, find_target
+from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic
@@ -16,49 +17,50 @@ from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.testing.checks import Checked, CheckedTarget, RenderingError, check_examples, check_generated
 
-__all__ = ["add_targets", "recipe_file", "target_of"]
+__all__ = ["add_targets", "recipe_file", "targets_for"]
 
 
-def target_of(config: pytest.Config) -> str:
+def targets_for(config: pytest.Config) -> tuple[str, ...]:
     """
-    Return the target of this run of pytest: that of the configuration, or a folder of recipes.
+    Return the targets of this run of pytest: those of the configuration, or a folder of recipes.
 
-    It is looked for where pytest was started, and then at pytest's own root.
+    They are looked for where pytest was started, and then at pytest's own root.
 
     Raises:
-        PromptkitError: If there is none, or the configuration cannot be understood.
+        PromptkitError: If there are none, or the configuration cannot be understood.
     """
     try:
-        return find_target(config.invocation_params.dir)
+        return find_targets(config.invocation_params.dir)
     except LoadError:
-        return find_target(config.rootpath)
+        return find_targets(config.rootpath)
 
 
 def add_targets(config: pytest.Config) -> None:
     """
-    Note the targets of this run, and have pytest look through that of the configuration.
+    Note the targets of this run, and have pytest look through those of the configuration.
 
     Files and folders on the command line are targets if they hold recipes; so are the configured targets of
     projects in such folders.
 
     Raises:
-        UsageError: If there is no target, it is a module, or the configuration cannot be understood.
+        UsageError: If there is no target, one is a module, or the configuration cannot be understood.
     """
     try:
         _checks_of(config)
-        targets = list(_named(config)) if _is_named(config) else [_target_in_files(config)]
+        loads = (
+            [(one,) for one in _named(config)] if _is_named(config) else [tuple(_targets_in_files(config))]
+        )
     except PromptkitError as error:
         raise pytest.UsageError(str(error)) from None
-    config.option.promptkit_targets = targets
+    config.option.promptkit_targets = loads  # those of the configuration are one
     if not _is_named(config):
-        place = _place(targets[0])
         looked_at = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
-        if not any(place.is_relative_to(path) for path in looked_at):
-            config.args.append(str(place))
+        places = [place for place in map(_place, loads[0]) if not any(map(place.is_relative_to, looked_at))]
+        config.args += map(str, places)
 
 
 def _checks_of(config: pytest.Config) -> Checks:
-    """What the configuration wants checked, which is looked for as in `target_of`."""
+    """What the configuration wants checked, which is looked for as in `targets_for`."""
     found = find_configuration(config.invocation_params.dir)
     configured = found if found.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)
@@ -68,12 +70,12 @@ def _is_named(config: pytest.Config) -> bool:
     return config.args_source is pytest.Config.ArgsSource.ARGS
 
 
-def _target_in_files(config: pytest.Config) -> str:
-    target = target_of(config)
-    if not _place(target).exists():
-        msg = f"--promptkit takes files: {target!r} is a module; name the folder that it is in"
-        raise pytest.UsageError(msg)
-    return str(Path(target).resolve())
+def _targets_in_files(config: pytest.Config) -> Iterator[str]:
+    for target in targets_for(config):
+        if not _place(target).exists():
+            msg = f"--promptkit takes files: {target!r} is a module; name the folder that it is in"
+            raise pytest.UsageError(msg)
+        yield str(Path(target).resolve())
 
 
 def _named(config: pytest.Config) -> Iterator[str]:
@@ -81,21 +83,20 @@ def _named(config: pytest.Config) -> Iterator[str]:
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
-            configured = _configured_target(path)
-            if configured is not None:
-                yield str(configured)
-            if (configured is None or not configured.is_relative_to(path)) and holds_recipes(str(path)):
+            configured = _configured_targets(path)
+            yield from map(str, configured)
+            if not any(one.is_relative_to(path) for one in configured) and holds_recipes(str(path)):
                 yield str(path)
         elif is_recipe(path.name) and mentions_prompts(str(path)):
             yield str(path)
 
 
-def _configured_target(folder: Path) -> Path | None:
-    with suppress(LoadError):  # there is none
-        target = find_target(folder)
-        if _place(target).exists():  # else it is a module
-            return Path(target).resolve()
-    return None
+def _configured_targets(folder: Path) -> list[Path]:
+    with suppress(LoadError):  # there are none
+        return [
+            Path(target).resolve() for target in find_targets(folder) if _place(target).exists()
+        ]  # no module
+    return []
 
 
 def _place(target: str) -> Path:
@@ -103,16 +104,16 @@ def _place(target: str) -> Path:
     return Path(split_target(target)[0]).resolve()
 
 
-_CHECKED: Final = pytest.StashKey[dict[str, CheckedTarget]]()
+_CHECKED: Final = pytest.StashKey[dict[tuple[str, ...], CheckedTarget]]()
 
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     """
     Return what collects the prompts in *path*; None if it belongs to no target of this run.
     """
-    resolved, targets = path.resolve(), parent.config.option.promptkit_targets
-    target = next((one for one in targets if resolved.is_relative_to(_place(one))), None)
-    return None if target is None else RecipeFile.from_parent(parent, path=path, target=target)
+    resolved, loads = path.resolve(), parent.config.option.promptkit_targets
+    targets = next((one for one in loads if any(map(resolved.is_relative_to, map(_place, one)))), None)
+    return None if targets is None else RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
 class FindingsError(Exception):
@@ -124,38 +125,38 @@ class RecipeFile(pytest.File):
     A file of recipes.
 
     Args:
-        target:
-            What it belongs to.
+        targets:
+            What it is loaded with.
 
         **more:
             As for every file.
     """
 
-    def __init__(self, *, target: str, **more: Any) -> None:
+    def __init__(self, *, targets: tuple[str, ...], **more: Any) -> None:
         super().__init__(**more)
-        self._target = target
+        self._targets = targets
 
     def collect(self) -> "Iterator[PromptItem]":
         """
         Yield a test for each prompt, and one for the file if something outside of its prompts is at fault.
 
         Raises:
-            CollectError: If the target cannot be loaded.
+            CollectError: If the targets cannot be loaded.
         """
-        target = self._checked()
-        for one in target.files.get(self.path.resolve(), ()):
+        checked = self._checked()
+        for one in checked.files.get(self.path.resolve(), ()):
             # Other plugins want a function.
-            yield PromptItem.from_parent(self, name=one.name, callobj=_test(one, target), line=one.line)
+            yield PromptItem.from_parent(self, name=one.name, callobj=_test(one, checked), line=one.line)
 
     def _checked(self) -> CheckedTarget:
-        """Return what is found at the target, which is imported once."""
+        """Return what is found at the targets, which are imported once."""
         known = self.config.stash.setdefault(_CHECKED, {})
-        if self._target not in known:
+        if self._targets not in known:
             try:
-                known[self._target] = CheckedTarget(self._target, _checks_of(self.config))
+                known[self._targets] = CheckedTarget(self._targets, _checks_of(self.config))
             except LoadError as error:
                 raise self.CollectError(str(error)) from None
-        return known[self._target]
+        return known[self._targets]
 
 
 class PromptItem(pytest.Function):
@@ -201,6 +202,8 @@ def _test(one: Checked, target: CheckedTarget) -> Callable[[], None]:
         _demand_none(one.findings)
         if one.compiled is None:
             return
+        if not one.compiled.sample:
+            pytest.skip(f"not rendered: {NO_SAMPLE}")
         rendered = check_examples(one.compiled)
         for workflow in rendered:
             _demand_none(target.of_rendering(one.compiled, workflow))

@@ -81,10 +81,10 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     """
     from promptkit.compiler.compilation import catalog_of
     from promptkit.errors import PromptkitError
-    from promptkit.testing.collection import target_of
+    from promptkit.testing.collection import targets_for
 
     try:
-        return catalog_of(target_of(pytestconfig))
+        return catalog_of(targets_for(pytestconfig))
     except PromptkitError as error:
         pytest.fail(str(error), pytrace=False)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
-from promptkit.compiler.loading.targets import package_of, place_of, project_root
+from promptkit.compiler.loading.targets import Targets, package_of, place_of, project_root, targets_of
 from promptkit.errors.regular_files import Stamp, replace_regular_file
 from promptkit.protocol.capabilities import Capabilities, PageKey, ToolMode
 from promptkit.protocol.digests import digest
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose", "ShellWords"]
 
-MAGIC: Final = b"promptkit compiled set 4\n"
+MAGIC: Final = b"promptkit compiled set 5\n"
 
 #: What precedes all else: the magic, and the length and the digest of what precedes the pages.
 _HEAD_BYTES: Final = len(MAGIC) + 8 + 16
@@ -64,23 +64,28 @@ class Purpose(Struct, frozen=True, array_like=True):
     What lists depend on besides the files that the recipes read.
 
     Args:
-        folder:
-            The folder of the recipes, without links; ``""`` for a module, which may come from anywhere.
+        folders:
+            The folders of the recipes, without links; none if one is a module, which may come from anywhere.
 
         recipes:
-            What is served of it, and where it lies in a package and in a project.
+            What is served of each, and where it lies in a package and in a project.
 
         options:
             How it is served, as options of the command line; None for any.
     """
 
-    folder: str
+    folders: tuple[str, ...]
     recipes: str
     options: str | None
 
     @classmethod
     def of(
-        cls, target: str, name: str | None, page_size: int, tools: ToolMode, scopes: Collection[str] | None
+        cls,
+        target: Targets,
+        name: str | None,
+        page_size: int,
+        tools: ToolMode,
+        scopes: Collection[str] | None,
     ) -> "Purpose":
         """
         Return the purpose of a server.
@@ -101,11 +106,15 @@ class Purpose(Struct, frozen=True, array_like=True):
             scopes:
                 What the client may do.
         """
-        folder, attribute = place_of(target) or ("", target)
+        targets = targets_of(target)
+        places = [place for place in map(place_of, targets) if place is not None]
+        if len(places) < len(targets):
+            return cls((), repr(targets), None)
         offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
         seen = f" --scopes {' '.join(sorted(scopes))!r}" if scopes else ""
         options = None if name is None else f"--name {name!r} --page-size {page_size}{offered}{seen}"
-        return cls(folder, repr((attribute, package_of(folder), project_root(folder))), options)
+        recipes = [(attribute, package_of(folder), project_root(folder)) for folder, attribute in places]
+        return cls(tuple(folder for folder, _ in places), repr(recipes), options)
 
 
 class ShellWords(Struct, frozen=True, array_like=True):
@@ -153,7 +162,7 @@ class KeptLists(Struct, frozen=True, array_like=True):
             What a server of them declares.
 
         prompts:
-            The names of the prompts that each recipe file declares, by its path within the folder.
+            The names of the prompts that each recipe file declares, by its path within the only folder.
 
         pages:
             The pages, by their names. Those that are equal are kept once: most revisions have the same.
@@ -202,7 +211,7 @@ class KeptLists(Struct, frozen=True, array_like=True):
         Raises:
             StaleSet: If they cannot be used, or the recipes have changed since they were written.
         """
-        if not purpose.folder:
+        if not purpose.folders:
             msg = "only a folder or a file can be built"
             raise StaleSet(msg)
         try:
@@ -307,8 +316,8 @@ def _why_unfit(kept: KeptLists, purpose: Purpose) -> str | None:
     if kept.made_by != MADE_BY:
         return f"it was built by {kept.made_by}; this is {MADE_BY}"
     made_for = kept.purpose
-    if (made_for.folder, made_for.recipes) != (purpose.folder, purpose.recipes):
-        return f"it was built for other recipes, or in another place: {made_for.folder}"
+    if (made_for.folders, made_for.recipes) != (purpose.folders, purpose.recipes):
+        return f"it was built for other recipes, or in another place: {' '.join(made_for.folders)}"
     if purpose.options not in (None, made_for.options):
         return f"it was built with {made_for.options}"
     return None

@@ -97,12 +97,12 @@ class FileReads:
     The paths that are read while recipes are imported.
 
     Args:
-        folder:
-            The folder of the recipes.
+        folders:
+            The folders of the recipes.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._within = os.path.join(folder, "")
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._within = tuple(os.path.join(folder, "") for folder in folders)
         self._paths: dict[str, None] = {}
         self._began = time.time_ns()
         self._path = _digest_of(sys.path)
@@ -140,22 +140,22 @@ class FileReads:
         return ReadFiles(read, {path: _state_of(path, _modules_in) for path in folders}, self._path)
 
     def _is_new(self, path: str, stamp: Stamp | None) -> bool:
-        """Whether a file of the recipes' folder may have been written since the import began."""
+        """Whether a file of the recipes' folders may have been written since the import began."""
         if stamp is None or max(stamp[0], stamp[3]) < self._began - _PRECISION_NS:
             return False
         return path.startswith(self._within) and not os.path.isdir(path)
 
 
 @contextmanager
-def noted_reads(folder: str) -> Iterator[FileReads]:
+def noted_reads(*folders: str) -> Iterator[FileReads]:
     """
     Note what is read within the ``with`` block, by any thread.
 
     Args:
-        folder:
-            The absolute path of the folder of the recipes.
+        *folders:
+            The absolute paths of the folders of the recipes.
     """
-    reads = FileReads(folder)
+    reads = FileReads(folders)
     listening = [reads.note]
 
     def hook(event: str, args: tuple[Any, ...]) -> None:

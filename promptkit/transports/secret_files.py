@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
+from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.regular_files import is_another_user, read_regular_file
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 from promptkit.standard_error import say
@@ -207,7 +208,7 @@ def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) ->
     return () if text is None else _read_from(VARIABLE, text, read_keys)
 
 
-def own_key(target: str | Path | None) -> bytes:
+def own_key(target: Targets) -> bytes:
     """
     Return the key of a server that was given none.
 
@@ -216,13 +217,13 @@ def own_key(target: str | Path | None) -> bytes:
 
     Args:
         target:
-            What is served. Servers of other targets have other keys.
+            What is served, or each of several. Servers of other targets have other keys.
     """
     import hmac
 
     key = _key_of_user()
-    place = os.path.abspath(target or "")  # noqa: PTH100 (it may be no path, but the name of a module)
-    return os.urandom(MIN_KEY_BYTES) if key is None else hmac.digest(key, os.fsencode(place), "sha256")
+    places = "\0".join(map(os.path.abspath, targets_of(target)))  # one may be no path, but a module's name
+    return os.urandom(MIN_KEY_BYTES) if key is None else hmac.digest(key, os.fsencode(places), "sha256")
 
 
 def _key_of_user() -> bytes | None:

@@ -27,7 +27,7 @@ __all__ = ["StartupCache"]
 
 class StartupCache:
     """
-    The kept lists of one target. They are sent at once, and written anew if they turn out to be wrong.
+    The kept lists of what is served. They are sent at once, and written anew if they turn out to be wrong.
 
     Args:
         file:
@@ -64,15 +64,15 @@ class StartupCache:
     @classmethod
     def of(cls, purpose: Purpose) -> "StartupCache | None":
         """
-        Return the cache of a folder or a file; None for a module.
+        Return the cache of folders and files; None for modules.
         """
-        if not purpose.folder:
+        if not purpose.folders:
             return None
-        # The name depends on the folder's path, because a copied folder may hold the file of the original.
+        # The name depends on the folders' paths, because a copied folder may hold the file of the original.
         name = digest(repr(purpose).encode(errors="surrogateescape"))[:6].hex()
         optimized = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
         file = f"promptkit-{name}.{sys.implementation.cache_tag}{optimized}.compiled"
-        return cls(os.path.join(_cache_folder(purpose.folder), file), purpose)
+        return cls(os.path.join(_cache_folder(purpose.folders[0]), file), purpose)
 
     def load(self, load: "Callable[..., Catalog]", *how: Any) -> "Catalog":
         """
@@ -85,7 +85,7 @@ class StartupCache:
             *how:
                 Its other arguments.
         """
-        with noted_reads(self._purpose.folder) as self._reads:
+        with noted_reads(*self._purpose.folders) as self._reads:
             return load(*how, seen=self._seen)
 
     def verify_and_save(

@@ -403,6 +403,29 @@ class TestBuild:
         assert stat.S_IMODE(built.stat().st_mode) == 0o644
 
 
+def test_several_targets_are_one_set(place, run):
+    """
+    It lies beside the first, and serves all of them, and nothing else.
+    """
+    (place / "more").mkdir()
+    (place / "more" / "bye.py").write_text(
+        GREETING.replace("greet", "bye").replace("._words", "recipes._words")
+    )
+    os.utime(place / "more" / "bye.py", ns=(0, 0))
+    built = place / "recipes.compiled"
+
+    out, err = run("build", "recipes", "more").communicate(timeout=20)
+    checked = [run("check", *targets, "--compiled", built) for targets in (["recipes", "more"], ["recipes"])]
+    said = [process.communicate(timeout=20)[0].decode() for process in checked]
+    served = run("serve", "recipes", "more", "--compiled", built)
+    say(served, *SESSION)
+
+    assert (out, err) == (f"built 2 prompts into {built}\n".encode(), b"")
+    assert [process.returncode for process in checked] == [0, 1]
+    assert "it was built for other recipes" in said[1]
+    assert [one["name"] for one in [hear(served), hear(served)][1]["result"]["prompts"]] == ["bye", "greet"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
 @pytest.mark.parametrize("kind", ["pipe", "link"])
 def test_what_is_no_file_stays(kind, place, run):

@@ -320,6 +320,32 @@ class TestRender:
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
         assert main(["check", "--render"]) == 1
 
+    def test_what_is_not_to_be_sampled_is_said(self, recipes, folder, capsys):
+        """
+        It is called neither for its examples nor for its defaults.
+        """
+        recipes(
+            unasked="""
+            from typing import Annotated
+            from promptkit import Arg, prompt
+
+            @prompt(sample=False)
+            def publish(version: Annotated[str, Arg(examples=["1.0"])] = "2.0"):
+                raise SystemExit("it was called")
+
+            @prompt(sample=False)
+            def order():
+                raise SystemExit("it was called")
+            """
+        )
+
+        code = main(["check", "--render"])
+
+        assert (code, capsys.readouterr().out.splitlines()) == (
+            0,
+            ["2 prompts can be served", "not rendered, as they have sample=False: order, publish"],
+        )
+
     def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
         """
         Without the option no prompt is called.

@@ -48,6 +48,23 @@ class TestTarget:
 
         assert ended == [0, 0]
 
+    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
+    def test_it_may_be_a_list(self, argv, project, recipes):
+        """
+        Every command takes all of them together.
+        """
+        recipes("shared/mine", part=GREET.replace("greet", "part"))
+        folder = project('[tool.promptkit]\ntarget = ["mine", "shared/mine"]\n')
+
+        code, out, err = command(*argv, cwd=folder)
+
+        assert (code, err) == (0, b"")
+        if argv == ["list"]:
+            assert [line.split()[1] for line in out.decode().splitlines() if line.startswith("prompt")] == [
+                "greet",
+                "part",
+            ]
+
     def test_the_command_line_comes_first(self, project, recipes, capsys):
         """
         A target that is named is taken.
@@ -89,7 +106,7 @@ class TestTarget:
         monkeypatch.chdir(tmp_path)
         options = configure(parse(["serve"]), ["serve"])
 
-        assert options.target == "recipes"
+        assert options.targets == ["recipes"]
         assert options.target_note == "nothing names another: name one, or set target in [tool.promptkit]"
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])

@@ -93,6 +93,25 @@ def diff(repository, *arguments, within="."):
     return code, out.decode(), err.decode()
 
 
+def test_several_targets_are_compared_together(repository):
+    """
+    On either side all of them are loaded.
+    """
+    more = repository / "more"
+    more.mkdir()
+    (more / "plan.py").write_text(BEFORE.replace("def review", "def plan"), encoding="utf-8")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message=Two")
+    edit(repository, BREAKING)
+    (more / "plan.py").unlink()
+
+    code, shown, err = diff(repository, "--target", "recipes", "--target", "more")
+
+    assert (code, err) == (1, "")
+    assert "breaking: prompt 'plan'" in shown
+    assert "2 breaking changes since HEAD\n" in shown
+
+
 class TestOutcomes:
     @pytest.mark.parametrize(
         ("source", "code", "shown"),

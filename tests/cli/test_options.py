@@ -85,7 +85,7 @@ class TestCommands:
         """
         The first that has no meaning is named.
         """
-        assert refused(capsys, "list", "a", "b") == "promptkit list: error: unexpected argument 'b'"
+        assert refused(capsys, "new", "a", "b") == "promptkit new: error: unexpected argument 'b'"
 
     @pytest.mark.parametrize("name", COMMANDS)
     def test_help_is_a_command(self, name, capsys):
@@ -113,7 +113,7 @@ class TestCommands:
         out = " ".join(capsys.readouterr().out.split())
 
         words = {"render": "[TARGET] NAME [KEY=VALUE ...]", "complete": "[--target TARGET]"}
-        assert words.get(name, "[TARGET]") in out
+        assert words.get(name, "[TARGET ...]") in out
         assert "(default: the folder recipes, else prompts)" in out
 
 
@@ -137,7 +137,18 @@ class TestTarget:
         for folder in folders:
             (tmp_path / folder).mkdir()
 
-        assert parse([name, *NEEDED.get(name, [])]).target == expected
+        assert parse([name, *NEEDED.get(name, [])]).targets == [expected]
+
+    @pytest.mark.parametrize("name", ["serve", "list", "check", "complete", "dev", "diff", "build"])
+    def test_several(self, name):
+        """
+        Every command takes several, wherever options stand, but for `render`: a prompt is in one of them.
+        """
+        words = ["one", "--json", "two"] if name in ("list", "check") else ["one", "two"]
+        if name in ("complete", "diff"):
+            words = ["--target", "one", "--target", "two"]
+
+        assert parse([name, *words, *NEEDED.get(name, [])]).targets == ["one", "two"]
 
     @pytest.mark.parametrize("name", COMMANDS)
     def test_an_empty_one(self, name, capsys):
@@ -151,32 +162,34 @@ class TestTarget:
         assert said.endswith(f"argument {shown}: must not be empty: name a folder, a file or a module")
 
     @pytest.mark.parametrize(
-        ("words", "target", "name", "arguments"),
+        ("words", "targets", "name", "arguments"),
         [
-            ("greet", None, "greet", []),
-            ("greet a=1", None, "greet", ["a=1"]),
-            ("greet a=1 b=2", None, "greet", ["a=1", "b=2"]),
-            ("recipes greet", "recipes", "greet", []),
-            ("recipes greet a=1 b=2", "recipes", "greet", ["a=1", "b=2"]),
-            ("./a=b greet a=1", "./a=b", "greet", ["a=1"]),
-            ("--json recipes greet a=1", "recipes", "greet", ["a=1"]),
-            ("recipes --json greet a=1", "recipes", "greet", ["a=1"]),
-            ("greet my-key=1", None, "greet", ["my-key=1"]),
-            ("greet --json a=1", None, "greet", ["a=1"]),
-            ("recipes greet a=1 --json b=2", "recipes", "greet", ["a=1", "b=2"]),
-            ("greet a=-1 b=--json", None, "greet", ["a=-1", "b=--json"]),
-            ("greet url=http://x/?a=1", None, "greet", ["url=http://x/?a=1"]),
-            ("docs://page?lines=3", None, "docs://page?lines=3", []),
-            ("recipes docs://page?lines=3", "recipes", "docs://page?lines=3", []),
+            ("greet", [], "greet", []),
+            ("greet a=1", [], "greet", ["a=1"]),
+            ("greet a=1 b=2", [], "greet", ["a=1", "b=2"]),
+            ("recipes greet", ["recipes"], "greet", []),
+            ("recipes greet a=1 b=2", ["recipes"], "greet", ["a=1", "b=2"]),
+            ("recipes greet more", ["recipes"], "greet", ["more"]),
+            ("./a=b greet a=1", ["./a=b"], "greet", ["a=1"]),
+            ("--json recipes greet a=1", ["recipes"], "greet", ["a=1"]),
+            ("recipes --json greet a=1", ["recipes"], "greet", ["a=1"]),
+            ("greet my-key=1", [], "greet", ["my-key=1"]),
+            ("greet --json a=1", [], "greet", ["a=1"]),
+            ("recipes greet a=1 --json b=2", ["recipes"], "greet", ["a=1", "b=2"]),
+            ("greet a=1 more", [], "greet", ["a=1", "more"]),
+            ("greet a=-1 b=--json", [], "greet", ["a=-1", "b=--json"]),
+            ("greet url=http://x/?a=1", [], "greet", ["url=http://x/?a=1"]),
+            ("docs://page?lines=3", [], "docs://page?lines=3", []),
+            ("recipes docs://page?lines=3", ["recipes"], "docs://page?lines=3", []),
         ],
     )
-    def test_words_of_render(self, words, target, name, arguments):
+    def test_words_of_render(self, words, targets, name, arguments):
         """
         Of the words before the first argument the last is the name, wherever options stand.
         """
         options = parse(["render", *words.split()])
 
-        assert (options.target if options.has_target else None) == target
+        assert (options.targets if options.has_targets else []) == targets
         assert (options.name, options.arguments) == (name, arguments)
         assert (options.format == "json") == ("--json" in words.split())
 

@@ -8,7 +8,7 @@ from promptkit.compiler.configuration import (
     Configuration,
     check_keys,
     find_configuration,
-    find_target,
+    find_targets,
 )
 from promptkit.errors import ConfigurationError, LoadError, PromptkitError
 
@@ -53,7 +53,7 @@ class TestFinding:
 
         assert find_configuration(folder / start) == Configuration(
             file=str(folder / "pyproject.toml"),
-            target=str(folder / "src" / "prompts"),
+            targets=(str(folder / "src" / "prompts"),),
             clients=("claude-code", "zed"),
             ignore=("PK311",),
             serve={"page-size": 10, "watch": False},
@@ -100,7 +100,18 @@ class TestFinding:
         folder = project(f"[tool.promptkit]\ntarget = '{target}'", "prompts", "../shared")
         (folder / "prompts" / "review.py").touch()
 
-        assert find_configuration(folder).target == expected.format(folder=folder)
+        assert find_configuration(folder).targets == (expected.format(folder=folder),)
+
+    def test_several_targets(self, project):
+        """
+        Each is found as one alone is.
+        """
+        folder = project(
+            "[tool.promptkit]\ntarget = ['prompts', '../shared', 'package.module']", "prompts", "../shared"
+        )
+
+        expected = (f"{folder}/prompts", f"{folder}/../shared", "package.module")
+        assert find_configuration(folder).targets == expected
 
 
 class TestFaults:
@@ -117,11 +128,19 @@ class TestFaults:
             ),
             (
                 "tool.promptkit.target = ''",
-                "[tool.promptkit] target takes a folder, a file or a module, not ''",
+                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not ''",
             ),
             (
                 "tool.promptkit.target = 5",
-                "[tool.promptkit] target takes a folder, a file or a module, not 5",
+                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not 5",
+            ),
+            (
+                "tool.promptkit.target = []",
+                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not []",
+            ),
+            (
+                "tool.promptkit.target = ['']",
+                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not ['']",
             ),
             ("tool.promptkit.clients = 'zed'", "[tool.promptkit] clients takes a list of names, not 'zed'"),
             ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore takes a list of codes, not [311]"),
@@ -189,11 +208,11 @@ class TestTarget:
         Then the folder `recipes`, then the folder `prompts`.
         """
         folder = project("", "prompts")
-        assert find_target(folder) == str(folder / "prompts")
+        assert find_targets(folder) == (str(folder / "prompts"),)
         (folder / "recipes").mkdir()
-        assert find_target(folder) == str(folder / "recipes")
+        assert find_targets(folder) == (str(folder / "recipes"),)
         project("[tool.promptkit]\ntarget = 'prompts'")
-        assert find_target(folder) == str(folder / "prompts")
+        assert find_targets(folder) == (str(folder / "prompts"),)
 
     def test_there_is_nothing(self, tmp_path, monkeypatch):
         """
@@ -205,7 +224,7 @@ class TestTarget:
         with pytest.raises(
             LoadError, match=r"there is no folder recipes or prompts here: name one, or set target"
         ):
-            find_target()
+            find_targets()
 
     def test_it_is_a_path_as_one_types_it(self, project, monkeypatch):
         """
@@ -213,4 +232,4 @@ class TestTarget:
         """
         monkeypatch.chdir(project("", "recipes"))
 
-        assert Path(find_target()) == Path("recipes")
+        assert [*map(Path, find_targets())] == [Path("recipes")]

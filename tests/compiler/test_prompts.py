@@ -106,6 +106,8 @@ class TestContract:
             "scopes=()",
             "tool=None",
             "answer=None",
+            "deprecated=None",
+            "sample=True",
         ]
 
     def test_the_example_of_the_design(self):
@@ -624,6 +626,18 @@ class TestOptions:
         assert (made.timeout, made.cache, made.elicit) == (5, 60, True)
         assert made.meta == {}
 
+    @pytest.mark.parametrize("says", ["use review-change", "use review-change. "])
+    @pytest.mark.parametrize("description", ["Review a change.", None])
+    def test_a_deprecated_prompt_says_so_first(self, says, description):
+        """
+        Its description begins with it, as clients cut long ones; programs find it in ``_meta``.
+        """
+        made = prompt(description=description, deprecated=says)(named(lambda: "")).compiled
+
+        assert made.description == " ".join(filter(None, ["Deprecated: use review-change.", description]))
+        assert made.meta == {"promptkit/deprecated": says}
+        assert made.deprecated == says
+
     def test_nothing_is_made_up(self):
         """
         Without options: the function's name, the docstring's summary, and no title.
@@ -753,13 +767,23 @@ class TestOptions:
             ({"title": 3}, TypeError, "title takes a str, not int"),
             ({"elicit": "yes"}, TypeError, "elicit takes True or False, not a str ('yes')"),
             ({"elicit": 1}, TypeError, "elicit takes True or False, not an int (1)"),
+            ({"sample": None}, TypeError, "sample takes True or False, not None"),
+            ({"deprecated": True}, TypeError, "deprecated takes a str, not bool"),
+            (
+                {"deprecated": " "},
+                ValueError,
+                "deprecated says what to use in its place: write deprecated='use ...'",
+            ),
             (
                 {"icons": ["icon.png"]},
                 ValueError,
                 "'icon.png' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
         ],
-        ids=["tags", "no time", "negative", "nan", "cache", "yes", "tag", "title", "ask", "one", "icon"],
+        ids=[
+            *("tags", "no time", "negative", "nan", "cache", "yes", "tag", "title", "ask", "one"),
+            *("sample", "flag", "blank", "icon"),
+        ],
     )
     def test_bad_ones_fail_at_the_decorator(self, options, error, says):
         """

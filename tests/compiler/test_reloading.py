@@ -116,6 +116,42 @@ def watched(author):
     return make
 
 
+class TestSeveralTargets:
+    def test_an_edit_in_any_of_them(self, author, recipes):
+        """
+        It is served a moment later, and what the others declare stays.
+        """
+        other = recipes("other", part=greet("Bye", "part"))
+        author = author(greet=greet("one"))
+        author.reloader = Reloader([author.folder, other / "part.py"], author.complaints.put)
+        author.reloader.load()
+        author.start()
+
+        author.write("greet.py", greet("two"))
+        first = author.wait_for(greet="two", part="Bye")
+        (other / "part.py").write_text(greet("See you", "part"))
+        second = author.wait_for(greet="two", part="See you")
+
+        assert author.reloader.watches
+        assert first.diagnostics == second.diagnostics == ()
+
+    def test_a_broken_file_keeps_what_it_served(self, author, recipes):
+        """
+        The other targets are reloaded all the same.
+        """
+        other = recipes("other", part=greet("Bye", "part"))
+        author = author(greet=greet("one"))
+        author.reloader = Reloader([author.folder, other], author.complaints.put)
+        author.reloader.load()
+        author.start()
+
+        (other / "part.py").write_text(BROKEN)
+        assert author.codes() == ["PK101"]
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two", part="Bye")
+
+
 class TestWhatIsPublished:
     def test_an_edit(self, watched):
         """
@@ -1120,7 +1156,7 @@ class TestFindingFiles:
         for name in ("a.py", "b/c.txt", ".git/d", "__pycache__/e", "test_f.py", "g.py~", "conftest.py"):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).touch()
-        found = find_files(tmp_path)
+        found = find_files({tmp_path: ""})
 
         assert sorted(Path(path).relative_to(tmp_path).as_posix() for path in found.files) == [
             "a.py",
@@ -1135,7 +1171,7 @@ class TestFindingFiles:
         for name in ("a.py", "b.py"):
             (tmp_path / name).touch()
         old, new = (str(tmp_path / "a.py"), str(tmp_path / "gone.py")), str(tmp_path / "b.py")
-        found = find_files(tmp_path, seen=dict.fromkeys(old, (1, 2, 3, 4)))
+        found = find_files({tmp_path: ""}, seen=dict.fromkeys(old, (1, 2, 3, 4)))
 
         assert found.files == {old[0]: (1, 2, 3, 4), new: file_stamp(new)}
 
@@ -1149,7 +1185,7 @@ class TestFindingFiles:
         folder.mkdir()
         (folder / "a.py").symlink_to(real)
         (folder / "round").symlink_to(folder)
-        found = find_files(folder)
+        found = find_files({folder: ""})
 
         assert found.concerns(str(real))
         assert set(found.files) == {str(folder / "a.py"), str(real)}
@@ -1163,12 +1199,12 @@ class TestFindingFiles:
         (folder / "below").mkdir(parents=True)
         (folder / "a.py").touch()
         (folder / "below" / "all").symlink_to(end)
-        found = find_files(folder)
+        found = find_files({folder: ""})
 
-        assert found.scanned == {str(folder), str(folder / "below")}
+        assert found.scanned.keys() == {str(folder), str(folder / "below")}
         assert set(found.files) == {str(folder / "a.py")}
         assert found.skipped == ()
-        assert find_files(tmp_path / "none").folders == {str(tmp_path / "none"): None}
+        assert find_files({tmp_path / "none": ""}).folders == {str(tmp_path / "none"): None}
 
     def test_links_that_may_not_be_read(self, tmp_path, monkeypatch):
         """
@@ -1184,17 +1220,17 @@ class TestFindingFiles:
 
         monkeypatch.setattr(os, "readlink", refuse)
 
-        assert set(find_files(tmp_path).files) == {str(tmp_path / "a.py"), str(tmp_path / "b.py")}
+        assert set(find_files({tmp_path: ""}).files) == {str(tmp_path / "a.py"), str(tmp_path / "b.py")}
 
     def test_a_file_that_is_not_there_yet(self, tmp_path):
         """
         A file that a recipe looked for and did not find is watched for.
         """
-        found = find_files(tmp_path / "recipes", [str(tmp_path / "dot.png")])
+        found = find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")])
         (tmp_path / "dot.png").touch()
 
         assert found.concerns(str(tmp_path / "dot.png"))
-        assert found.files != find_files(tmp_path / "recipes", [str(tmp_path / "dot.png")]).files
+        assert found.files != find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")]).files
 
     @pytest.fixture
     def deep(self, tmp_path):
@@ -1218,7 +1254,7 @@ class TestFindingFiles:
         However deep they are, as many are walked as have a path that the system takes.
         """
         (deep / "a.py").touch()
-        found = find_files(deep)
+        found = find_files({deep: ""})
 
         assert set(found.files) == {str(deep / "a.py")}
         assert len(found.folders_to_watch) == 1201
@@ -1231,7 +1267,7 @@ class TestFindingFiles:
         for name in "abcd":
             (tmp_path / name).mkdir()
 
-        found = find_files(tmp_path)
+        found = find_files({tmp_path: ""})
 
         assert len(found.scanned) == 3
         assert "there are too many folders" in found.skipped[0]
@@ -1244,7 +1280,7 @@ class TestFindingFiles:
         (tmp_path / "a.py").touch()
         (tmp_path / "loop").symlink_to(end)
 
-        assert str(tmp_path / "a.py") in find_files(tmp_path).files
+        assert str(tmp_path / "a.py") in find_files({tmp_path: ""}).files
 
     @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
     def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
@@ -1264,7 +1300,7 @@ class TestFindingFiles:
             return scandir(path)
 
         monkeypatch.setattr(os, "scandir", refuse)
-        found = find_files(tmp_path)
+        found = find_files({tmp_path: ""})
 
         assert set(found.files) == {str(tmp_path / "open" / "a.py")}
         assert found.skipped == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
@@ -1276,7 +1312,7 @@ class TestFindingFiles:
         odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
         Path(odd).mkdir()
         Path(odd, "a.py").touch()
-        found = find_files(tmp_path)
+        found = find_files({tmp_path: ""})
 
         assert found.folders_to_watch == [str(tmp_path)]
         assert str(Path(odd, "a.py")) in found.files

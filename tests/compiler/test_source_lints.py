@@ -75,6 +75,11 @@ def logs() -> str:
 def other(text: str = "x") -> str:
     return text
 
+
+@prompt(deprecated="use other")
+def old(text: str = "x") -> str:
+    return text
+
 """
 
 BODY = """
@@ -470,6 +475,32 @@ class TestUnsendable:
     def test_what_a_message_can_hold(self, body, rules):
         """
         What can be sent has no warning.
+        """
+        assert rules(body) == []
+
+
+class TestDeprecated:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return old(text)",
+            "return old.render(text)",
+            "async def later():\n    return await old.render_async(text)\nreturn text",
+        ],
+        ids=["called", "rendered", "awaited"],
+    )
+    def test_a_call_is_found_and_the_author_says_what_to_do(self, body, rules):
+        """
+        However it is called; the remedy is what its author has written.
+        """
+        assert rules(body) == [(Rule.CALLS_DEPRECATED, "use other")]
+
+    @pytest.mark.parametrize(
+        "body", ["return other(text)", "return old.__name__", "return other.render(text)"]
+    )
+    def test_nothing_else_is(self, body, rules):
+        """
+        Another prompt may be called, and a deprecated one mentioned.
         """
         assert rules(body) == []
 

@@ -90,6 +90,7 @@ MENDED = {
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),
+    "PK340": ("return reviews(", "return reviews_change("),
     "PK401": ("recent logs", "logs://recent"),
     "PK402": ("template_mismatch() -> str:\n", "template_mismatch(lines: int = 1) -> str:\n"),
     "PK403": ('"logs://recent")\ndef dup', '"logs://old")\ndef dup'),
@@ -223,7 +224,7 @@ class TestRules:
 
         assert catalog.healthy == (rule in IGNORABLE - {Rule.NO_PROMPTS, Rule.NOT_SERVED})
         if catalog.healthy:
-            assert {name.casefold() for name in catalog} == {rule.name.lower()}
+            assert rule.name.lower() in {name.casefold() for name in catalog}
             assert catalog.diagnostics == ()
 
     def test_codes_are_of_one_form(self):

@@ -1,13 +1,16 @@
 import asyncio
 import re
+from contextlib import closing
 from html import unescape
 
 import pytest
+from starlette.testclient import TestClient
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
+from promptkit.preview.tabs import TABS
 from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 SHELF = '''
@@ -361,6 +364,42 @@ class TestResource:
         assert "Not rendered: there is no difference to HEAD" in text_of(shown.page("/prompts/review"))
         assert "failed" not in text_of(shown.page("/prompts/review"))
         assert "It failed" in text_of(shown.page("/prompts/review?ref=main"))
+
+    def test_a_prompt_that_is_not_to_be_sampled(self, preview):
+        """
+        Its page says so when it is opened, and no tab calls it either, until a person presses the button.
+        """
+        source = """
+        from promptkit import prompt
+
+        CALLS = []
+
+        @prompt(sample=False)
+        def publish():
+            CALLS.append(1)
+            return f"Call {len(CALLS)}."
+        """
+        shown = preview(publish=source)
+
+        assert "Not rendered: sample=False" in text_of(shown.page("/prompts/publish"))
+        for tab in TABS:
+            assert "Call" not in text_of(shown.client.post(f"/prompts/publish/tabs/{tab}").text)
+        assert "Call 1." in text_of(
+            shown.client.post("/prompts/publish/render", data={"render-it": "yes"}).text
+        )
+
+    def test_the_command_of_one_of_several_targets(self, recipes, preview):
+        """
+        It names the one that has the prompt.
+        """
+        shown = preview(shelf=SHELF)
+        targets = [recipes("other"), recipes()]
+        pages = application(shown.live, targets, TOKEN, [HOST])
+        with closing(TestClient(pages, base_url=f"http://{HOST}", follow_redirects=False)) as client:
+            client.get(f"/?access-token={TOKEN}")
+            answer = client.post("/prompts/review/tabs/command-line", data={"code": "x"})
+
+        assert f"promptkit render {targets[1]} review" in text_of(answer.text)
 
     def test_a_great_error(self, preview):
         """

@@ -287,6 +287,23 @@ class TestRendering:
         assert (found.error, found.refusal) == (None, "there is no difference to HEAD")
         assert rendered(review, {"ref": "main"}).error == "there is no difference to main"
 
+    def test_what_is_not_to_be_sampled_is_rendered_when_it_is_asked_for(self):
+        """
+        By a value, or by the person; not by opening its page. What it requires is said as of any other.
+        """
+
+        def publish(version: str = "2.0"):
+            return f"Publish {version}."
+
+        def order(what: str):
+            return what
+
+        unasked, entered = rendered(publish, sample=False), rendered(publish, {"version": "1"}, sample=False)
+
+        assert (unasked.workflow, unasked.error, unasked.refusal) == (None, None, "sample=False")
+        assert str(entered.workflow[0].content) == "Publish 1."
+        assert [one.argument for one in rendered(order, sample=False).faults] == ["what"]
+
     def test_the_time_limit_of_its_author(self):
         """
         A prompt that hangs does not let the page hang.

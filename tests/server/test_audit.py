@@ -35,7 +35,12 @@ def vault(box: str, key: Annotated[str, Arg(secret=True)] = "") -> str:
     return box
 
 
-CATALOG = compile(Recipes(prompts=(login,), resources=(vault,)))
+@prompt(deprecated="use login")
+def sign_in(user: str) -> str:
+    return user
+
+
+CATALOG = compile(Recipes(prompts=(login, sign_in), resources=(vault,)))
 
 
 class Audited:
@@ -106,6 +111,13 @@ class TestRecords:
             "revision": "2025-11-25",
             "outcome": "ok",
         }
+
+    def test_a_call_of_a_deprecated_prompt(self, audited):
+        """
+        It is noted as such, so that its author learns who still calls it.
+        """
+        assert audited.get("sign_in", user="Ada")["deprecated"] is True
+        assert "deprecated" not in audited.get(user="Ada")
 
     def test_the_time(self, audited):
         """

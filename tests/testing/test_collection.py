@@ -168,6 +168,42 @@ def test_a_prompt_that_refuses_whatever_is_made_up_is_skipped(project, run):
     assert "not rendered: there is no difference" in ran.stdout.str()
 
 
+def test_a_prompt_that_is_not_to_be_sampled_is_skipped(project, run):
+    """
+    It is not called, neither for examples nor for what is made up, and the reason is told.
+    """
+    source = """
+        from typing import Annotated
+        from promptkit import Arg, prompt
+
+        @prompt(sample=False)
+        def publish(version: Annotated[str, Arg(examples=["1.0"])] = "2.0"):
+            raise SystemExit("it was called")
+    """
+    project(publish=source)
+
+    ran = run("--promptkit", "recipes")
+
+    ran.assert_outcomes(skipped=1)
+    assert "not rendered: sample=False" in ran.stdout.str()
+
+
+def test_several_targets_are_loaded_together(project, run, pytester):
+    """
+    Each prompt is a test, and what is only wrong beside another target is found.
+    """
+    (pytester.path / "pyproject.toml").write_text("[tool.promptkit]\ntarget = ['recipes', 'more/recipes']\n")
+    for folder in ("recipes", "more/recipes"):
+        name = folder.partition("/")[0]
+        project(folder=folder, **{name: f"from promptkit import prompt\n\n@prompt\ndef {name}(): return 'x'"})
+        project(folder=folder, twice="from promptkit import prompt\n\n@prompt\ndef twice(): return 'x'")
+
+    ran = run("--promptkit", "-q")
+
+    assert outcomes(ran)[0] == ["more.py::more", "recipes.py::recipes", "twice.py::twice"]
+    assert "already defined at" in ran.stdout.str()
+
+
 def test_without_the_option_a_recipe_is_no_test(project, run):
     """
     Recipes are left alone, unless they are asked for.

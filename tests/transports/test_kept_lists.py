@@ -23,7 +23,7 @@ from promptkit.transports.read_files import ReadFiles, StaleSet, noted_reads
 REVISION = list(REVISIONS.values())[-2]
 NO_WORDS = ShellWords()
 ENCODED_WORDS = msgspec.msgpack.encode(NO_WORDS)
-PURPOSE = Purpose("folder", "all", "--name 'promptkit'")
+PURPOSE = Purpose(("folder",), "all", "--name 'promptkit'")
 
 
 def keyed(*pages):

@@ -159,7 +159,7 @@ class TestWhatWaitsForTheServer:
     @pytest.fixture
     def early(self, sent):
         """A server that answers early, with no list that is kept."""
-        kept = KeptLists("", Purpose("", "", ""), ReadFiles(), Capabilities())
+        kept = KeptLists("", Purpose((), "", ""), ReadFiles(), Capabilities())
         return EarlyServer(kept, Connection(PROMPTKIT), Limits(), sent.append)
 
     def test_the_prompts_that_requests_wait_for(self, early, sent):

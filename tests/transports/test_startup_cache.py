@@ -83,6 +83,15 @@ def notes(day: str):
     return day
 '''
 
+#: One prompt.
+GREETING_OF = """
+from promptkit import prompt
+
+@prompt
+def {name}(name: str = "you"):
+    return f"Hello, {{name}}."
+"""
+
 #: A prompt whose default stands in the environment, and the request for it.
 IN_ENVIRONMENT = """
 from typing import Annotated
@@ -312,6 +321,33 @@ class TestAStart:
 DESCRIBED = "prompt(name='a', description=str(words))(lambda: 'x')\n"
 
 OPTIONAL = "try:\n    from extra import WORDS\nexcept ImportError:\n    WORDS = 1"
+
+
+class TestSeveralTargets:
+    def test_they_have_one_set(self, recipes, start, talk):
+        """
+        A later start lists all of them before a recipe is imported, until a file of any of them changes.
+        """
+        one, two = recipes(gated=GREETING), recipes("other", more=GREETING_OF.format(name="more"))
+        file, gate, other = two / "more.py", one.parent / "gate.open", str(two)
+        os.utime(file, ns=(0, 0))
+        gate.touch()
+        talk(one, initialize("2025-11-25"), options=[other])
+        assert (len(sets(one)), sets(two)) == (1, [])
+        gate.unlink()
+        process = start(one, other)
+
+        say(process, initialize("2025-11-25"), request(1, "prompts/list"))
+        early = [hear(process) for _ in range(2)]
+        say(process, request(2, "prompts/get", {"name": "more"}))
+        gate.touch()
+        late = hear(process)
+        file.write_text(GREETING_OF.format(name="other"))
+        changed = talk(one, initialize("2025-11-25"), request(1, "prompts/list"), options=[other])
+
+        assert names(early[1]) == ["greet", "more", "part", "third"]
+        assert late["result"]["messages"][0]["content"]["text"] == "Hello, you."
+        assert names(changed[1]) == ["greet", "other", "part", "third"]
 
 
 def make(path, text=""):
@@ -1161,7 +1197,7 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     server = Server(CATALOG, alone.append)
     server.receive_data(SESSION)
     with noted_reads("") as reads:
-        purpose, file = Purpose("x", "", ""), str(tmp_path_factory.getbasetemp() / "kept")
+        purpose, file = Purpose(("x",), "", ""), str(tmp_path_factory.getbasetemp() / "kept")
     files = ReadFiles(path=reads.files().path)  # in a folder of all tests
     kept = KeptLists(MADE_BY, purpose, files, Capabilities(resources=True))
     kept.write_to(file, server.snapshot.pages(), ShellWords())

@@ -292,7 +292,7 @@ class TestAKeyOfOnesOwn:
 
         assert len(key) == 32
         assert {own_key("recipes"), own_key(tmp_path / "recipes"), own_key("./recipes/")} == {key}
-        assert len({key, own_key("others"), own_key(None), own_key("recipes:review")}) == 4
+        assert len({key, own_key("others"), own_key(["recipes", "others"]), own_key("recipes:review")}) == 4
         monkeypatch.chdir(cache)
         assert own_key("recipes") != key
 

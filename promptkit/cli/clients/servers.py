@@ -62,7 +62,7 @@ class InstalledServer(Struct, frozen=True):
         }
 
 
-def local_server(name: str, target: str, *, tools: bool = False) -> InstalledServer:
+def local_server(name: str, targets: Sequence[str], *, tools: bool = False) -> InstalledServer:
     """
     Return the server of recipes, which is started by the promptkit that runs now.
 
@@ -72,21 +72,22 @@ def local_server(name: str, target: str, *, tools: bool = False) -> InstalledSer
         name:
             What the client calls it.
 
-        target:
+        targets:
             The recipes.
 
         tools:
             Whether prompts are offered as tools, too.
 
     Raises:
-        LoadError: If there is nothing at the target, or a module that is found from here alone.
+        LoadError: If there is nothing at a target, or a module that is found from here alone.
     """
     offered = ("--tools",) if tools else ()
-    return InstalledServer(name, (*_promptkit(), "serve", _absolute(target), *offered))
+    return InstalledServer(name, (*_promptkit(), "serve", *map(_absolute, targets), *offered))
 
 
-def default_name(target: str) -> str:
-    """Return what a server of recipes is called: as the folder of their project, or as the module."""
+def default_name(targets: Sequence[str]) -> str:
+    """Return what a server of recipes is called: as the folder of the first's project, or as the module."""
+    target = targets[0]
     place = place_of(target)
     if place is None:
         return as_name(target)

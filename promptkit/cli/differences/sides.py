@@ -16,7 +16,7 @@ import msgspec
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.cli.calls import Call, Item, failure_reason, wire_examples
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
@@ -35,7 +35,10 @@ _MAX_S: Final = 120.0
 
 
 def ask_side(
-    folder: Path, target: str, examples: Examples | None = None, moved: tuple[Path, Path] | None = None
+    folder: Path,
+    targets: Sequence[str],
+    examples: Examples | None = None,
+    moved: tuple[Path, Path] | None = None,
 ) -> dict[str, Any]:
     """
     Return the data of one side.
@@ -44,7 +47,7 @@ def ask_side(
         folder:
             The current folder of its process.
 
-        target:
+        targets:
             What to load.
 
         examples:
@@ -54,11 +57,11 @@ def ask_side(
             Where the side lies, and where it is said to lie in the data; None if it says where it lies.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If there is nothing at one of the targets.
 
         RevisionError: If its process ends before it has answered, or does not end in time.
     """
-    asked = {"target": target, "examples": examples}
+    asked, named = {"targets": targets, "examples": examples}, " ".join(targets)
     try:
         ran = subprocess.run(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
@@ -71,10 +74,10 @@ def ask_side(
         )
     except subprocess.TimeoutExpired:
         why = "a recipe hangs, or its examples take too long"
-        msg = f"the process that loads {target!r} did not end within {_MAX_S:g} s: {why}"
+        msg = f"the process that loads {named!r} did not end within {_MAX_S:g} s: {why}"
         raise RevisionError(msg) from None
     if not ran.stdout:
-        msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
+        msg = f"the process that loads {named!r} ended with code {ran.returncode}, and without an answer"
         raise RevisionError(msg)
     answer = ran.stdout.decode()
     if moved is not None:
@@ -91,7 +94,7 @@ def main() -> None:
     asked = json.loads(sys.stdin.buffer.read())
     with capture_output(restore=False) as output:
         try:
-            catalog = load_catalog(asked["target"])
+            catalog = load_catalog(asked["targets"])
         except LoadError as error:
             data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
         else:
@@ -151,6 +154,8 @@ def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
 
 def _shown(example: Call) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
+    if isinstance(example.item, CompiledPrompt) and not example.item.sample:  # the other side has examples
+        return {"for": example.label, "text": f"not rendered: {NO_SAMPLE}", "failure": None}
     outcome, text, failure = example.outcome(), None, None
     if not isinstance(outcome, BaseException):
         text = example.redactor.redacted(str(outcome))

@@ -13,6 +13,7 @@ from promptkit.compiler.lints.commands import lint_command
 from promptkit.compiler.lints.conversations import role_of
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
+from promptkit.compiler.prompts import Prompt
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.fragments.markdown import BLOCKS
@@ -255,6 +256,16 @@ def _lint_default(node: ast.AST, scope: Scope, report: Report) -> None:
     report.add(Rule.CHANGED_DEFAULT, fault, remedy, changed)
 
 
+def _lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a call of a prompt that its author has deprecated."""
+    match node:
+        case ast.Call(ast.Attribute(called, ("render" | "render_async"))) | ast.Call(called):
+            made = scope.value(called)
+            if isinstance(made, Prompt) and made.options.deprecated is not None:
+                fault = f"it calls {ast.unparse(called)}(...), which is deprecated"
+                report.add(Rule.CALLS_DEPRECATED, fault, made.options.deprecated, node)
+
+
 def _defaults_of(function: ast.AST) -> dict[str, ast.expr | None]:
     if not isinstance(function, Function):
         return {}
@@ -270,7 +281,7 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
-    "Call": (_lint_text, _lint_default, lint_holes, lint_shifted_lines, lint_command),
+    "Call": (_lint_text, _lint_default, _lint_deprecated, lint_holes, lint_shifted_lines, lint_command),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),

@@ -92,6 +92,9 @@ class RecipeFinder:
             The finder of the last load of the same folder.
 
     Attributes:
+        last:
+            The finder of the last load, until the package is imported.
+
         module:
             The package itself, once it is imported.
 
@@ -119,6 +122,7 @@ class RecipeFinder:
         self.name = name
         self.folder = folder
         self.root = root
+        self.last: RecipeFinder | None = None
         self.module: ModuleType | None = None
         self.path: list[str] = []
         self.executions = Executions()
@@ -157,6 +161,9 @@ class RecipeFinder:
         elif path is not None and name.startswith(f"{self.name}."):
             found = self._inner_spec(name, path)
         elif self._is_sibling(name, path):
+            if path is None and any(one.has_beside(name) for one in active_finders() if one is not self):
+                msg = f"{name!r} lies beside the recipes of two targets: write 'from . import {name}'"
+                raise ImportError(msg, name=name)
             found = ModuleSpec(name, self)  # type: ignore[arg-type]  # it has what imports ask for
         return found or self._project_spec(name, path)
 
@@ -199,14 +206,18 @@ class RecipeFinder:
         """Whether a module is one of the package that is called without its name."""
         if path is not None:
             return name.partition(".")[0] in self._siblings
-        beside = self._inside + name
-        if not (os.path.isfile(f"{beside}.py") or os.path.isdir(beside)):
+        if not self.has_beside(name):
             return False
         # Another finder, or another folder of `sys.path`, may have a module of that name.
         places = [place for place in sys.path if place != self.root]
         others = [finder for finder in sys.meta_path if not isinstance(finder, RecipeFinder)]
         found = (finder.find_spec(name, places if finder is PathFinder else None) for finder in others)
         return all(spec is None for spec in found)
+
+    def has_beside(self, name: str) -> bool:
+        """Return whether a module of that name lies beside the recipes."""
+        beside = self._inside + name
+        return os.path.isfile(f"{beside}.py") or os.path.isdir(beside)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the package's own module in place of a sibling."""

@@ -3,11 +3,11 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
@@ -39,8 +39,8 @@ class FolderImport:
     Any thread may ask.
 
     Args:
-        folder:
-            The folder, whose files become modules of one package.
+        finder:
+            What finds the modules of the folder, whose files become modules of one package.
 
         names:
             The paths of the recipe files within it, in order.
@@ -49,8 +49,9 @@ class FolderImport:
             Called with each file before it is imported. If it raises, the file is not imported, and
             the error is reported as an error of the file.
 
-        attribute:
-            What to take of the only file; ``""`` for all that it declares.
+        named:
+            By their names: the files that are targets themselves, and what to take of each, ``""`` for all.
+            Such a file serves the prompts that it imports, too, whoever has defined them.
 
         found:
             All that was found in the folder, if it is the target.
@@ -69,10 +70,10 @@ class FolderImport:
 
     def __init__(  # noqa: PLR0913 (they are the ways to name recipes)
         self,
-        folder: Path,
+        finder: RecipeFinder,
         names: Sequence[str],
         importing: Callable[[Path], None] = do_nothing,
-        attribute: str = "",
+        named: Mapping[str, str] = MappingProxyType({}),
         *,
         found: FoundFiles | None = None,
         keep: bool = False,
@@ -80,20 +81,18 @@ class FolderImport:
         changed: Iterable[str] = (),
     ) -> None:
         self.names = tuple(names)
-        self.folder = folder
+        self.folder = folder = finder.folder
         self.declared: dict[str, LoadedFile] = {}
         self._importing = importing
-        self._attribute = attribute
+        self._named = named
         self._files = found
         self._before = before if before is not None and before.folder == folder else None
         last: RecipeFinder | None = None if self._before is None else self._before.package
         changed = changed if self._before is None else {*changed, *self._before.failed}
-        import_folder = partial(import_package, folder, last, changed, keep=keep)
-        package = self._attempt(folder / "__init__.py", import_folder, Execution(""))
-        self._fault: LoadedFile | None = None
-        if isinstance(package, LoadedFile):
-            self._fault, package = package, RecipeFinder("", folder, "")  # which has executed nothing
-        self.package: RecipeFinder = package
+        import_folder = partial(import_package, finder, last, changed, keep=keep)
+        self._fault = self._attempt(folder / "__init__.py", import_folder, Execution(""))
+        # What executed nothing takes the place of what could not be imported.
+        self.package: RecipeFinder = finder if self._fault is None else RecipeFinder("", folder, "")
         self._executions = self.package.executions
         # By the name of the file, as all that follows: the full name of the module.
         self._modules = {name: self._module_of(name) for name in self.names}
@@ -125,9 +124,7 @@ class FolderImport:
             self._import(name)
         unchanged = self._unchanged()
         self.declared = {name: unchanged.get(name) or self._declared_in(name) for name in self.names}
-        by_file = [*self.declared.values()]
-        if self._attribute:
-            by_file = [self._named(one) for one in by_file]
+        by_file = [self._taken(name, loaded) for name, loaded in self.declared.items()]
         if self._fault is not None:
             by_file.append(self._fault)
         if self._files is not None:
@@ -199,15 +196,15 @@ class FolderImport:
         if isinstance(found, LoadedFile):
             return found
         file, made = self.folder / name, self._executions.made.get(module, ())
-        return declared_in(file, found, made, module, package=self.package.name, recipes=self._recipes)
+        package = None if name in self._named else self.package.name
+        return declared_in(file, found, made, module, package=package, recipes=self._recipes)
 
-    def _named(self, loaded: LoadedFile) -> LoadedFile:
-        """What the target names of its only file, unless that cannot be imported."""
-        (found,) = self._found.values()
-        file = loaded.file
-        if file is None or not isinstance(found, ModuleType):
+    def _taken(self, name: str, loaded: LoadedFile) -> LoadedFile:
+        """What the target takes of a file, unless that cannot be imported."""
+        attribute, found, file = self._named.get(name), self._found[name], self.folder / name
+        if not attribute or not isinstance(found, ModuleType):
             return loaded
-        return named_declarations(f"{file}:{self._attribute}", file, found, self._attribute)
+        return named_declarations(f"{file}:{attribute}", file, found, attribute)
 
     def _read(self) -> set[str]:
         """The paths of the files that the recipes were made from, and of those that were looked for."""
@@ -234,11 +231,11 @@ def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
     made: Iterable[Prompt[..., Any]],
     name: str,
     *,
-    package: str,
+    package: str | None = None,
     recipes: AbstractSet[str] = frozenset(),
 ) -> LoadedFile:
     """
-    Return what a module declares, and what it holds of modules of its package that are no recipes.
+    Return what a module declares, and what it holds of modules that are no recipes.
 
     Args:
         file:
@@ -255,18 +252,21 @@ def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
             Its full name.
 
         package:
-            The package that is meant: what others define is not declared here.
+            The package whose prompts count: what others define is not declared here. None if the module was
+            named itself: then all prompts count that it imports, or lists.
 
         recipes:
             The names of all modules of the package that are recipes.
     """
     own = [prompt for prompt in made if not _is_left_over(prompt, module)]
     held = list(vars(module).values())
+    if package is None:
+        held += [item for value in held if type(value) in (list, tuple) for item in value]
     own += [
         value
         for value in held
         if issubclass(type(value), Prompt)
-        and f"{value.__module__}.".startswith(f"{package}.")
+        and (package is None or f"{value.__module__}.".startswith(f"{package}."))
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
     return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(_resources_among(held))))

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from promptkit.compiler.loading.packages import abandon_imports
-from promptkit.compiler.loading.targets import place_of
+from promptkit.compiler.loading.targets import Targets, place_of, targets_of
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
 from promptkit.errors.regular_files import Stamps, file_stamp
@@ -190,7 +190,7 @@ class ImportThread(Thread, Generic[T]):
             self._current, self._since = file, time.monotonic()
 
 
-def import_progress(target: str) -> str:
+def import_progress(target: Targets) -> str:
     """
     Return which recipes are being imported, and at which lines the imports are, for an error message.
 
@@ -201,13 +201,13 @@ def import_progress(target: str) -> str:
     Returns:
         Words to follow others; ``""`` if no recipe is being imported.
     """
-    if (place := place_of(target)) is None:
-        return ""
-    folder, found = os.path.join(place[0], ""), list[str]()
+    folders = tuple(os.path.join(place[0], "") for place in map(place_of, targets_of(target)) if place)
+    found = list[str]()
     for innermost in sys._current_frames().values():  # noqa: SLF001 (the only way)
-        own = [frame for frame in _frames(innermost) if frame.f_code.co_filename.startswith(folder)]
+        own = [frame for frame in _frames(innermost) if frame.f_code.co_filename.startswith(folders)]
         if own and own[-1].f_code.co_name == "<module>":  # else a prompt is called
-            file = own[-1].f_code.co_filename.removeprefix(folder)
+            file = own[-1].f_code.co_filename
+            file = file.removeprefix(next(filter(file.startswith, folders)))
             found.append(f"{file} is at line {own[-1].f_lineno}")
     return f": {', '.join(found)}" if found else ""
 

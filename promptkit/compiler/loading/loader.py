@@ -8,7 +8,7 @@ recipes are loaded all the same.
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.compiler.loading.executions import collecting
+from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.folder_import import (
     FolderImport,
     declared_in,
@@ -24,16 +25,24 @@ from promptkit.compiler.loading.folder_import import (
     fault_of,
     named_declarations,
 )
+from promptkit.compiler.loading.packages import install_finders
 from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes
-from promptkit.compiler.loading.targets import project_root, split_target, suggest
+from promptkit.compiler.loading.targets import (
+    Targets,
+    is_within,
+    project_root,
+    split_target,
+    suggest,
+    targets_of,
+)
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["FolderImport", "ModuleImport", "Recipes", "begin", "load"]
+__all__ = ["FolderImport", "ModuleImport", "RecipeImport", "Recipes", "begin", "load"]
 
 
-def load(target: str | Path) -> Recipes:
+def load(target: Targets) -> Recipes:
     """
     Import the recipes at *target* and return what they declare.
 
@@ -44,22 +53,22 @@ def load(target: str | Path) -> Recipes:
         target:
             A folder, whose ``*.py`` files are the recipes, and those below it, except for tests and for what
             begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
-            object is a prompt, a resource, or several.
+            object is a prompt, a resource, or several. Or several of these.
 
     Raises:
-        LoadError: If there is no such folder, file, module or object.
+        LoadError: If there is no such folder, file, module or object, or one target lies in another.
     """
     return begin(target, keep=True).finish()
 
 
 def begin(
-    target: str | Path,
+    target: Targets,
     importing: Callable[[Path], None] = do_nothing,
-    before: "FolderImport | ModuleImport | None" = None,
+    before: "RecipeImport | None" = None,
     changed: Iterable[str] = (),
     *,
     keep: bool = False,
-) -> "FolderImport | ModuleImport":
+) -> "RecipeImport":
     """
     Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
 
@@ -72,7 +81,7 @@ def begin(
             imported, and the error is reported as an error of the file.
 
         before:
-            An earlier import, whose modules are used again, as `FolderImport` does.
+            An earlier import, whose modules are used again, as `FolderImport` does, if there is one target.
 
         changed:
             The paths of the files that have changed since then.
@@ -81,9 +90,34 @@ def begin(
             Whether modules that are imported already are used, as `load` does.
 
     Raises:
-        LoadError: If there is no such folder or file.
+        LoadError: If there is no such folder or file, or one target lies in another.
     """
-    target = str(target)
+    places = dict[str, _Folder]()
+    others = [one for one in targets_of(target) or ("",) if not _add_place(one, places)]
+    last = before.only_folder if before is not None and len(places) == 1 and not others else None
+    finders = list[RecipeFinder]()
+    modules = [_module_in(one, importing, finders) for one in others]
+    if places:
+        finders += install_finders([Path(folder) for folder in places])
+    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
+    folders = [
+        begun(finder, one.names, named=one.named, found=one.found)
+        for finder, one in zip(finders, places.values(), strict=True)
+    ]
+    return RecipeImport((*folders, *modules))
+
+
+class _Folder(Struct):
+    """What of a folder is loaded: all that was found in it, or some files."""
+
+    target: str
+    names: list[str] = []
+    named: dict[str, str] = {}
+    found: FoundFiles | None = None
+
+
+def _add_place(target: str, places: dict[str, _Folder]) -> bool:
+    """Add the folder or the file that a target names to those that are loaded; return whether it is one."""
     if not target:
         raise LoadError(target, "name a folder, a file or a module")
     name, attribute = split_target(target)
@@ -91,19 +125,66 @@ def begin(
         path = os.path.realpath(name)
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(target, f"it cannot be found: {error}") from None
-    last = before if isinstance(before, FolderImport) else None
-    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
-    if os.path.isdir(path):
+    is_folder = os.path.isdir(path)
+    if not is_folder and not os.path.isfile(path):
+        return False
+    if not is_folder and not path.endswith(".py"):
+        raise LoadError(target, "it is not a Python file")
+    _check_apart(target, path, places)
+    if is_folder:
         found = _found_in(path, target)
-        return begun(Path(path), found.names, found=found)
-    if os.path.isfile(path):
-        if not path.endswith(".py"):
-            raise LoadError(target, "it is not a Python file")
+        places[path] = _Folder(target, [*found.names], found=found)
+    else:
         folder, file = os.path.split(path)
-        return begun(Path(folder), [file], attribute=attribute)
+        one = places.setdefault(folder, _Folder(target))
+        one.names.append(file)
+        one.named[file] = attribute
+    return True
+
+
+def _check_apart(target: str, path: str, places: Mapping[str, _Folder]) -> None:
+    """Raise LoadError if a target has files that another one has, which would be imported twice."""
+    for folder, other in places.items():
+        taken = [folder] if other.found is not None else [os.path.join(folder, name) for name in other.names]
+        if any(is_within(path, one) or is_within(one, path) for one in taken):
+            raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
+
+
+def _module_in(target: str, importing: Callable[[Path], None], beside: list[RecipeFinder]) -> "ModuleImport":
+    name, attribute = split_target(target)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
-    return ModuleImport(target, name, attribute, importing)
+    return ModuleImport(target, name, attribute, importing, beside)
+
+
+class RecipeImport(Struct, frozen=True):
+    """
+    An import of all targets, which become one set of recipes.
+
+    Args:
+        parts:
+            The imports of folders, each with the files of it that are targets, and of modules.
+    """
+
+    parts: "tuple[FolderImport | ModuleImport, ...]"
+
+    @property
+    def only_folder(self) -> FolderImport | None:
+        """The import of the folder, if there is nothing else: its files can be imported one by one."""
+        (part, *others) = self.parts
+        return part if isinstance(part, FolderImport) and not others else None
+
+    def finish(self) -> Recipes:
+        """
+        Import what is left, and return what all declare.
+
+        Raises:
+            LoadError: If there is no such module, or no such object in a file or module.
+        """
+        found = [part.finish() for part in self.parts]
+        by_file = (loaded for recipes in found for loaded in recipes.by_file)
+        read = frozenset[str]().union(*(recipes.read for recipes in found))
+        return Recipes(by_file=by_file, root=found[0].root, read=read)
 
 
 class ModuleImport(Struct, frozen=True):
@@ -122,12 +203,16 @@ class ModuleImport(Struct, frozen=True):
 
         importing:
             As for `begin`.
+
+        beside:
+            The finders of the same load. That of a package is added.
     """
 
     target: str
     name: str
     attribute: str
     importing: Callable[[Path], None]
+    beside: list[RecipeFinder]
 
     def finish(self) -> Recipes:
         """
@@ -153,10 +238,12 @@ class ModuleImport(Struct, frozen=True):
             return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
         if file.name == "__init__.py":
             found = _found_in(str(file.parent), self.target)
-            names = ("__init__.py", *found.names)
-            return FolderImport(file.parent, names, self.importing, found=found, keep=True).finish()
+            names, named = ("__init__.py", *found.names), {"__init__.py": ""}
+            (finder,) = install_finders([file.parent], self.beside)
+            self.beside.append(finder)
+            return FolderImport(finder, names, self.importing, named, found=found, keep=True).finish()
         own = [prompt for prompt in made if prompt.__module__ == self.name]
-        return Recipes(by_file=[declared_in(file, module, own, self.name, package=self.name)])
+        return Recipes(by_file=[declared_in(file, module, own, self.name)])
 
 
 def _extend_path(name: str) -> None:

@@ -9,7 +9,7 @@ import importlib
 import linecache
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,28 +25,63 @@ from promptkit.compiler.loading.targets import package_of, project_root
 from promptkit.compiler.prompts import imported_prompts
 from promptkit.errors.regular_files import file_stamp
 
-__all__ = ["ImportSnapshot", "abandon_imports", "import_package", "read_files"]
+__all__ = ["ImportSnapshot", "abandon_imports", "import_package", "install_finders", "read_files"]
 
 #: The finder of the last load of each folder, with the root of its project.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
 
 
-def import_package(
-    folder: Path, before: RecipeFinder | None = None, changed: Iterable[str] = (), *, keep: bool = False
-) -> RecipeFinder:
+def install_finders(folders: Sequence[Path], beside: Collection[RecipeFinder] = ()) -> list[RecipeFinder]:
     """
-    Make *folder* a package, imported, and return what finds its modules.
+    Install what finds the modules of some folders while they are loaded together, and return it.
 
-    The package gets the folder's name, so that tests and recipes can import from it. If another module
-    has that name, the package gets a different one.
+    Each folder becomes a package that has its name, so that tests and recipes can import from it. If another
+    module has that name, the package gets a different one.
 
     Args:
-        folder:
-            An absolute path.
+        folders:
+            Absolute paths.
+
+        beside:
+            The finders of the same load that are installed already. All others leave.
+    """
+    installed = [finder for finder in active_finders() if finder not in beside]
+    for finder in installed:  # otherwise the names of the last load would seem taken
+        finder.uninstall()
+    taken = {finder.name for finder in beside}
+    names = [_package_name(folder, taken) for folder in folders]
+    places = [(folder, project_root(folder)) for folder in folders]
+    last = dict(_finders)
+    for finder in installed:
+        last[finder.folder, finder.root] = finder
+        if (finder.folder, finder.root) not in places:
+            _leave(finder)
+    found = [
+        _installed_finder(name, *place, last.get(place)) for name, place in zip(names, places, strict=True)
+    ]
+    if any(finder.has_lost for finder in found):  # what one has lost, modules of the others may hold
+        for finder in found:
+            finder.has_lost = True
+    return found
+
+
+def import_package(
+    finder: RecipeFinder,
+    before: RecipeFinder | None = None,
+    changed: Iterable[str] = (),
+    *,
+    keep: bool = False,
+) -> None:
+    """
+    Import the package of a finder that is installed.
+
+    Args:
+        finder:
+            The finder.
 
         before:
-            What the last import has returned. Its modules are used again unless *changed* concerns them.
-            Without it, everything is imported anew.
+            That of an earlier load. Its modules are used again unless *changed* concerns them. Without it,
+            everything is imported anew.
 
         changed:
             The paths of all files that have changed since then, or whose import is to be tried again.
@@ -58,32 +93,23 @@ def import_package(
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
     """
-    above, parts = package_of(folder)
-    if len(parts) > 1 and above not in sys.path:
-        sys.path.append(above)
-    installed = active_finders()
-    for finder in installed:  # otherwise the name of the last load would seem taken
-        finder.uninstall()
-    name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    last = _last_finder(installed, folder)
-    finder = _installed_finder(name, folder, last)
-    kept = None
+    name, kept, last = finder.name, None, finder.last
+    finder.last = None  # else each load would keep all before it alive
     if finder.has_lost:
         finder.has_lost = False  # everything is executed anew
     elif before is not None and before.name == name:
         kept = _unaffected(before, changed)
     elif keep and name in sys.modules:
-        kept = _modules_in_place(name, folder, last)
+        kept = _modules_in_place(name, finder.folder, last)
     if kept is not None:
         finder.keep(kept)
     _remove_package(name, finder, is_whole=kept is None)
     finder.module, finder.path = importlib.import_module(name), list(sys.path)
-    return finder
 
 
 def read_files() -> set[str]:
     """
-    Return the paths of the files that were read for the last package, from its folder and its project.
+    Return the paths of the files that were read for the last packages, from their folders and projects.
 
     They include files that were looked for and not found.
     """
@@ -153,30 +179,22 @@ def _unaffected(before: RecipeFinder, changed: Iterable[str]) -> Executions | No
     return kept if all(sys.modules.get(name) is module for name, module in modules.items()) else None
 
 
-def _last_finder(installed: Iterable[RecipeFinder], folder: Path) -> RecipeFinder | None:
-    """The finder of the last load of a folder. Those of other folders leave."""
-    place = folder, project_root(folder)
-    found = _finders.get(place)
-    for finder in installed:
-        if (finder.folder, finder.root) == place:
-            found = finder
-        else:
-            # It may be installed again, by a snapshot, and then knows what it knew.
-            left = RecipeFinder(finder.name, finder.folder, finder.root, finder)
-            left.executions = finder.executions
-            left.leave()
-            _finders[finder.folder, finder.root] = left
-    return found
+def _leave(finder: RecipeFinder) -> None:
+    """Let the finder of another load go. A snapshot may install it again, and then it knows what it knew."""
+    left = RecipeFinder(finder.name, finder.folder, finder.root, finder)
+    left.executions = finder.executions
+    left.leave()
+    _finders[finder.folder, finder.root] = left
 
 
-def _installed_finder(name: str, folder: Path, last: RecipeFinder | None) -> RecipeFinder:
+def _installed_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:
     """A finder for the next load, installed. If a module of the project has changed, all are forgotten."""
     # The same text each time: a test may have put it back into `sys.path` meanwhile.
-    finder = RecipeFinder(name, folder, project_root(folder) if last is None else last.root, last)
+    finder = RecipeFinder(name, folder, root if last is None else last.root, last)
     if finder.has_changed_project:
         finder.forget_project()
     finder.install()
-    _finders[folder, finder.root] = finder
+    finder.last, _finders[folder, finder.root] = last, finder
     return finder
 
 
@@ -205,6 +223,18 @@ def _is_package(name: str, folder: Path) -> bool:
     return getattr(module, "__file__", None) == file and str(folder) in map(
         str, getattr(module, "__path__", ())
     )
+
+
+def _package_name(folder: Path, taken: set[str]) -> str:
+    """A name for the package in *folder*, which is *taken* from then on."""
+    above, parts = package_of(folder)
+    if len(parts) > 1 and above not in sys.path:
+        sys.path.append(above)
+    name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
+    while name in taken:  # two targets may have one name
+        name = f"recipes_{name}"
+    taken.add(name)
+    return name
 
 
 def _free_name(folder: Path) -> str:

@@ -1,8 +1,9 @@
 """Targets: the folder, file, module or object that a user asks to load."""
 
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit.compiler.loading.recipe_files import PROJECT_MARKERS, folders_with_recipes
 from promptkit.errors.regular_files import is_foreign
@@ -11,18 +12,43 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "Targets",
     "display_path",
     "is_project",
+    "is_within",
     "package_of",
     "place_of",
     "project_root",
     "recipes_near",
     "split_target",
     "suggest",
+    "target_of",
+    "targets_of",
 ]
+
+#: What names recipes: a folder, a file, a module or ``module:object``; or several of these.
+Targets: TypeAlias = "str | Path | Iterable[str | Path]"
 
 #: Limits of the search for what was perhaps meant: levels of folders, and what is in them.
 _NEAR: Final = (2, 2000)
+
+
+def targets_of(named: Targets) -> tuple[str, ...]:
+    """Return each of the targets that are named."""
+    return tuple(os.fspath(one) for one in ([named] if isinstance(named, str | os.PathLike) else named))
+
+
+def target_of(file: str, targets: Sequence[str]) -> str:
+    """Return the target that a file is served from, among those that are served."""
+    places = {target: os.path.realpath(split_target(target)[0]) for target in targets}
+    holding = (target for target, place in places.items() if is_within(os.path.realpath(file), place))
+    modules = (target for target in targets if place_of(target) is None)
+    return next(holding, None) or next(modules, targets[0])  # what no folder and no file holds is a module's
+
+
+def is_within(path: str, place: str) -> bool:
+    """Return whether a path is *place*, or in the folder *place*."""
+    return path == place or path.startswith(os.path.join(place, ""))
 
 
 def split_target(target: str) -> tuple[str, str]:

@@ -52,10 +52,7 @@ class WatchedFiles(Struct, frozen=True):
             The device and the inode of each folder; None if it does not exist.
 
         scanned:
-            The folders in which new files count, too.
-
-        suffix:
-            What the names of new files must end with.
+            The folders in which new files count, too, each with what their names must end with.
 
         skipped:
             Which folders could not be scanned, and why.
@@ -63,14 +60,13 @@ class WatchedFiles(Struct, frozen=True):
 
     files: Stamps
     folders: Mapping[str, tuple[int, int] | None]
-    scanned: frozenset[str]
-    suffix: str
+    scanned: Mapping[str, str]
     skipped: tuple[str, ...] = ()
 
     @property
     def folders_to_watch(self) -> list[str]:
         """The folders that hold the files."""
-        holding = self.scanned.union(map(os.path.dirname, self.files))
+        holding = {*self.scanned, *map(os.path.dirname, self.files)}
         return sorted(folder for folder in holding if self.folders[folder] is not None and _is_text(folder))
 
     @property
@@ -100,7 +96,7 @@ class WatchedFiles(Struct, frozen=True):
         folder, name = os.path.split(path)
         if path in self.files or path in self.folders:
             return True
-        return folder in self.scanned and name.endswith(self.suffix) and _is_visible(name)
+        return folder in self.scanned and name.endswith(self.scanned[folder]) and _is_visible(name)
 
 
 def compare(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
@@ -112,46 +108,41 @@ def compare(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
 
 
 def find_files(
-    folder: Path,
-    read: Iterable[str] = (),
-    suffix: str = "",
-    seen: Stamps = MappingProxyType({}),
+    folders: Mapping[Path, str], read: Iterable[str] = (), seen: Stamps = MappingProxyType({})
 ) -> WatchedFiles:
     """
-    Find all files that the recipes in *folder* depend on.
+    Find all files that the recipes in some folders depend on.
 
     Args:
-        folder:
-            The folder of the recipes. Everything in the folders below it that recipes may depend on counts,
-            except hidden files and tests.
+        folders:
+            The folders of the recipes. Everything in the folders below that recipes may depend on counts,
+            except hidden files and tests. If a folder has a suffix, only files directly in it count, and only
+            those whose names end with that.
 
         read:
             The paths of other files that the recipes have read.
 
-        suffix:
-            If given, only files directly in *folder* count, and only those whose names end with it.
-
         seen:
             Stamps that were taken a moment ago, and are not taken again.
     """
-    walk = FolderWalk(os.path.realpath(folder), depth=0 if suffix else inf, private=True)
-    files = dict[str, Stamp | None]()
-    link_targets = []
-    for _, entries in walk:
-        for entry in entries:
+    files, link_targets = dict[str, Stamp | None](), list[str]()
+    scanned, skipped = dict[str, str](), list[str]()
+    for folder, suffix in folders.items():
+        walk = FolderWalk(os.path.realpath(folder), depth=0 if suffix else inf, private=True)
+        for entry in (entry for _, entries in walk for entry in entries):
             path = entry.path
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
                 continue
             files[path] = seen[path] if path in seen else file_stamp(path)
             if entry.is_symlink():  # an edit changes what it leads to
                 link_targets.append(end_of(path))
+        scanned |= dict.fromkeys(walk.entered, suffix)
+        skipped += [f"{path!a}: {reason}" for path, reason in walk.skipped]
+        skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_text(path)]
     outside = [path for path in dict.fromkeys((*link_targets, *read)) if path and path not in files]
     files.update({path: file_stamp(path) for path in outside})
-    folders = {str(folder), *walk.entered, *map(os.path.dirname, outside)}
-    identities = {path: _identity(path) for path in folders}
-    skipped = [f"{path!a}: {reason}" for path, reason in walk.skipped]
-    skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_text(path)]
-    return WatchedFiles(files, identities, frozenset(walk.entered), suffix, tuple(skipped))
+    holding = {*map(str, folders), *scanned, *map(os.path.dirname, outside)}
+    return WatchedFiles(files, {path: _identity(path) for path in holding}, scanned, tuple(skipped))
 
 
 def _is_text(path: str) -> bool:

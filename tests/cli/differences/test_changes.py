@@ -256,6 +256,15 @@ class TestWords:
         assert change.diff[-1] == "+not rendered: nothing is staged"
         assert changes(refusal, refusal) == []
 
+    def test_what_is_no_more_to_be_sampled_breaks_nobody(self, changes):
+        """
+        It is not called for the examples that it had.
+        """
+        (change,) = changes(ask(), ask(options="sample=False"))
+
+        assert not change.kind.breaking
+        assert change.diff[-1] == "+not rendered: sample=False"
+
     def test_secrets_are_hidden(self, changes):
         """
         In the example, and in what is said for it.

@@ -26,8 +26,8 @@ def folder_of(place: Path, **before: str) -> Path:
 
 
 def begun(place: Path) -> FolderImport:
-    found = begin(place)
-    assert isinstance(found, FolderImport)
+    found = begin(place).only_folder
+    assert found is not None
     return found
 
 
