@@ -11,10 +11,12 @@ from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.parsing import BASE64
 from promptkit.conversion.surrogates import Surrogate
 from promptkit.errors.exceptions import MediaError, nearest
-from promptkit.language.content import Content, Role, Text, plain_text
+from promptkit.language.blocks import block_of
+from promptkit.language.content import Content, Role
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, block_of, message_of, workflow_of
+from promptkit.language.messages import Message, Workflow, message_of, workflow_of
+from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import checked_role
 
 __all__ = ["SURROGATES", "sequence_surrogate"]

@@ -82,7 +82,7 @@ class Definitions(Struct):
     def name(self, kind: Any, called: str | None = None) -> str:
         """Return the name of what is referred to."""
         if kind not in self._names:
-            name = re.sub(r"\W+", "_", called or getattr(kind, "__name__", str(kind)))
+            name = re.sub(r"\W+", "_", called or str(getattr(kind, "__name__", kind)))
             while name in self._names.values():
                 name += "_"
             self._names[kind] = name

@@ -536,7 +536,7 @@ def pages_by_client():
 @pytest.fixture
 def findings(recipes):
     """
-    A function that returns what is found in blocks of a page: by lints, and by client with codes and a number.
+    A function that returns what is found in blocks of a page: by lints, and by client with codes and number.
 
     Each block is looked at behind those before it, as a reader has them.
     """
