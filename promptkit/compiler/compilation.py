@@ -23,7 +23,7 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.errors.interruptions import call_interruptible
 from promptkit.errors.regular_files import Stamps, file_stamp
 
-__all__ = ["UNKNOWN", "LoadedRecipes", "Target", "catalog_of", "compile", "compile_files", "sound"]
+__all__ = ["UNKNOWN", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 
 #: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
 Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
@@ -53,13 +53,14 @@ class LoadedRecipes(Struct):
         return changed.union(gone, (str(one.file) for one in self.files if one.file and not one.is_sound))
 
 
-def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
+def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     """
-    Compile recipes.
+    Compile what is at a target, or was loaded already: ``compile("prompts")["review"]``.
 
     Args:
-        recipes:
-            What `promptkit.compiler.loading.loader.load` found, or a value made by hand.
+        target:
+            A folder, a file or a module, or several; prompts and resources; a catalog, which is returned as
+            it is; or what `promptkit.compiler.loading.loader.load` found.
 
         lint:
             Whether to look for probable mistakes, too, in what can be served. Serving does not
@@ -69,31 +70,29 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
         A catalog of every prompt and resource that can be served. The errors of all others are in its
         diagnostics, each with file, line and remedy. Of two prompts with one name, and of two
         resources with one URI template, the one that is defined second is not served.
-    """
-    catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
-    return _with_lints(catalog) if lint else catalog
-
-
-def catalog_of(target: Target) -> Catalog:
-    """
-    Return the catalog of *target*, with the faults that were found.
 
     Raises:
         LoadError: If there is nothing at *target*.
     """
     if isinstance(target, Catalog):
         return target
+    recipes = target if isinstance(target, Recipes) else _recipes_of(target)
+    catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
+    return _with_lints(catalog) if lint else catalog
+
+
+def _recipes_of(target: "Target") -> Recipes:
     if isinstance(target, ModuleType):
         target = target.__name__
     if isinstance(target, str | Path):
-        return compile(load(target))
+        return load(target)
     from promptkit.compiler.resources import Resource  # most recipes hold none
 
     made: list[Any] = [target] if isinstance(target, Prompt | Resource) else list(target)
     if made and all(isinstance(one, str | Path) for one in made):
-        return compile(load(made))
+        return load(made)
     resources = [one for one in made if isinstance(one, Resource)]
-    return compile(Recipes([one for one in made if isinstance(one, Prompt)], resources))
+    return Recipes([one for one in made if isinstance(one, Prompt)], resources)
 
 
 def sound(catalog: Catalog) -> Catalog:

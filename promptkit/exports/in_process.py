@@ -13,8 +13,9 @@ from anyio import to_thread
 from mcp import MCPError
 from mcp.types import Completion, CompletionArgument, CompletionContext, GetPromptResult, Prompt
 
+from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.compilation import Target, catalog_of, sound
+from promptkit.compiler.compilation import Target, sound
 from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.limits import Limits
@@ -47,7 +48,7 @@ class InProcessServer:
     """
 
     def __init__(self, target: Target) -> None:
-        catalog = target if isinstance(target, Catalog) else sound(catalog_of(target))
+        catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
         self.catalog = catalog.visible_to(NO_SCOPES)
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._waiting: dict[int, Future[dict[str, Any]]] = {}

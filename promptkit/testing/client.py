@@ -13,9 +13,10 @@ from weakref import finalize
 import msgspec
 from msgspec import Struct
 
+from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
-from promptkit.compiler.compilation import Target, catalog_of, sound
+from promptkit.compiler.compilation import Target, sound
 from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.errors.exceptions import nearest
 from promptkit.language.declarations import scopes_of
@@ -79,7 +80,7 @@ class Client:
         tools: bool | Literal["search"] = False,
         scopes: Iterable[str] = (),
     ) -> None:
-        catalog = target if isinstance(target, Catalog) else sound(catalog_of(target))
+        catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
         self._revision = _revision(revision)
         self._answers = answers
         self._info = {"name": name, "version": VERSION}

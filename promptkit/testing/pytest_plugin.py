@@ -79,12 +79,12 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     """
     The compiled prompts and resources of the configured target, with what is wrong with them.
     """
-    from promptkit.compiler.compilation import catalog_of
+    from promptkit import compiler
     from promptkit.errors import PromptkitError
     from promptkit.testing.collection import targets_for
 
     try:
-        return catalog_of(targets_for(pytestconfig))
+        return compiler.compile(targets_for(pytestconfig))
     except PromptkitError as error:
         pytest.fail(str(error), pytrace=False)
 

@@ -12,7 +12,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.differences.changes import Kind, changes_between
 from promptkit.cli.differences.sides import side_of
-from promptkit.compiler.compilation import catalog_of
+from promptkit.compiler.compilation import compile
 from tests.http_server import http_server
 from tests.posting import PLAIN, body_of, repeat
 from tests.scoped_recipes import RECIPES
@@ -167,7 +167,7 @@ class TestAuthors:
         source = "from promptkit import prompt, resource\n@{}\ndef one():\n    return 'It.'\n"
         head = "prompt(scopes={})" if kind == "prompt" else "resource('docs://one', scopes={})"
         sides = [
-            side_of(catalog_of(str(recipes(**{name: source.format(head.format(scopes))}) / f"{name}.py")), {})
+            side_of(compile(str(recipes(**{name: source.format(head.format(scopes))}) / f"{name}.py")), {})
             for name, scopes in (("before", before), ("after", after))
         ]
 

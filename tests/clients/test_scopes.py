@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from promptkit.compiler.compilation import catalog_of
+from promptkit.compiler.compilation import compile
 from tests.clients.nginx import nginx, servers_of
 from tests.http_server import http_server
 from tests.posting import PLAIN, body_of, repeat
@@ -94,7 +94,7 @@ def test_two_subjects_behind_nginx(recipes, tmp_path):
     file.write_text("".join(f"{name} {tokens[name]} {' '.join(SUBJECTS[name])}\n" for name in SUBJECTS))
     folder = recipes(all=source_of())
     alone = {
-        subject: Site(catalog_of(str(recipes(**{subject: source_of(scopes)}) / f"{subject}.py")), tools=True)
+        subject: Site(compile(str(recipes(**{subject: source_of(scopes)}) / f"{subject}.py")), tools=True)
         for subject, scopes in SUBJECTS.items()
     }
     for subject in SUBJECTS:

@@ -30,7 +30,7 @@ from promptkit import (
 from promptkit.cli import main
 from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.client_profiles import CLIENTS, ClientProfile
-from promptkit.compiler.compilation import catalog_of
+from promptkit.compiler.compilation import compile
 from promptkit.exports import FORMS
 from promptkit.preview.client_views import sent_by
 from promptkit.preview.media import MediaStore
@@ -185,7 +185,7 @@ class TestVendors:
             "from promptkit import prompt, user, assistant\n@prompt\ndef talk(a: str):\n"
             "    return [user(a), assistant('b'), user('c')]\n"
         )
-        made = catalog_of("recipe.py")["talk"]
+        made = compile("recipe.py")["talk"]
         rendering = Rendering(made, {"a": "x"}, made.render({"a": "x"}))
 
         assert main(["render", "recipe.py", "talk", "a=x", "--format", form]) == 0
@@ -220,7 +220,7 @@ def project(folder, source):
     target = folder / f"{folder.name}_recipes"
     target.mkdir()
     (target / "talk.py").write_text(dedent(source), encoding="utf-8")
-    return catalog_of(str(target)), str(target)
+    return compile(str(target)), str(target)
 
 
 def rendering_of(catalog, name, sent):
@@ -478,7 +478,7 @@ class TestCommandLine:
         )
         (tmp_path / "my recipes").mkdir()
         next(tmp_path.glob("*/talk.py")).rename(tmp_path / "my recipes" / "talk.py")
-        rendering = rendering_of(catalog_of("my recipes"), "talk", {"value": text})
+        rendering = rendering_of(compile("my recipes"), "talk", {"value": text})
         (command,) = texts("command-line", rendering, target="my recipes")
         words = ["bash", "-c", command.replace("promptkit", 'printf "%s\\0"', 1)]
         arguments = subprocess.run(words, capture_output=True, check=True).stdout.decode().split("\0")[:-1]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from promptkit.compiler.compilation import catalog_of, compile
+from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.targets import target_of
 from promptkit.errors.exceptions import LoadError
@@ -26,7 +26,7 @@ def says(name, text="'x'", line=""):
 
 def texts(targets):
     """What the prompts of some targets say, by name; all have to be sound."""
-    catalog = catalog_of(targets)
+    catalog = compile(targets)
     assert catalog.diagnostics == ()
     return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
 

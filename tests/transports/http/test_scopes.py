@@ -178,14 +178,14 @@ class TestStepUp:
         """
         Who asked for what, and that it was refused.
         """
-        from promptkit.compiler.compilation import catalog_of
+        from promptkit.compiler.compilation import compile
         from promptkit.transports.authorization.authorizer import protect
         from promptkit.transports.http.application import Application
         from promptkit.transports.http.settings import Settings
 
         authorizer = protect(verifier=Named(), issuer=ISSUER, resource=RESOURCE)
         settings = Settings(authorizer=authorizer, audit=str(tmp_path / "audit"), hosts=["prompts.example"])
-        application = Application(catalog_of(str(recipes(greet=RECIPES))), settings)
+        application = Application(compile(str(recipes(greet=RECIPES))), settings)
         ask(application, "ada", "prompts/get", {"name": "rotate"})
         ask(application, "bob.admin.team", "prompts/get", {"name": "rotate"})
         application.close(1)
