@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from promptkit.catalog.arguments import Argument, shortened
+from promptkit.conversion.definitions import Definitions
 from promptkit.conversion.type_descriptions import default_clause, described
-from promptkit.conversion.type_schemas import Definitions, type_schema, with_words
+from promptkit.conversion.type_schemas import type_schema, with_words
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 from promptkit.language.declarations import NO_DEFAULT
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from promptkit.conversion.definitions import Definitions
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.type_schemas import Definitions, type_schema
+from promptkit.conversion.type_schemas import type_schema
 
 __all__ = ["answer_name", "answer_schema"]
 

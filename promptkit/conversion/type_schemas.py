@@ -12,14 +12,15 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import NoneType
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import Orders, orders_of, values_of
+from promptkit.conversion.definitions import Definitions, Schema, schema_of_surrogate
 from promptkit.conversion.kinds import (
     fields_of,
     hints_of,
@@ -35,9 +36,7 @@ from promptkit.conversion.surrogates import Surrogate
 from promptkit.conversion.type_descriptions import describe, describe_choices, described, expected_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
-__all__ = ["Definitions", "type_schema", "with_words"]
-
-Schema: TypeAlias = dict[str, Any]
+__all__ = ["type_schema", "with_words"]
 
 #: The types of JSON, by those of Python.
 _JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -59,36 +58,6 @@ _NULL: Final = {"type": "null"}
 _LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
 
 
-class Definitions(Struct):
-    """
-    What ``$defs`` has: classes that hold themselves.
-
-    With *places*, arrays say which item stands where. With *brief*, no words repeat what an outline shows.
-    """
-
-    schemas: dict[str, Schema]
-    places: bool = False
-    brief: bool = False
-    _names: dict[Any, str] = {}
-
-    def knows(self, kind: Any) -> bool:
-        """Whether a class was referred to."""
-        return kind in self._names
-
-    def refer(self, kind: Any, called: str | None = None) -> Schema:
-        """Return the reference to a class, or to what is *called* so."""
-        return {"$ref": f"#/$defs/{self.name(kind, called)}"}
-
-    def name(self, kind: Any, called: str | None = None) -> str:
-        """Return the name of what is referred to."""
-        if kind not in self._names:
-            name = re.sub(r"\W+", "_", called or str(getattr(kind, "__name__", kind)))
-            while name in self._names.values():
-                name += "_"
-            self._names[kind] = name
-        return self._names[kind]
-
-
 def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     """
     Return the schema of a type, and what its values look like, in words; ``""`` if that is plain.
@@ -108,7 +77,7 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
     if scalar is not None and scalar.schema.keys() == {"type"} and not scalar.facets:
         return dict(scalar.schema), ""  # most parameters are text, a number, or yes or no
     if (surrogate := surrogate_of(annotation)) is not None:
-        return _schema_of_surrogate(surrogate, definitions), _form_of_surrogate(surrogate)
+        return schema_of_surrogate(surrogate, definitions), _form_of_surrogate(surrogate)
     try:
         tree = mi.type_info(annotation)
     except TypeError:
@@ -143,36 +112,6 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     return schema, expected_of(annotation)
 
 
-def _schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schema:
-    """The schema of a type that brings its own, with what that defines in the places that refer to it."""
-    defined = surrogate.schema.get("$defs", {})
-
-    def placed(node: Any, around: frozenset[str]) -> Any:
-        if isinstance(node, list):
-            return [placed(part, around) for part in node]
-        if not isinstance(node, Mapping):
-            return node
-        found = {key: placed(part, around) for key, part in node.items()}
-        if found.get("additionalProperties") is False:
-            del found["additionalProperties"]
-        # A member may be called like this, too.
-        return found | referred(found.pop("$ref"), around) if isinstance(found.get("$ref"), str) else found
-
-    def referred(reference: str, around: frozenset[str]) -> Schema:
-        name = reference.rpartition("/")[2]
-        kind = (surrogate.build, name)
-        if name not in around and not definitions.knows(kind):
-            schema: Schema = placed(defined[name], around | {name})
-            if not definitions.knows(kind):
-                return schema
-            definitions.schemas[definitions.name(kind, name)] = schema
-        return definitions.refer(kind, name)
-
-    own = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
-    found: Schema = placed(own, frozenset())
-    return found
-
-
 def _form_of_surrogate(surrogate: Surrogate) -> str:
     """What its values look like, in words; ``""`` if they have parts, which its schema describes."""
     return surrogate.expected if surrogate.schema.get("type") == "string" else ""
@@ -192,7 +131,7 @@ class _Writer(Struct):
         if (scalar := scalar_of(tree)) is not None:
             return _portable({**scalar.schema, **_bounds(tree), **scalar.facets_of(tree)})
         if (surrogate := surrogate_of(getattr(tree, "cls", None))) is not None:
-            return _schema_of_surrogate(surrogate, self.definitions)
+            return schema_of_surrogate(surrogate, self.definitions)
         schema: Schema = {}
         match tree:
             case mi.NoneType():

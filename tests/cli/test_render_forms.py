@@ -463,7 +463,7 @@ class TestRequests:
         assert main(["render", folder, "ask", "key=k1", "--request", "anthropic", "--model", "claude"]) == 0
         assert json.loads(capfd.readouterr().out) == {
             "messages": [{"role": "user", "content": "Why?"}],
-            "system": [{"type": "text", "text": "You know [hidden]."}],
+            "system": [{"type": "text", "text": "You know <secret>."}],
             "model": "claude",
         }
 
@@ -475,7 +475,7 @@ class TestRequests:
 
         assert main(["render", folder, "judge", "--request", "openai-chat"]) == 1
         assert capfd.readouterr().err == (
-            "OpenAI takes no such answer: Verdict.scores has members of any name; "
+            "promptkit: OpenAI takes no such answer: Verdict.scores has members of any name; "
             "make it a list of objects with a name and a value\n"
         )
 
@@ -494,4 +494,4 @@ class TestRequests:
         A system part has a heading of its own, and files keep their places.
         """
         assert main(["render", str(recipes(asking=ASKING)), "ask", "key=k1", "--format", "markdown"]) == 0
-        assert capfd.readouterr().out == "## system\n\nYou know [hidden].\n\n## user\n\nWhy?\n"
+        assert capfd.readouterr().out == "## system\n\nYou know <secret>.\n\n## user\n\nWhy?\n"

@@ -26,10 +26,11 @@ from promptkit import (
     prompt,
     user,
 )
+from promptkit.conversion.definitions import Definitions
 from promptkit.conversion.fast_path import fast_path
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.structuring import structurer
-from promptkit.conversion.type_schemas import Definitions, type_schema
+from promptkit.conversion.type_schemas import type_schema
 from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.testing import Client, call_arguments
 
@@ -141,8 +142,8 @@ class TestConversations:
                 [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}],
                 [
                     (
-                        "'history[1].role' is refused: MCP prompts have no 'system' role: "
-                        "put instructions at the head of the first user(...) turn"
+                        "'history[1].role' is refused: a message has no role 'system': "
+                        "write system(...) beside the turns"
                     )
                 ],
             ),

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from promptkit import ArgumentErrors, prompt
+from promptkit.conversion.definitions import Definitions
 from promptkit.conversion.kinds import surrogate_of
 from promptkit.conversion.pydantic_types import forget_types
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.type_schemas import Definitions, type_schema
+from promptkit.conversion.type_schemas import type_schema
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Rule
 from promptkit.testing import Client, call_arguments
@@ -259,23 +260,8 @@ class TestSchemas:
         second, _ = type_schema(dict[str, Folder], definitions)
         (name,) = definitions.schemas
 
-        assert name == "Folder"
         assert first == second["additionalProperties"] == {"$ref": f"#/$defs/{name}"}
         assert definitions.schemas[name]["properties"]["inside"]["items"] == first
-
-    def test_classes_of_one_name_are_two(self):
-        """
-        A member may have the name of a word of JSON Schema.
-        """
-        other = pydantic.create_model("Folder", ref=(int, Field(alias="$ref")), inside=(list["Folder"], []))
-        other.model_rebuild(_types_namespace={"Folder": other})
-        definitions = Definitions({})
-        type_schema(Folder, definitions)
-        schema, _ = type_schema(other, definitions)
-
-        assert schema == {"$ref": "#/$defs/Folder_"}
-        assert definitions.schemas["Folder_"]["properties"]["$ref"] == {"type": "integer"}
-        assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
 
     @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
     def test_what_is_read_is_what_it_says(self, annotation, sent, value):

@@ -13,8 +13,9 @@ import pytest
 from msgspec import Meta
 
 from promptkit import Arg, prompt
+from promptkit.conversion.definitions import Definitions
 from promptkit.conversion.kinds import plain
-from promptkit.conversion.type_schemas import Definitions, type_schema
+from promptkit.conversion.type_schemas import type_schema
 from tests.laws.test_types import TYPES, compiled
 from tests.sample_types import Corner, Level, Node, Pair, Place, Point, Row, Tone
 

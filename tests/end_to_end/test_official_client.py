@@ -128,7 +128,7 @@ def test_every_recipe_arrives_as_it_was_composed():
 
         assert result.description == catalog[name].description
         assert [(m.role, received(m.content)) for m in result.messages] == [
-            (message.role, message.content) for message in composed
+            (message.role, message.content) for message in composed.sent
         ]
 
     assert kinds == {Text, Image, Audio, EmbeddedResource}

@@ -21,6 +21,7 @@ def specify(feature: str, scope: str | None = None):
 @pytest.fixture
 def beside(tmp_path):
     """Writes a text file beside what stands for a recipe, and returns how it is read from there."""
+    reads_once.clear()  # a test before this may have ended like a server, which does not tidy up
     names = {"__file__": str(tmp_path / "recipe.py"), "Text": Text}
 
     def write(text, name="x.md"):

@@ -5,7 +5,6 @@ from functools import cache
 from typing import Annotated, Literal
 
 import jsonschema
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.conversion.unstructuring import json_of
 from promptkit.server import Server
 from tests.laws.test_types import ALL, IN_PLACES, JSON, TYPES, closed, lenient, near, share
 from tests.wire import initialize, line, request
@@ -49,6 +49,11 @@ class Called:
 tool_of = cache(Called)
 
 
+def sent_of(value):
+    """A value as a client sends it."""
+    return json.loads(json.dumps(json_of(value)))
+
+
 @ALL
 @settings(max_examples=share(15), deadline=None)
 @given(st.data())
@@ -58,7 +63,7 @@ def test_what_fits_the_schema_calls_with_that_value(annotation, data):
     """
     value = data.draw(TYPES[annotation])
 
-    result, got = tool_of(annotation).with_value(json.loads(msgspec.json.encode(value, enc_hook=str)))
+    result, got = tool_of(annotation).with_value(sent_of(value))
 
     assert (got, "isError" in result) == ([value], False)
 
@@ -71,7 +76,7 @@ def test_what_does_not_fit_is_a_fault(annotation, data):
     For every type: a value that does not fit `inputSchema` is an error that a model reads, and the function
     is not called. Text, which people write, may be taken.
     """
-    valid = json.loads(msgspec.json.encode(data.draw(TYPES[annotation]), enc_hook=str))
+    valid = sent_of(data.draw(TYPES[annotation]))
     value = data.draw(near(valid) | JSON)
     called = tool_of(annotation)
     result, got = called.with_value(value)
