@@ -29,14 +29,14 @@ class Definitions(Struct):
         """Whether a class was referred to."""
         return kind in self._names
 
-    def refer(self, kind: Any) -> Schema:
-        """Return the reference to a class."""
-        return {"$ref": f"#/$defs/{self.name(kind)}"}
+    def refer(self, kind: Any, called: str = "") -> Schema:
+        """Return the reference to a class, or to what is *called* so."""
+        return {"$ref": f"#/$defs/{self.name(kind, called)}"}
 
-    def name(self, kind: Any) -> str:
-        """Return the name of a class that is referred to."""
+    def name(self, kind: Any, called: str = "") -> str:
+        """Return the name of what is referred to."""
         if kind not in self._names:
-            name = re.sub(r"\W+", "_", getattr(kind, "__name__", str(kind)))
+            name = re.sub(r"\W+", "_", called or getattr(kind, "__name__", str(kind)))
             while name in self._names.values():
                 name += "_"
             self._names[kind] = name
@@ -46,27 +46,28 @@ class Definitions(Struct):
 def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schema:
     """The schema of a type that brings its own, with what that defines in the places that refer to it."""
     defined = surrogate.schema.get("$defs", {})
-    owner = surrogate.schema.get("title", "")
 
     def placed(node: Any, around: frozenset[str]) -> Any:
         if isinstance(node, list):
             return [placed(part, around) for part in node]
         if not isinstance(node, Mapping):
             return node
-        rest = {key: placed(part, around) for key, part in node.items() if key not in ("$defs", "$ref")}
-        if rest.get("additionalProperties") is False:
-            del rest["additionalProperties"]
-        return {**referred(node["$ref"].rpartition("/")[2], around), **rest} if "$ref" in node else rest
+        found = {key: placed(part, around) for key, part in node.items()}
+        if found.get("additionalProperties") is False:
+            del found["additionalProperties"]
+        # A member may be called like this, too.
+        return found | referred(found.pop("$ref"), around) if isinstance(found.get("$ref"), str) else found
 
-    def referred(name: str, around: frozenset[str]) -> Schema:
-        kind = f"{owner} {name}"
-        if name in around or definitions.knows(kind):
-            return definitions.refer(kind)
-        schema: Schema = placed(defined[name], around | {name})
-        if not definitions.knows(kind):
-            return schema
-        definitions.schemas[definitions.name(kind)] = schema
-        return definitions.refer(kind)
+    def referred(reference: str, around: frozenset[str]) -> Schema:
+        name = reference.rpartition("/")[2]
+        kind = (surrogate.build, name)
+        if name not in around and not definitions.knows(kind):
+            schema: Schema = placed(defined[name], around | {name})
+            if not definitions.knows(kind):
+                return schema
+            definitions.schemas[definitions.name(kind, name)] = schema
+        return definitions.refer(kind, name)
 
-    found: Schema = placed(surrogate.schema, frozenset())
+    own = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
+    found: Schema = placed(own, frozenset())
     return found

@@ -260,8 +260,31 @@ class TestSchemas:
         second, _ = type_schema(dict[str, Folder], definitions)
         (name,) = definitions.schemas
 
+        assert name == "Folder"
         assert first == second["additionalProperties"] == {"$ref": f"#/$defs/{name}"}
         assert definitions.schemas[name]["properties"]["inside"]["items"] == first
+
+    def test_classes_of_one_name_are_two(self):
+        """
+        Each has a definition of its own.
+        """
+        other = pydantic.create_model("Folder", size=int, inside=(list["Folder"], []))
+        other.model_rebuild(_types_namespace={"Folder": other})
+        definitions = Definitions({})
+        type_schema(Folder, definitions)
+        schema, _ = type_schema(other, definitions)
+
+        assert schema == {"$ref": "#/$defs/Folder_"}
+        assert list(definitions.schemas["Folder_"]["properties"]) == ["size", "inside"]
+        assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
+
+    def test_a_member_may_be_called_as_a_word_of_json_schema(self):
+        """
+        It is no reference for that.
+        """
+        schema, _ = type_schema(pydantic.create_model("Odd", ref=(int, Field(alias="$ref"))), Definitions({}))
+
+        assert schema["properties"] == {"$ref": {"type": "integer"}}
 
     @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
     def test_what_is_read_is_what_it_says(self, annotation, sent, value):
