@@ -14,12 +14,12 @@ from typing import Any, Literal, Optional
 
 import attrs
 import jsonschema
-import msgspec
 import pytest
 from hypothesis import given, settings
 
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.readers import reader_of
+from promptkit.conversion.unstructuring import json_of
 from tests.clients.python_packages import INSTALLING, install_packages
 from tests.laws.test_types import TYPES, compiled
 from tests.sample_types import Corner, Options, Pair, Point, Row, Tone
@@ -64,9 +64,7 @@ def samples(annotation: Any) -> list[Any]:
 
 def as_json(value: Any) -> Any:
     """A value as a program sends it."""
-    if isinstance(value, Corner):
-        return value.name
-    return json.loads(msgspec.json.encode(value, enc_hook=str))
+    return json.loads(json.dumps(json_of(value)))
 
 
 @attrs.frozen
