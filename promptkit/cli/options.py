@@ -180,8 +180,11 @@ class _Parser(argparse.ArgumentParser):
     """Its errors suggest the option that was probably meant, and escape control characters."""
 
     def read(self, words: Sequence[str]) -> Namespace:
-        options, unknown = self.parse_known_args(words)
-        if unknown:  # options may stand between words, for which argparse takes a second pass
+        # Options may stand between words, for which argparse takes a second pass.
+        has_words = len(self._get_positional_actions()) > 1
+        read = self.parse_known_intermixed_args if has_words else self.parse_known_args
+        options, unknown = read(words)
+        if unknown and not has_words:
             options, unknown = self.parse_known_intermixed_args(words)
         if unknown:
             word = unknown[0].partition("=")[0]
