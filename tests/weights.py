@@ -46,7 +46,7 @@ AT_MOST: Final = {
 ADDED: Final = {
     "the language, second part": {
         "catalog": Weight(40, 0),
-        "cli": Weight(73, 0),
+        "cli": Weight(75, 0),
         "compiler": Weight(303, 4),
         "conversion": Weight(473, 5),
         "errors": Weight(18, 0),
