@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct, field, structs, to_builtins
 
@@ -15,11 +15,14 @@ from promptkit.language.blocks import block_of
 from promptkit.language.content import Content, Role
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, message_of, workflow_of
+from promptkit.language.messages import Message, Workflow, message_of, system_text, workflow_of
 from promptkit.language.text import Text, plain_text
+from promptkit.language.turns import system
 from promptkit.language.validation import checked_role
 
 __all__ = ["SURROGATES", "sequence_surrogate"]
+
+T = TypeVar("T")
 
 
 # What clients send. These have no docstrings, and members are in the order of the specification:
@@ -83,18 +86,42 @@ _KINDS: Final[Mapping[str, _BlockKind]] = {
 
 
 def _workflow(turns: list[_SentTurn]) -> Workflow:
-    found: list[Message] = []
+    said = _each(turns, _said)
+    try:
+        system = system_text(*(one.system for one in said))
+    except ValueError as error:
+        raise ConversionError(reason=f"is refused: {error}") from None
+    return workflow_of(tuple(message for one in said for message in one), system)
+
+
+def _each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> list[T]:
+    """Return what *read* makes of each turn. Raises the faults of all."""
+    found: list[T] = []
     faults: list[ConversionError] = []
     for at, turn in enumerate(turns):
         try:
-            found += _messages(turn)
+            found.append(read(turn))
         except ConversionError as error:
             faults.append(error.at(f"[{at}]"))
             if len(faults) >= MAX_FAULTS:
                 break
     if faults:
         raise ConversionError(inner=tuple(faults))
-    return workflow_of(tuple(found))
+    return found
+
+
+def _said(turn: _SentTurn) -> Workflow:
+    """Return a turn as a workflow. One of the role system is a system part."""
+    if turn.role != "system":
+        return workflow_of(tuple(_messages(turn)))
+    blocks = [block for block in _blocks(turn.content) if block_of(block) is not None]
+    texts = [block for block in blocks if isinstance(block, Text)]
+    if len(texts) < len(blocks):
+        raise ConversionError(path=".content", reason="holds more than text, and a system part is text")
+    try:
+        return system(*texts)
+    except ValueError as error:
+        raise ConversionError(path=".content", reason=f"is refused: {error}") from None
 
 
 def _message(turn: _SentTurn) -> Message:
@@ -198,21 +225,26 @@ _BLOCK_SCHEMA: Final = {
     },
     "required": ["type"],
 }
-_TURN_SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "role": {"type": "string", "enum": list(get_args(Role))},
-        "content": {"anyOf": [_TEXT, _BLOCK_SCHEMA, {"type": "array", "items": _BLOCK_SCHEMA}]},
-    },
-    "required": ["role", "content"],
-}
+
+
+def _turn_schema(*roles: str) -> dict[str, Any]:
+    contents = [_TEXT, _BLOCK_SCHEMA, {"type": "array", "items": _BLOCK_SCHEMA}]
+    role = {"type": "string", "enum": list(roles)}
+    return {
+        "type": "object",
+        "properties": {"role": role, "content": {"anyOf": contents}},
+        "required": ["role", "content"],
+    }
+
+
+_TURN_SCHEMA: Final = _turn_schema(*get_args(Role))
 _TURN_EXAMPLE: Final = {"role": "user", "content": "text"}
 
 _CONVERSATION: Final = Surrogate(
     list[_SentTurn],
     _workflow,
-    lambda workflow: [_turn(message) for message in workflow],
-    {"type": "array", "items": _TURN_SCHEMA},
+    lambda workflow: [_turn(message) for message in workflow.shown],
+    {"type": "array", "items": _turn_schema(*get_args(Role), "system")},
     "a list of messages, each with role and content",
     [_TURN_EXAMPLE],
 )
@@ -232,5 +264,10 @@ def sequence_surrogate(item: type, collect: Callable[[list[Any]], Any]) -> Surro
     """Return how messages are read that *collect* makes one value of; None for other items."""
     if item is not Message:
         return None
-    # Not item by item: the content of one turn may be several blocks, and so several messages.
-    return structs.replace(_CONVERSATION, build=lambda turns: collect(list(_workflow(turns))))
+    return structs.replace(
+        _CONVERSATION,
+        # Not item by item: the content of one turn may be several blocks, and so several messages.
+        build=lambda turns: collect([message for said in _each(turns, _messages) for message in said]),
+        dump=lambda messages: list(map(_turn, messages)),
+        schema={"type": "array", "items": _TURN_SCHEMA},
+    )

@@ -24,6 +24,7 @@ from promptkit import (
     Workflow,
     assistant,
     prompt,
+    system,
     user,
 )
 from promptkit.conversion.definitions import Definitions
@@ -139,15 +140,6 @@ class TestConversations:
         ("sent", "told"),
         [
             (
-                [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}],
-                [
-                    (
-                        "'history[1].role' is refused: a message has no role 'system': "
-                        "write system(...) beside the turns"
-                    )
-                ],
-            ),
-            (
                 [{"role": "asistant", "content": "a"}],
                 [
                     (
@@ -203,6 +195,32 @@ class TestConversations:
         The turn, and in it the member and the block.
         """
         assert faults(annotation, sent if isinstance(sent, str) else json.dumps(sent)) == told
+
+    def test_a_system_part(self):
+        """
+        A workflow has a place for it, and a list of messages has none.
+        """
+        sent = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "a"},
+            {
+                "role": "system",
+                "content": [{"type": "text", "text": "Be kind."}, {"type": "text", "text": ""}],
+            },
+        ]
+        found = read(Workflow, json.dumps(sent))
+
+        assert found == system("Be brief.", "Be kind.") + user("a")
+        assert read(Workflow, text_of(found)) == found
+        assert faults(list[Message], json.dumps(sent)) == [
+            f"'history[{at}].role' is refused: a message has no role 'system': "
+            "write system(...) beside the turns"
+            for at in (0, 2)
+        ]
+        pictured = [{"role": "system", "content": {"type": "image", "data": PIXEL}}]
+        assert faults(Workflow, json.dumps(pictured)) == [
+            "'history[0].content' holds more than text, and a system part is text"
+        ]
 
     def test_one_message_is_one_block(self):
         """
@@ -298,13 +316,15 @@ class TestOnTheWire:
 
         assert turns["type"] == "array"
         assert turn["required"] == ["role", "content"]
-        assert turn["properties"]["role"] == {"type": "string", "enum": ["user", "assistant"]}
+        assert turn["properties"]["role"] == {"type": "string", "enum": ["user", "assistant", "system"]}
         assert [each["type"] for each in turn["properties"]["content"]["anyOf"]] == [
             "string",
             "object",
             "array",
         ]
-        assert schema["properties"]["others"]["anyOf"][0]["items"] == turn
+        other = schema["properties"]["others"]["anyOf"][0]["items"]
+        assert other["properties"]["role"]["enum"] == ["user", "assistant"]
+        assert other["properties"]["content"] == turn["properties"]["content"]
         assert schema["properties"]["picture"]["contentEncoding"] == "base64"
         assert "frozen" not in json.dumps(schema)
         assert '"description": "One' not in json.dumps(schema)
