@@ -4,6 +4,7 @@ from typing import Annotated, Final, Literal
 
 from promptkit import Arg, Workflow, prompt, user
 from promptkit.fragments import bullets, section, tag, truncate, untrusted
+from promptkit.workspace import run
 
 from ._text import given
 
@@ -24,13 +25,17 @@ DIFF: Final = """\
 
 @prompt(tags=["git", "writing"], version="1.0")
 def git_commit(
-    diff: Annotated[str, Arg("What `git diff --staged` prints", examples=[DIFF])],
+    diff: Annotated[
+        str | None,
+        Arg("What `git diff --staged` prints; read from the workspace if left out", examples=[DIFF]),
+    ] = None,
     style: Annotated[Literal["conventional", "plain"], Arg("How to write the subject")] = "conventional",
     issue: Annotated[str | None, Arg("The issue that the change belongs to", examples=["#42"])] = None,
     *,
     body: Annotated[bool, Arg("Whether to say below the subject why the change was made")] = True,
 ) -> Workflow:
     """Write the commit message for a staged change."""
+    staged = run("git", "diff", "--staged", limit=60_000) if diff is None else diff
     rules = bullets(
         [
             f"Subject: {SUBJECTS[style]}; at most 72 characters.",
@@ -46,7 +51,7 @@ def git_commit(
         section(
             "Change",
             tag("issue", issue) if issue else None,
-            untrusted(truncate(given(diff, "diff"), 60_000), "diff"),
+            untrusted(truncate(given(staged, "diff"), 60_000), "diff"),
         ),
         "Answer with the message alone, in one code block. Only if the change does several unrelated things, "
         "add below the block which commits you would split it into.",

@@ -1,10 +1,13 @@
 """Tests of `git_commit`."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import assume, given
 
-from promptkit import ArgumentErrors, PromptError
+from promptkit import PromptError
 from promptkit.testing import wire_arguments
+from promptkit.workspace import run
 from recipes._testing import foreign
 from recipes.git_commit import git_commit
 
@@ -21,14 +24,31 @@ def test_diff_stands_inside_its_delimiter() -> None:
 @given(wire_arguments(git_commit))
 def test_any_diff_stands_inside_its_delimiter(sent: dict[str, str]) -> None:
     """Whatever the diff is made of, it is neither changed nor let out."""
-    assume(sent["diff"].strip())
+    assume(sent.get("diff", "").strip())
 
     assert foreign(git_commit.render_wire(sent), "diff") == sent["diff"]
 
 
-def test_missing_diff_is_refused() -> None:
-    """Without a diff a client is told which argument is missing."""
-    with pytest.raises(ArgumentErrors, match="'diff' is missing"):
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of git as the workspace."""
+    monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(tmp_path))
+    run("git", "init", "--quiet")
+    return tmp_path
+
+
+def test_missing_diff_is_read_from_the_workspace(repository: Path) -> None:
+    """Without a diff it is that of what is staged where the person works."""
+    (repository / "app.py").write_text("retries = 5\n", encoding="utf-8")
+    run("git", "add", "app.py")
+
+    assert "+retries = 5" in foreign(git_commit.render_wire({}), "diff")
+
+
+@pytest.mark.usefixtures("repository")
+def test_nothing_staged() -> None:
+    """Where nothing is staged, there is nothing to write about."""
+    with pytest.raises(PromptError, match="There is no diff: enter it"):
         git_commit.render_wire({})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import promptkit
-from promptkit import fragments
+from promptkit import fragments, workspace
 from tests.structure import MODULES, RANK, imported, imports_from_above, layer, tree_of
 from tests.wire import initialize, line, request
 
@@ -174,7 +174,7 @@ def test_recipes_import_what_authors_may():
     """
     Our own recipes need no name that is not public: everything that they do, any author can do.
     """
-    public = {"promptkit": set(promptkit.__all__), "promptkit.fragments": set(fragments.__all__)}
+    public = {module.__name__: {*module.__all__} for module in (promptkit, fragments, workspace)}
     recipes = [file for file in (ROOT / "recipes").glob("*.py") if not file.name.startswith("test_")]
     used = [
         (node.module, name.name)
