@@ -126,7 +126,7 @@ def request_as_json(
     Raises:
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
 
-        TypeError: If the vendor takes no such answer.
+        UnfitAnswer: If the vendor takes no such answer.
     """
     from promptkit.exports import REQUESTS  # slow to import
 

@@ -35,7 +35,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
-from promptkit.exports import ExportError
+from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 
@@ -128,7 +128,7 @@ class _Request:
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
             return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
-        except TypeError as error:  # the vendor takes no such answer
+        except UnfitAnswer as error:
             return fail(str(error), Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"

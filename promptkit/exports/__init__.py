@@ -8,6 +8,7 @@ that exists already, and import that server's package.
 from collections.abc import Callable
 from typing import Any, Final
 
+from promptkit.exports.answers import UnfitAnswer
 from promptkit.exports.requests import (
     anthropic_request,
     gemini_request,
@@ -19,6 +20,7 @@ from promptkit.exports.vendors import anthropic_messages, gemini_contents, opena
 
 __all__ = [
     "ExportError",
+    "UnfitAnswer",
     "UnfitPart",
     "anthropic_messages",
     "anthropic_request",

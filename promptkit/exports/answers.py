@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
 from promptkit.conversion.answers import answer_name, answer_schema
+from promptkit.errors.exceptions import PromptkitError
 
-__all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "schema_name"]
+__all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "UnfitAnswer", "schema_name"]
 
 #: What every vendor knows of JSON Schema.
 _COMMON: Final = frozenset(
@@ -24,6 +25,14 @@ _FORMATS: Final = frozenset(("date-time", "date", "time", "duration"))
 _ONE: Final = ("items",)
 _SEVERAL: Final = ("anyOf",)
 _NAMED: Final = ("properties", "$defs")
+
+
+class UnfitAnswer(PromptkitError, TypeError):
+    """
+    A vendor takes no answer of this type.
+
+    The message names the part of the type, and says what to write in its place.
+    """
 
 
 class Strictness(Struct, frozen=True):
@@ -66,8 +75,9 @@ class Strictness(Struct, frozen=True):
         Return the schema of a type as this vendor takes it.
 
         Raises:
-            TypeError: If promptkit does not read the type, or the vendor takes no such schema. It names the
-                part of the type.
+            UnfitAnswer: If the vendor takes no such schema. It names the part of the type.
+
+            TypeError: If promptkit does not read the type.
         """
         schema = answer_schema(answer)
         if not self.takes_any_root and schema.get("type") != "object":
@@ -103,9 +113,9 @@ class Strictness(Struct, frozen=True):
         required = list(schema["properties"]) if self.requires_all else schema.get("required", [])
         return {**schema, "required": required, "additionalProperties": False}
 
-    def _refuse(self, path: str, fault: str, remedy: str) -> None:
+    def _refuse(self, path: str, fault: str, remedy: str) -> NoReturn:
         msg = f"{self.vendor} takes no such answer: {path} {fault}; {remedy}"
-        raise TypeError(msg)
+        raise UnfitAnswer(msg)
 
 
 def schema_name(answer: Any) -> str:

@@ -43,15 +43,14 @@ def openai_chat_request(
     Raises:
         ExportError: If there is anything that OpenAI does not take, unless *lossy*.
 
-        TypeError: If OpenAI takes no such answer; it names the part of the type.
+        UnfitAnswer: If OpenAI takes no such answer; it names the part of the type. It is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
     """
     request: dict[str, Any] = {"messages": openai_chat(workflow, lossy=lossy, system_role=system_role)}
     if (wanted := _answer(workflow, answer)) is not None:
-        schema = {"name": schema_name(wanted), "schema": OPENAI.schema(wanted), "strict": True}
-        request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        request["response_format"] = {"type": "json_schema", "json_schema": _named_schema(wanted)}
     return {**request, **fields}
 
 
@@ -80,7 +79,7 @@ def openai_responses_request(
     Raises:
         ExportError: If there is anything that OpenAI does not take, unless *lossy*.
 
-        TypeError: If OpenAI takes no such answer; it names the part of the type.
+        UnfitAnswer: If OpenAI takes no such answer; it names the part of the type. It is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -89,8 +88,7 @@ def openai_responses_request(
     if workflow.system is not None:
         request["instructions"] = workflow.system.text
     if (wanted := _answer(workflow, answer)) is not None:
-        schema = {"name": schema_name(wanted), "schema": OPENAI.schema(wanted), "strict": True}
-        request["text"] = {"format": {"type": "json_schema", **schema}}
+        request["text"] = {"format": {"type": "json_schema", **_named_schema(wanted)}}
     return {**request, **fields}
 
 
@@ -120,7 +118,7 @@ def anthropic_request(
     Raises:
         ExportError: If there is anything that Anthropic does not take, unless *lossy*.
 
-        TypeError: If Anthropic takes no such answer; it names the part of the type.
+        UnfitAnswer: If Anthropic takes no such answer; it names the part of the type. It is a TypeError.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -159,7 +157,7 @@ def gemini_request(
     Raises:
         ExportError: If there is anything that Gemini does not take, unless *lossy*.
 
-        TypeError: If Gemini takes no such answer; it names the part of the type.
+        UnfitAnswer: If Gemini takes no such answer; it names the part of the type. It is a TypeError.
 
     See Also:
         https://ai.google.dev/api/generate-content
@@ -182,3 +180,8 @@ def _turns(workflow: Workflow) -> Workflow:
 
 def _answer(workflow: Workflow, answer: Any) -> Any:
     return workflow.answer if answer is None else answer
+
+
+def _named_schema(answer: Any) -> dict[str, Any]:
+    """The form of an answer, as both of OpenAI's interfaces take it."""
+    return {"name": schema_name(answer), "schema": OPENAI.schema(answer), "strict": True}

@@ -23,10 +23,10 @@ class _Line(Struct, frozen=True):
     names: tuple[str, ...]
     rest: str
 
-    def filled(self, texts: Mapping[str, str | None]) -> str:
-        """Return the line; ``""`` if nothing is put into any of its holes."""
+    def filled(self, texts: Mapping[str, str | None]) -> str | None:
+        """Return the line; None if nothing is put into any of its holes."""
         if all(texts[name] is None for name in self.names):
-            return ""
+            return None
         line = ""
         for before, name in zip(self.before, self.names, strict=True):
             line += before
@@ -90,10 +90,12 @@ class TextWithHoles(Struct, frozen=True):
                 its holes. The further lines of a text are indented to the column of its hole.
         """
         filled = [piece if isinstance(piece, str) else piece.filled(texts) for piece in self.pieces]
-        text = "".join(filled)
-        if filled and not (filled[0] and filled[-1]):
-            return text.strip("\n")  # the lines beside one that went may be blank
-        return text
+        text = "".join(piece for piece in filled if piece is not None)
+        if not filled:
+            return text
+        # At an end, blank lines beside a line that goes go with it.
+        text = text.lstrip("\n") if filled[0] is None else text
+        return text.rstrip("\n") if filled[-1] is None else text
 
 
 def holes_in(text: str) -> list[str]:

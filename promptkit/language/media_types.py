@@ -3,6 +3,8 @@ Types of images, recordings and documents: which clients accept, how large they 
 """
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import PurePath
 from typing import Final
 
@@ -118,11 +120,15 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _type_of_name(name: str) -> str | None:
+    return _types_by_ending().get(PurePath(name).suffix.lower())
+
+
+@cache
+def _types_by_ending() -> Mapping[str, str]:
     from mimetypes import MimeTypes  # loaded by the first document
 
-    ending = PurePath(name).suffix.lower()
     # Python's own types: what a machine knows besides differs among machines.
-    return _ENDINGS.get(ending) or MimeTypes().types_map[1].get(ending)
+    return {**MimeTypes().types_map[1], **_ENDINGS}
 
 
 def canonical_type(mime_type: str) -> str:

@@ -98,6 +98,7 @@ class TestValues:
         assert fill("x\n{{a}} {{b}}\ny", a=value, b=value) == Text("x\ny")
         assert fill("x\n{{a}}-{{b}}\ny", a=value, b="b") == Text("x\n-b\ny")
         assert fill("x\n{{a}}\ny", a="") == Text("x\n\ny")
+        assert fill("x\n{{a}}", a="") == Text("x\n")
 
     def test_the_ends(self):
         """
@@ -105,6 +106,7 @@ class TestValues:
         """
         assert fill("{{a}}\n\nx\n\n{{a}}", a=None) == Text("x")
         assert fill("{{a}}", a=None) == Text("")
+        assert fill("{{a}}\n\n{{b}}", a=None, b="x\n") == Text("x\n")
 
     @pytest.mark.parametrize(
         ("value", "says"),

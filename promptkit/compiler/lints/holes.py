@@ -44,8 +44,9 @@ def _text_of(path: str, call: ast.Call, report: Report) -> str | None:
     try:
         return text_below(folder, path)
     except MediaError as error:
-        remedy = f"it is looked for in {display_path(str(folder))!r}; Text.below(...) takes other folders"
-        report.add(Rule.MISSING_TEXT, str(error), remedy, call)
+        fault, _, remedy = str(error).partition(": ")
+        looked_for = f"it is looked for in {display_path(str(folder))!r}; Text.below(...) takes other folders"
+        report.add(Rule.MISSING_TEXT, fault, remedy or looked_for, call)
         return None
 
 
