@@ -202,7 +202,7 @@ def _of_bytes(kind: type[Image | Audio]) -> Surrogate:
         except MediaError as error:
             raise ConversionError(reason=f"is refused: {error}") from None
 
-    schema = {**_BASE64, "pattern": BASE64}
+    schema = {**_BASE64, "minLength": 1, "pattern": BASE64}
     words, example = "base64 or a data: URI", "iVBORw0KGgo="
     return Surrogate(bytes, build, lambda media: media.base64, schema, words, example)
 

@@ -326,6 +326,7 @@ class TestOnTheWire:
         assert other["properties"]["role"]["enum"] == ["user", "assistant"]
         assert other["properties"]["content"] == turn["properties"]["content"]
         assert schema["properties"]["picture"]["contentEncoding"] == "base64"
+        assert schema["properties"]["picture"]["minLength"] == 1  # no picture is empty
         assert "frozen" not in json.dumps(schema)
         assert '"description": "One' not in json.dumps(schema)
         assert len(json.dumps(turns)) < 1_500
