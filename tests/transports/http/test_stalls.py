@@ -51,9 +51,10 @@ class TestOthers:
 
         async def run():
             async with serving() as app:
-                callers = [post(app, get(name, number)) for number, name in enumerate(STUCK * 2)]
-                for name in STUCK:
-                    await begun(name)
+                callers = []
+                for number, name in enumerate(STUCK * 2):
+                    callers.append(post(app, get(name, number)))
+                    await begun(name)  # what blocks its loop would let no other coroutine begin
                 await all_answered(app, 5)
                 for caller in callers:
                     caller.gone.set()
