@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.linking import CompiledFile, Declaration, Definition, compose, is_sound
+from promptkit.compiler.linking import CompiledFile, Declaration, Definition, is_sound, key_of, link
 from promptkit.compiler.loading.loader import RecipeImport, load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
@@ -77,7 +77,7 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     if isinstance(target, Catalog):
         return target
     recipes = target if isinstance(target, Recipes) else _recipes_of(target)
-    catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
+    catalog = link(compile_files(recipes, lint=lint), root=recipes.root).catalog
     return _with_lints(catalog) if lint else catalog
 
 
@@ -153,7 +153,7 @@ def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT0
     for definition in _in_source_order((*loaded.prompts, *loaded.resources)):
         compiled, found = definition.compile()
         diagnostics += found
-        declarations.append(Declaration(definition, compiled))
+        declarations.append(Declaration(key_of(definition), definition, compiled))
     if lint:
         diagnostics += _lints_of(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))

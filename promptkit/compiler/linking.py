@@ -1,4 +1,4 @@
-"""Composition: compiled files become one catalog, and broken files keep what they served before."""
+"""Linking: compiled files become one catalog, and broken files keep what they served before."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,13 +22,13 @@ __all__ = [
     "CompiledFile",
     "Declaration",
     "Definition",
+    "Linked",
     "Owners",
-    "compose",
     "is_sound",
+    "key_of",
+    "link",
     "merge",
-    "owners_of",
     "summary",
-    "with_duplicates",
 ]
 
 #: What an author's decorator makes.
@@ -46,6 +46,9 @@ class Declaration(Struct, frozen=True):
     One prompt or resource of a file.
 
     Args:
+        key:
+            What no other declaration may have.
+
         definition:
             What the author's decorator made.
 
@@ -53,16 +56,9 @@ class Declaration(Struct, frozen=True):
             What is served of it; None if it has an error.
     """
 
+    key: Key
     definition: Definition
     compiled: "CompiledPrompt | CompiledResource | None"
-
-    @property
-    def key(self) -> Key:
-        """What no other declaration may have."""
-        definition = self.definition
-        if isinstance(definition, Prompt):
-            return True, definition.options.name
-        return False, definition.uri_template
 
 
 class CompiledFile(Struct, frozen=True):
@@ -105,15 +101,38 @@ class CompiledFile(Struct, frozen=True):
         return {one.key for one in self.declarations if one.compiled is not None}
 
 
+class Linked(Struct, frozen=True):
+    """
+    Files that were linked.
+
+    Args:
+        catalog:
+            All that they declare.
+
+        owners:
+            Which file serves what.
+    """
+
+    catalog: Catalog
+    owners: Owners
+
+
 #: A key, and which declaration of which file would have it.
 Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
 
 
-def compose(
+def key_of(definition: Definition) -> Key:
+    """Return what no other declaration than that of *definition* may have."""
+    if isinstance(definition, Prompt):
+        return True, definition.options.name
+    return False, definition.uri_template
+
+
+def link(
     files: Sequence[CompiledFile], *, owners: Owners = MappingProxyType({}), root: Path | None = None
-) -> Catalog:
+) -> Linked:
     """
-    Return the catalog of all that *files* declare.
+    Return the catalog of all that *files* declare, and which of them serves what.
 
     Each name and each URI template stands in it once. Of two declarations of one key, the one of the
     younger file is served, and of two of one age the one that is defined first; only then the other is
@@ -129,8 +148,8 @@ def compose(
         root:
             The folder that the files are in.
     """
-    served, duplicates = _find_served(files, owners)
-    compiled = [declaration.compiled for _, _, declaration in served]
+    by_key, duplicates = _resolve(files, owners)
+    compiled = [declaration.compiled for declaration in by_key.values()]
     prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
     resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
     diagnostics = [found for file in files for found in file.diagnostics]
@@ -138,30 +157,14 @@ def compose(
     if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
-    return Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources)
-
-
-def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({})) -> Owners:
-    """
-    Return which file serves what.
-
-    Args:
-        files:
-            What each file declares.
-
-        before:
-            Which file has served what so far: it goes on to, whoever else declares the same.
-    """
-    return {key: file.file for key, file, _ in _find_served(files, before)[0]}
-
-
-def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:
-    """Return *files*; one that declares what another has precedence for has an error of that."""
-    found = {id(file): file for file in files}
-    for file, fault in _find_served(files, owners)[1]:
-        known = found[id(file)].diagnostics
-        found[id(file)] = structs.replace(file, diagnostics=(*known, fault), is_sound=False)
-    return list(found.values())
+    catalog = Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources)
+    serving = {
+        one.key: file.file
+        for file in files
+        for one in file.declarations
+        if one.compiled is not None and by_key[one.key] is one
+    }
+    return Linked(catalog, serving)
 
 
 def merge(
@@ -184,18 +187,16 @@ def merge(
         owners:
             Which file has served what so far.
     """
-    found = with_duplicates(after, owners)
-    if all(file.is_sound for file in found):
-        return found
+    found = {id(file): file for file in after}
+    for file, fault in _resolve(after, owners)[1]:
+        known = found[id(file)].diagnostics
+        found[id(file)] = structs.replace(file, diagnostics=(*known, fault), is_sound=False)
     served = {str(file.file): file for file in before}  # paths are slow to compare
-    merged = []
-    for now in found:
+    for key, now in found.items():
         was = served.get(str(now.file))
         if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
-            merged.append(structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1))
-        else:
-            merged.append(now)
-    return merged
+            found[key] = structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1)
+    return list(found.values())
 
 
 def summary(files: Sequence[CompiledFile]) -> str:
@@ -228,21 +229,21 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.is_ignorable for found in diagnostics)
 
 
-def _find_served(
+def _resolve(
     files: Sequence[CompiledFile], owners: Owners
-) -> tuple[list[Claim], list[tuple[CompiledFile, Diagnostic]]]:
-    """What is served for each key, if it has no error, and a diagnostic for each other claim of its age."""
-    claims = [(declaration.key, file, declaration) for file in files for declaration in file.declarations]
-    first = {claim[0]: claim for claim in claims}
-    duplicates = []
-    if len(first) < len(claims):
-        first.clear()
-        for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):
-            key, file, declaration = claim
-            _, owner, earlier = first.setdefault(key, claim)
-            if earlier.definition is not declaration.definition and owner.age == file.age:
-                duplicates.append((file, _duplicate(declaration, earlier)))
-    return [claim for claim in first.values() if claim[2].compiled is not None], duplicates
+) -> tuple[dict[Key, Declaration], list[tuple[CompiledFile, Diagnostic]]]:
+    """The declaration that has each key, and a diagnostic for each other one of its age."""
+    by_key = {one.key: one for file in files for one in file.declarations}
+    if len(by_key) == sum(len(file.declarations) for file in files):
+        return by_key, []
+    claims = [(one.key, file, one) for file in files for one in file.declarations]
+    first, duplicates = dict[Key, Claim](), []
+    for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):
+        key, file, declaration = claim
+        _, owner, earlier = first.setdefault(key, claim)
+        if earlier.definition is not declaration.definition and owner.age == file.age:
+            duplicates.append((file, _duplicate(declaration, earlier)))
+    return {key: declaration for key, (_, _, declaration) in first.items()}, duplicates
 
 
 def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:

@@ -16,12 +16,11 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
 from promptkit.compiler.linking import (
     CompiledFile,
+    Linked,
     Owners,
-    compose,
+    link,
     merge,
-    owners_of,
     summary,
-    with_duplicates,
 )
 from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
@@ -112,14 +111,14 @@ class Reloader:
         reads_once.set()
         self._known_files = before = self._find_files(seen)
         loaded = (load or self._load)(do_nothing)
-        self._served = with_duplicates(loaded.files, owners={})
-        self._owners = owners_of(self._served)
+        self._served = merge((), loaded.files, owners={})
+        linked = link(self._served, root=loaded.recipes.root)
+        self._owners = linked.owners
         self._settled, stamps = compare(before.files, loaded.recipes.read)
         self._note_files(loaded, self._served, stamps)
         self._keep_for_next(loaded)
-        catalog = compose(self._served, root=loaded.recipes.root)
-        self._reported = catalog.diagnostics
-        return catalog
+        self._reported = linked.catalog.diagnostics
+        return linked.catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
         """
@@ -245,7 +244,7 @@ class Reloader:
         try:
             loaded = self._importer.run(before.files, self._has_changed)
             merged = merge(self._served, loaded.files, self._owners)
-            catalog = compose(merged, owners=self._owners, root=loaded.recipes.root)
+            linked = link(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
             # One that was raised outside of the import of any file is tried again.
@@ -259,7 +258,7 @@ class Reloader:
         same = before.files.items() & self._last.stamps.items() if self._last else ()
         read = loaded.recipes.read.difference(path for path, _ in same)
         self._settled, stamps = compare(before.files, read)
-        keeps = self._settled and self._serve(merged, catalog, imports)
+        keeps = self._settled and self._serve(merged, linked, imports)
         if not self._settled:
             imports.restore()  # files changed while they were read, and are read again
         self._note_files(loaded, merged, stamps)
@@ -267,8 +266,9 @@ class Reloader:
             self._keep_for_next(loaded)
             self._prepare_reuse()
 
-    def _serve(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot) -> bool:
+    def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> bool:
         """Publish a catalog, and return whether the modules of this load are those that are served now."""
+        catalog = linked.catalog
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
             imports.restore()
@@ -283,7 +283,7 @@ class Reloader:
             _call("publish", self._publish, catalog)
         else:
             imports.restore()
-        self._served, self._owners = merged, owners_of(merged, self._owners)
+        self._served, self._owners = merged, linked.owners
         self._report_changes(catalog, summary(merged))
         return serves
 

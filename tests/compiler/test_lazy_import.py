@@ -11,7 +11,7 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.lazy_import import LazyImport
-from promptkit.compiler.linking import compose
+from promptkit.compiler.linking import link
 from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.exceptions import LoadError, UnknownPrompt
@@ -74,7 +74,7 @@ def waits(lazy, number=1):
 def import_all(lazy):
     """Import everything, as the background does."""
     loaded = lazy.load(do_nothing)
-    catalog = compose(loaded.files, root=loaded.recipes.root)
+    catalog = link(loaded.files, root=loaded.recipes.root).catalog
     lazy.end(catalog)
     return catalog
 
@@ -282,7 +282,7 @@ def test_it_is_imported_on_a_thread(folder):
     done = Future()
     lazy = LazyImport(folder(first=""), {})
     early = lazy.wait(0)
-    lazy.start(lambda load: compose(load(do_nothing).files), done.set_result, done.cancel, ValueError())
+    lazy.start(lambda load: link(load(do_nothing).files).catalog, done.set_result, done.cancel, ValueError())
     catalog = lazy.wait(20)
     lazy.finish(20)
 

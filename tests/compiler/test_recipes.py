@@ -6,7 +6,7 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.linking import compose, merge, owners_of
+from promptkit.compiler.linking import link, merge
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 
@@ -43,8 +43,8 @@ class Folder:
     def load(self, *declared):
         """Load what files declare now; return what prompts say, by name."""
         merged = merge(self.files, compile_files(Recipes(by_file=declared)), self.owners)
-        self.catalog = compose(merged, owners=self.owners)
-        self.files, self.owners = merged, owners_of(merged, self.owners)
+        linked = link(merged, owners=self.owners)
+        self.files, self.owners, self.catalog = merged, linked.owners, linked.catalog
         return {name: made.render().messages[0].content.text for name, made in self.catalog.items()}
 
     @property
@@ -225,7 +225,7 @@ def test_a_prompt_and_a_resource_may_be_called_alike(folder):
     assert folder.catalog.read("n:1").text == "r"
 
 
-def test_composing_does_not_depend_on_the_order_of_files(folder):
+def test_linking_does_not_depend_on_the_order_of_files(folder):
     """
     The same pieces make the same catalog.
     """
@@ -233,6 +233,6 @@ def test_composing_does_not_depend_on_the_order_of_files(folder):
         Recipes(by_file=[declares(f, say("x", f), say(f"own-{f}", f)) for f in "abc"]),
     )
 
-    one, other = compose(pieces), compose(pieces[::-1])
+    one, other = link(pieces).catalog, link(pieces[::-1]).catalog
 
     assert (list(one), one.diagnostics) == (list(other), other.diagnostics)

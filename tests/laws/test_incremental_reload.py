@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.compiler.compilation import compile, compile_files
-from promptkit.compiler.linking import compose, merge, owners_of
+from promptkit.compiler.linking import link, merge
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.reloading import Reloader
@@ -164,11 +164,12 @@ class Fresh:
         recipes = load(self._folder)
         files = compile_files(recipes)
         merged = merge(self._files, files, self._owners)
-        catalog = compose(merged, owners=self._owners, root=recipes.root)
+        linked = link(merged, owners=self._owners, root=recipes.root)
+        catalog = linked.catalog
         self.diagnostics = catalog.diagnostics
         lost = not any(file.served for file in merged) and any(file.served for file in self._files)
         if not lost:
-            self._files, self._owners = merged, owners_of(merged, self._owners)
+            self._files, self._owners = merged, linked.owners
             self.seen = wire(catalog)
             assert not catalog.healthy or wire(compile(recipes)) == self.seen
         for name in self._modules():
