@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
@@ -17,17 +17,13 @@ from promptkit.protocol.limits import Limits
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import read_hidden
-from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.rate_limit import REPORTS_PER_S, TokenBucket
 from promptkit.server.scheduling.executor import NESTED_REFUSALS, Executor
 
 if TYPE_CHECKING:
     from promptkit.language.context import Context
 
 __all__ = ["PromptMethods"]
-
-#: How many reports of progress of one request are sent at once, and how many a second from then on. People
-#: can read no more. Of what is left out they see the next one, or the reply.
-_REPORTS_PER_S: Final = 20.0
 
 
 class PromptMethods:
@@ -192,7 +188,7 @@ def _progress_sender(
     if not meta or meta.progress_token is UNSET:
         return None
     has_messages = request.revision.progress_messages
-    bucket = TokenBucket(_REPORTS_PER_S, "reports of progress")
+    bucket = TokenBucket(REPORTS_PER_S, "reports of progress")
 
     def report(progress: float, total: float | None, message: str | None) -> None:
         if not bucket.allows():

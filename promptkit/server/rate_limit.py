@@ -11,10 +11,14 @@ from msgspec import UNSET
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 
-__all__ = ["MOST_SUBJECTS", "TokenBucket", "TokenBuckets"]
+__all__ = ["MOST_SUBJECTS", "REPORTS_PER_S", "TokenBucket", "TokenBuckets"]
 
 #: How many subjects are counted at the same time. The one that has not asked for longest is forgotten.
 MOST_SUBJECTS: Final = 10_000
+
+#: How many reports of progress of one request are sent at once, and how many a second from then on. People
+#: can read no more. Of what is left out they see the next one, or the reply.
+REPORTS_PER_S: Final = 20.0
 
 
 class TokenBucket:

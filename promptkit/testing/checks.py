@@ -1,6 +1,5 @@
 """What ``pytest --promptkit`` checks: what is found in the sources, and how the prompts render."""
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -182,10 +181,7 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
 
         ModuleNotFoundError: If hypothesis is not installed.
     """
-    from promptkit.testing.strategies import wire_arguments
-
-    strategy = wire_arguments(prompt)
-    from hypothesis import HealthCheck, given, settings
+    from promptkit.testing.strategies import try_generated
 
     rendered, refusal = False, None
 
@@ -200,14 +196,7 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
             refusal = str(error.__cause__)
 
     renders.__name__ = prompt.name  # hypothesis keeps failures by it, and seeds chance with it
-    checks = settings(
-        deadline=None,
-        derandomize=settings().derandomize or "CI" in os.environ,
-        report_multiple_bugs=False,
-        print_blob=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    checks(given(strategy)(renders))()
+    try_generated(prompt, renders)
     return None if rendered else refusal
 
 

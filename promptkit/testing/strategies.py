@@ -1,5 +1,6 @@
 """Hypothesis strategies: the arguments that a client may send to a prompt, from their types."""
 
+import os
 import sys
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -23,10 +24,10 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
 
 with needed_by("making arguments up (wire_arguments, call_arguments, pytest --promptkit)", "hypothesis"):
-    from hypothesis import reject
+    from hypothesis import HealthCheck, given, reject, settings
     from hypothesis import strategies as st
 
-__all__ = ["call_arguments", "wire_arguments"]
+__all__ = ["call_arguments", "try_generated", "wire_arguments"]
 
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
@@ -93,6 +94,23 @@ def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
         CompileError: If the prompt cannot be served as it is written.
     """
     return wire_arguments(prompt).map(_compiled(prompt).arguments.read)
+
+
+def try_generated(prompt: AnyPrompt, test: Callable[[dict[str, str]], None]) -> None:
+    """
+    Call *test* with arguments that are made up for *prompt*: the same ones each time where ``CI`` is set.
+
+    Raises:
+        Exception: Whatever *test* raises for the simplest arguments.
+    """
+    tried = settings(
+        deadline=None,
+        derandomize=settings().derandomize or "CI" in os.environ,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    tried(given(wire_arguments(prompt))(test))()
 
 
 def _compiled(prompt: AnyPrompt) -> CompiledPrompt:

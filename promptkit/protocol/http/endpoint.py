@@ -1,5 +1,5 @@
 """
-The endpoint: what a posted message is, in which era, and whether its head agrees with its body.
+The endpoint: what a posted message is, in which era, if its head agrees with its body; a reply's status.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
@@ -14,22 +14,42 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
 from promptkit.protocol.http.envelopes import Envelope, disagreement, peek
-from promptkit.protocol.http.messages import Head, HttpResponse, refuse, response_to
+from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
+    HeaderMismatch,
     InvalidRequest,
+    MethodNotFound,
+    MissingCapability,
     ParseError,
+    TooManyRequests,
     UnsupportedVersion,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
+from promptkit.protocol.partial_decoding import error_code, retry_after
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Session
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
 
-__all__ = ["Endpoint"]
+__all__ = ["Endpoint", "response_to"]
+
+#: The status of each error, by its code. Others have 200.
+_STATUSES: Final[Mapping[int | None, int]] = {
+    ParseError.code: 400,
+    InvalidRequest.code: 400,
+    TooManyRequests.code: 429,
+    MethodNotFound.code: 404,
+    HeaderMismatch.code: 400,
+    MissingCapability.code: 400,
+    UnsupportedVersion.code: 400,
+}
+
+#: What is wrong with the message itself. Clients of the older era take each such status for a broken
+#: connection, so there only what no client sends by chance has one.
+_BROKEN: Final = (ParseError.code, InvalidRequest.code, TooManyRequests.code)
 
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
@@ -275,3 +295,26 @@ def _refuse_repeated(head: Head, body: bytes) -> HttpResponse | None:
             msg = f"{name.decode()} was sent more than once"
             return refuse(400, InvalidRequest(msg), message.id)
     return None
+
+
+def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
+    """
+    Return the response that carries a reply.
+
+    Args:
+        reply:
+            One line: a result, or an error.
+
+        modern:
+            Whether the request names its revision.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+    """
+    code = error_code(reply)
+    status = _STATUSES.get(code, 200) if modern or code in _BROKEN else 200
+    if status != TooManyRequests.code:
+        return HttpResponse(status, reply[:-1], (JSON_BODY,))
+    seconds = retry_after(reply)
+    retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)
+    return HttpResponse(status, reply[:-1], (JSON_BODY, retry))

@@ -1,24 +1,13 @@
-"""What HTTP carries: the head of a request, and a response with the status that its reply has."""
+"""What HTTP carries: the head of a request, and a response."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import chain
 from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.protocol.jsonrpc import (
-    HeaderMismatch,
-    InvalidRequest,
-    MethodNotFound,
-    MissingCapability,
-    ParseError,
-    RequestId,
-    TooManyRequests,
-    UnsupportedVersion,
-    encode_error,
-)
-from promptkit.protocol.partial_decoding import error_code, retry_after
+from promptkit.protocol.jsonrpc import RequestId, encode_error
 
 __all__ = [
     "CLOSE",
@@ -29,7 +18,6 @@ __all__ = [
     "HttpResponse",
     "read_head",
     "refuse",
-    "response_to",
 ]
 
 JSON: Final = b"application/json"
@@ -42,21 +30,6 @@ CLOSE: Final = (b"connection", b"close")
 
 #: When a client may try again that has met a limit, in seconds, if the error does not say it.
 RETRY: Final = (b"retry-after", b"1")
-
-#: The status of each error, by its code. Others have 200.
-_STATUSES: Final[Mapping[int | None, int]] = {
-    ParseError.code: 400,
-    InvalidRequest.code: 400,
-    TooManyRequests.code: 429,
-    MethodNotFound.code: 404,
-    HeaderMismatch.code: 400,
-    MissingCapability.code: 400,
-    UnsupportedVersion.code: 400,
-}
-
-#: What is wrong with the message itself. Clients of the older era take each such status for a broken
-#: connection, so there only what no client sends by chance has one.
-_BROKEN: Final = (ParseError.code, InvalidRequest.code, TooManyRequests.code)
 
 #: Fields that may come several times, as a list.
 _LISTS: Final = frozenset((b"accept",))
@@ -164,26 +137,3 @@ def refuse(
     """
     body = encode_error(request_id, error)[: -len(b"\n")]
     return HttpResponse(status, body, (JSON_BODY, *headers))
-
-
-def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
-    """
-    Return the response that carries a reply.
-
-    Args:
-        reply:
-            One line: a result, or an error.
-
-        modern:
-            Whether the request names its revision.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
-    """
-    code = error_code(reply)
-    status = _STATUSES.get(code, 200) if modern or code in _BROKEN else 200
-    if status != TooManyRequests.code:
-        return HttpResponse(status, reply[:-1], (JSON_BODY,))
-    seconds = retry_after(reply)
-    retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)
-    return HttpResponse(status, reply[:-1], (JSON_BODY, retry))

@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.http.endpoint import Endpoint
+from promptkit.protocol.http.endpoint import Endpoint, response_to
 from promptkit.protocol.http.guard import ENDPOINT, Guard
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head, response_to
+from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
