@@ -213,9 +213,9 @@ class Arguments(Struct, frozen=True):
         """
         The values by name that enter the examples; none if an argument has neither a default nor an example.
 
-        There are as many as the argument with the most examples has: the first with the first example of each
-        argument, the second with the second ones, and the first again where there are no more. An optional
-        argument without examples is left out. If all have defaults, nothing at all comes first.
+        The first has what is required alone. Then there are as many as the argument with the most examples
+        has: the first with the first example of each argument, the second with the second ones, and the first
+        again where there are no more. An optional argument without examples is left out.
         """
         examples = {argument.name: argument.examples for argument in self.ordered}
         # Whether the environment has a value differs from one machine to the next.
@@ -228,7 +228,8 @@ class Arguments(Struct, frozen=True):
             {name: values[number] if number < len(values) else values[0] for name, values in given.items()}
             for number in rounds
         ]
-        return (*([] if needed else [{}]), *found)
+        least = {name: examples[name][0] for name in needed}
+        return least, *(values for values in found if values != least)
 
     @property
     def example_texts(self) -> tuple[dict[str, str], ...]:

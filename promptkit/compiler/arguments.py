@@ -1,6 +1,7 @@
 """How each parameter of a prompt or resource is read, and what clients are told about it."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
@@ -209,6 +210,8 @@ def _shown(value: Any) -> str:
 
 
 def _is_shown_in_row(value: Any) -> bool:
+    if isinstance(value, str) and re.search(r"[,\n]", value):
+        return False  # it would be read as several
     scalar = scalar_of_value(value)
     return isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row)
 

@@ -16,14 +16,16 @@ from promptkit.fragments.markdown import (
     section,
     table,
 )
-from promptkit.fragments.text import dedent, lines, tag, truncate, untrusted
+from promptkit.fragments.text import blocks, dedent, inline, lines, tag, truncate, untrusted
 
 __all__ = [
     "answer_format",
+    "blocks",
     "bullets",
     "code_block",
     "dedent",
     "fill",
+    "inline",
     "json_block",
     "lines",
     "numbered",

@@ -86,7 +86,17 @@ def _object(schema: Mapping[str, Any]) -> str:
 
 
 def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    if said := " ".join(str(member.get("description", "")).split()):
-        yield f"// {said}"
+    said = " ".join(str(member.get("description", "")).split())
+    if words := " ".join(filter(None, (said, _bounds(member)))):
+        yield f"// {words}"
     mark = "" if name in schema.get("required", ()) else "?"
     yield f"{name}{mark}: {_outline(member)},"
+
+
+def _bounds(member: Mapping[str, Any]) -> str:
+    """How many items a list has, if that is bounded; a tuple shows it."""
+    least, most = member.get("minItems", 0), member.get("maxItems")
+    if "prefixItems" in member or not (least or most):
+        return ""
+    words = f"{least} to {most}" if most else f"at least {least}"
+    return f"({most if least == most else words} {'item' if (most or least) == 1 else 'items'})"

@@ -19,8 +19,8 @@ def fill(text: str | Text, /, **values: HoleValue) -> Text:
 
     ``fill("Review {{code}} in {{scope}}", code=code, scope=None)``. The text is dedented first, as by
     `dedent`. All else in it stays as it is, braces too, so that JSON needs no escapes. Values are never
-    read again: ``{{code}}`` in one of them stays as it is. Their further lines are indented to the column
-    of the hole.
+    read again: ``{{code}}`` in one of them stays as it is. Their further lines are indented as the line of
+    the hole is, and stay in its list or quotation.
 
     Args:
         text:
@@ -28,7 +28,8 @@ def fill(text: str | Text, /, **values: HoleValue) -> Text:
 
         **values:
             What is put into the holes: strings, `Text`, numbers, dates and times. A line goes, whole, if
-            all its holes are None or False; with ``""`` it stays.
+            all its holes are None or False, and of the blank lines around it one stays; with ``""`` the line
+            stays.
 
     Returns:
         The filled text. If all its lines go, it is empty, and vanishes from what it is put into.

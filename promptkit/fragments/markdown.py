@@ -229,17 +229,20 @@ def quote(text: str | Text) -> Text:
     return _block([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")
 
 
-def json_block(value: Any) -> Text:
+def json_block(value: Any, *, fence: bool = True) -> Text:
     """
-    Show a value as indented JSON in a code fence.
+    Show a value as indented JSON, in a code fence.
 
     Args:
         value:
             Anything that msgspec can encode: a dict, a list, a dataclass, an attrs class, a date. Keys
             keep their order. A set has no order: sort it, if equal sets should look alike.
 
+        fence:
+            Whether there is a fence around it.
+
     Returns:
-        The code block.
+        The code block, or the JSON alone.
 
     Raises:
         TypeError: If msgspec cannot encode the value, or it is nested too deeply.
@@ -249,7 +252,8 @@ def json_block(value: Any) -> Text:
     except (TypeError, RecursionError) as error:
         msg = f"json_block(value): {error}; make a dict, a list, a number or text of it first"
         raise TypeError(msg) from error
-    return code_block(msgspec.json.format(encoded, indent=2).decode(), "json")
+    text = msgspec.json.format(encoded, indent=2).decode()
+    return code_block(text, "json") if fence else Text(text)
 
 
 def _block(sources: Iterable[object], text: str, mark: Mark = "block") -> Text:

@@ -11,15 +11,17 @@ from operator import index
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from promptkit.fragments.invisible import strip_invisible
-from promptkit.language.lines import LINE_END, hanging_indent
+from promptkit.language.lines import LINE_END, put_behind
 from promptkit.language.text import Scalar, Text, mark_of, marked, plain_string, scalar_text, with_annotations
 
 __all__ = [
     "Cell",
     "Item",
     "Part",
+    "blocks",
     "checked_sequence",
     "dedent",
+    "inline",
     "kept_parts",
     "lines",
     "tag",
@@ -87,7 +89,7 @@ def dedent(text: str | Text | Template) -> Text:
     In an f-string, a value's lines that are indented as far as the literal cannot be told from the
     literal's own, and lose their indentation, too. Where that matters, as in code, pass the value
     beside it: ``user(dedent("""..."""), code_block(code))``. Or write a t-string (Python 3.14): its
-    literal is dedented first, and each value's lines are indented to its column.
+    literal is dedented first, and each value's lines are indented as their line is.
 
     Args:
         text:
@@ -108,9 +110,8 @@ def dedent(text: str | Text | Template) -> Text:
     line_start = re.compile(rf"\n(?:[ \t]+(?=\r?\n)|{margin})")  # blank lines lose all white space
     filled, *literals = (line_start.sub("\n", string) for string in (f"\n{strings[0]}", *strings[1:]))
     for interpolation, literal in zip(interpolations, literals, strict=True):
-        column = re.sub(r"\S", " ", filled.rpartition("\n")[2])
         value = _CONVERSIONS[interpolation.conversion](interpolation.value)
-        filled += hanging_indent(format(value, interpolation.format_spec), "", column) + literal
+        filled = put_behind(filled, format(value, interpolation.format_spec)) + literal
     sources = [text, *(interpolation.value for interpolation in interpolations)]
     return with_annotations(sources, re.sub(r"\A\s*\n", "", filled.rstrip()))
 
@@ -140,6 +141,58 @@ def lines(*parts: Part) -> Text:
     """
     kept = kept_parts(parts, "lines(...)")
     return with_annotations(kept, "\n".join(map(str, kept)))
+
+
+def blocks(*parts: Part) -> Text:
+    """
+    Join parts with a blank line between them, as `user` does with the text that it is given.
+
+    Args:
+        *parts:
+            Strings and `Text`. None, False and blank parts vanish.
+
+    Returns:
+        The blocks; without parts an empty `Text`, which vanishes from what it is put into.
+
+    Raises:
+        TypeError: If a part is not text; it says which.
+
+        ValueError: If the annotations of `Text` values differ.
+    """
+    kept = kept_parts(parts, "blocks(...)")
+    return with_annotations(kept, "\n\n".join(map(str, kept)))
+
+
+def inline(*items: Scalar | Literal[False] | None, separator: str = ", ", last: str | None = None) -> Text:
+    """
+    Join items within a line: ``inline("a", "b", "c", last=" and ")`` is ``a, b and c``.
+
+    Args:
+        *items:
+            Strings, `Text`, numbers, dates and times. None, False and blank items vanish.
+
+        separator:
+            What stands between two items.
+
+        last:
+            What stands before the last item; *separator* if left out.
+
+    Returns:
+        The line; without items an empty `Text`, which vanishes from what it is put into.
+
+    Raises:
+        TypeError: If an item is none of the above; it says which.
+
+        ValueError: If the annotations of `Text` values differ.
+    """
+    texts = [
+        scalar_text(item, f"inline(...): item {position}")
+        for position, item in enumerate(items, 1)
+        if item is not None and item is not False
+    ]
+    *before, end = list(filter(str.strip, texts)) or [""]
+    line = (separator if last is None else last).join(filter(None, (separator.join(before), end)))
+    return with_annotations(items, line)
 
 
 def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"] = "head") -> Text:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from promptkit.language.lines import LINE_END, hanging_indent
+from promptkit.language.lines import put_behind
 
 __all__ = ["TextWithHoles", "holes_in"]
 
@@ -30,10 +30,7 @@ class _Line(Struct, frozen=True):
         line = ""
         for before, name in zip(self.before, self.names, strict=True):
             line += before
-            text = texts[name] or ""
-            if LINE_END.search(text) and (column := re.sub(r"\S", " ", line.rpartition("\n")[2])):
-                text = hanging_indent(text, "", column)
-            line += text
+            line = put_behind(line, texts[name] or "")
         return line + self.rest
 
 
@@ -87,15 +84,20 @@ class TextWithHoles(Struct, frozen=True):
         Args:
             texts:
                 What is put into each; None if nothing is. A line goes, whole, if nothing is put into any of
-                its holes. The further lines of a text are indented to the column of its hole.
+                its holes; of the blank lines around it, those before it stay. The further lines of a text are
+                indented as the line of its hole is.
         """
-        filled = [piece if isinstance(piece, str) else piece.filled(texts) for piece in self.pieces]
-        text = "".join(piece for piece in filled if piece is not None)
-        if not filled:
-            return text
-        # At an end, blank lines beside a line that goes go with it.
-        text = text.lstrip("\n") if filled[0] is None else text
-        return text.rstrip("\n") if filled[-1] is None else text
+        text, is_gone = "", False
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                has_blank = is_gone and (not text or text.endswith("\n\n"))
+                text += piece.lstrip("\n") if has_blank else piece
+                is_gone = has_blank and not piece.strip("\n")
+            elif (line := piece.filled(texts)) is not None:
+                text, is_gone = text + line, False
+            else:
+                is_gone = True
+        return text.rstrip("\n") if is_gone else text
 
 
 def holes_in(text: str) -> list[str]:

@@ -72,8 +72,9 @@ class Text(Content):
         Read a text file beside the recipe that calls this, and fill its holes.
 
         ``{{name}}`` is a hole if *name* is given, as for `promptkit.fragments.fill`. Properties in front
-        of the text (between two lines of ``---``) are left out, and so are blank lines at both ends. A
-        server reads the file once, and again when it has changed, if it watches.
+        of the text (YAML between two lines of ``---``) are left out, and so are blank lines at both ends. A
+        text that begins with properties that the model is to see has a blank line before them. A server
+        reads the file once, and again when it has changed, if it watches.
 
         Args:
             path:
@@ -128,6 +129,10 @@ class Text(Content):
 
         texts = hole_texts(values, str(path))
         return with_annotations(values.values(), filled_file_below(source_folder(1) / root, path, texts))
+
+    def __bool__(self) -> bool:
+        """Whether anything is left of it where it is put into another text: it is not blank."""
+        return bool(self.text.strip())
 
     def __str__(self) -> str:
         return self.text
@@ -220,7 +225,11 @@ def plain_string(value: object, place: str) -> str:
         return value.text
     if isinstance(value, str):
         return str.__str__(value)  # an enum's member is its value, as on the wire
-    remedy = "pass it to user(...) beside the text" if isinstance(value, Content) else "make it a str first"
+    remedy = "make it a str first"
+    if isinstance(value, Content):
+        remedy = "pass it to user(...) beside the text"
+    elif isinstance(value, list | tuple):
+        remedy = "make it text with bullets(...) or inline(*...)"
     msg = f"{place}: expected text, not {type(value).__name__}; {remedy}"
     raise TypeError(msg)
 

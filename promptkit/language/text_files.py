@@ -23,8 +23,11 @@ __all__ = [
     "text_below",
 ]
 
-#: Properties in front of Markdown, as many tools write them: they are not for the model.
-_FRONT_MATTER: Final = re.compile(r"(?s)\A---[ \t]*\n(?:.*?\n)??---[ \t]*(?:\n|\Z)")
+#: Properties in front of Markdown, as many tools write them in YAML: they are not for the model. What stands
+#: between two lines of hyphens is text, if it is none.
+_FRONT_MATTER: Final = re.compile(
+    r"\A---[ \t]*\n(?:(?:[^\W\d][\w.-]*[ \t]*:.*|[ \t#-].*|)\n)*?---[ \t]*(?:\n|\Z)"
+)
 
 #: So many files are kept at most. A path may be made of an argument.
 _MOST_KEPT: Final = 1_000

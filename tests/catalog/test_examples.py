@@ -14,7 +14,8 @@ def examples_of(function):
 
 def test_they_are_sent_together():
     """
-    The first examples go together, then the second ones; an argument with fewer has its first again.
+    What is required comes first, alone. Then the first examples go together, then the second ones; an
+    argument with fewer has its first again.
     """
 
     def ask(
@@ -25,6 +26,7 @@ def test_they_are_sent_together():
         return name
 
     assert examples_of(ask) == [
+        {"name": "Ada"},
         {"name": "Ada", "day": "2026-01-31"},
         {"name": "Grace", "day": "2026-01-31"},
     ]
@@ -123,10 +125,12 @@ def test_uris_of_a_template():
         compiled.read(uri, compiled.match(uri))
 
     assert uris == (
+        "docs://two%20words",
         "docs://two%20words?tags=a&tags=b%2Cc&day=2026-01-31",
         "docs://end?tags=a&tags=b%2Cc&day=2026-01-31",
     )
-    assert given == [(page, ["a", "b,c"], dt.date(2026, 1, 31)) for page in ("two words", "end")]
+    whole = [(page, ["a", "b,c"], dt.date(2026, 1, 31)) for page in ("two words", "end")]
+    assert given == [("two words", None, None), *whole]
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,24 @@ def test_other_types(answer, outline):
     assert answer_format(answer).text == HEAD + outline
 
 
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        (msgspec.Meta(min_length=5, max_length=10, description="Findings."), "Findings. (5 to 10 items)"),
+        (msgspec.Meta(min_length=1), "(at least 1 item)"),
+        (msgspec.Meta(max_length=3), "(0 to 3 items)"),
+        (msgspec.Meta(min_length=2, max_length=2), "(2 items)"),
+    ],
+)
+def test_the_bounds_of_a_list(bounds, words):
+    """
+    How many items a list has is said, as the bounds of numbers and texts are.
+    """
+    made = dataclass(type("Report", (), {"__annotations__": {"found": Annotated[list[str], bounds]}}))
+
+    assert answer_format(made).text == f"{HEAD}{{\n  // {words}\n  found: [string, ...],\n}}"
+
+
 def test_an_example():
     """
     An example is shown as JSON.

@@ -112,7 +112,10 @@ class TestValues:
         ("value", "says"),
         [
             (True, "fill(...): a is True: give the text that is to stand there, or None"),
-            (["x"], "fill(...): a: expected text, not list; make it a str first"),
+            (
+                ["x"],
+                "fill(...): a: expected text, not list; make it text with bullets(...) or inline(*...)",
+            ),
         ],
     )
     def test_others(self, value, says):
@@ -126,9 +129,41 @@ class TestValues:
 
     def test_lines(self):
         """
-        Further lines stand below the hole, also after another value; blank lines have no blanks.
+        Further lines are indented as their line is, also after another value; blank lines have no blanks.
         """
-        assert fill("- {{a}}: {{b}}", a="1\n2", b="x\n\ny") == Text("- 1\n  2: x\n\n     y")
+        assert fill("x\n  {{a}}: {{b}}", a="1\n2", b="x\n\ny") == Text("x\n  1\n  2: x\n\n  y")
+        assert fill("The person says: {{a}}", a="1\n2") == Text("The person says: 1\n2")
+
+    @pytest.mark.parametrize(
+        ("mark", "indentation"),
+        [("- ", "  "), ("  * ", "    "), ("10. ", "    "), ("1) - ", "     "), ("> ", "> ")],
+    )
+    def test_lines_in_lists_and_quotations(self, mark, indentation):
+        """
+        In Markdown, a value stays in its item or its quotation.
+        """
+        filled = fill(f"x\n{mark}Said: {{{{a}}}}", a="1\n2")
+
+        assert filled == Text(f"x\n{mark}Said: 1\n{indentation}2")
+
+    @pytest.mark.parametrize(
+        ("text", "filled"),
+        [
+            ("A\n\n{{a}}\n\nB", "A\n\nB"),
+            ("A\n\n{{a}}\n\n{{a}}\n\nB", "A\n\nB"),
+            ("A\n\n{{a}}\n\n{{b}}\n\n{{a}}\n\nB", "A\n\nb\n\nB"),
+            ("A\n{{a}}\n\nB", "A\n\nB"),
+            ("A\n\n{{a}}\nB", "A\n\nB"),
+            ("A\n\n{{b}}\n\n\nB", "A\n\nb\n\n\nB"),
+        ],
+    )
+    def test_blank_lines(self, text, filled):
+        """
+        A line that goes between blank lines takes those behind it along.
+        """
+        given_values = {name: value for name, value in (("a", None), ("b", "b")) if name in text}
+
+        assert fill(text, **given_values) == Text(filled)
 
     def test_what_looks_like_a_hole(self):
         """

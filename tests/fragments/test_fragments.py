@@ -22,9 +22,11 @@ from markdown_it import MarkdownIt
 
 from promptkit import fragments
 from promptkit.fragments import (
+    blocks,
     bullets,
     code_block,
     dedent,
+    inline,
     json_block,
     lines,
     numbered,
@@ -76,13 +78,15 @@ class TestAll:
         [
             ("section", "title *parts level=2"),
             ("lines", "*parts"),
+            ("blocks", "*parts"),
+            ("inline", "*items separator=', ' last=None"),
             ("bullets", "items"),
             ("numbered", "items"),
             ("code_block", "source language=''"),
             ("table", "rows header=None missing=None"),
             ("tag", "name *parts **attributes"),
             ("quote", "text"),
-            ("json_block", "value"),
+            ("json_block", "value fence=True"),
             ("dedent", "text"),
             ("truncate", "text limit keep='head'"),
             ("untrusted", "text label='data' strip=False"),
@@ -104,6 +108,8 @@ class TestAll:
             section,
             lambda text: section("Title", text),
             lines,
+            blocks,
+            inline,
             lambda text: bullets([text]),
             lambda text: bullets(["a", [text]]),
             lambda text: bullets(["a", numbered([text])]),
@@ -154,7 +160,9 @@ class TestAll:
             (lambda: section("a", Image(PNG)), "part 1: expected text, not Image; pass it to user(...)"),
             (lambda: section("a", level=2.5), "'float' object cannot be interpreted as an integer"),
             (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; make it a str first"),
-            (lambda: lines(["a"]), "lines(...): part 1: expected text, not list"),
+            (lambda: lines(["a"]), "part 1: expected text, not list; make it text with bullets(...)"),
+            (lambda: blocks("a", 3), "blocks(...): part 2: expected text, not int"),
+            (lambda: inline("a", None, b"b"), "inline(...): item 3: expected text, not bytes"),
             (lambda: section(None), "section(title): expected text, not NoneType"),
             (lambda: tag("a", "b", 0), "tag('a'): part 2: expected text, not int"),
             (lambda: tag("a", b=b"c"), "tag('a'): b: expected text, not bytes"),
@@ -324,6 +332,49 @@ class TestLines:
         It makes no difference which parts were joined first.
         """
         assert lines(*parts) == lines(lines(*parts[:at]), lines(*parts[at:]))
+
+
+class TestBlocks:
+    @given(st.lists(st.text("ab \n") | st.none()))
+    def test_they_are_what_a_turn_makes_of_the_same_parts(self, parts):
+        """
+        Between two parts is one blank line; what is blank vanishes.
+        """
+        kept = [part for part in parts if part and part.strip()]
+
+        assert blocks(*parts) == Text("\n\n".join(kept))
+        assert not kept or user(*parts).messages[0].content == blocks(*parts)
+
+
+class TestInline:
+    @pytest.mark.parametrize(
+        ("items", "expected"),
+        [
+            ((), ""),
+            (("a",), "a"),
+            (("a", "b"), "a and b"),
+            (("a", None, "", Text("b"), False, 3), "a, b and 3"),
+        ],
+    )
+    def test_a_row_of_words(self, items, expected):
+        """
+        The last separator may be another one; what is blank vanishes.
+        """
+        assert inline(*items, last=" and ") == Text(expected)
+
+    def test_other_separators(self):
+        """
+        They are text of any kind.
+        """
+        assert inline("a", "b", "c") == Text("a, b, c")
+        assert inline("[1]", "[2]", "[3]", separator=" ") == Text("[1] [2] [3]")
+
+    @given(st.lists(st.text("ab", min_size=1)), st.text("-, "))
+    def test_without_a_last_one_it_is_a_join(self, items, separator):
+        """
+        As Python's own.
+        """
+        assert inline(*items, separator=separator) == Text(separator.join(items))
 
 
 class TestLists:
@@ -776,6 +827,7 @@ class TestJsonBlock:
         Whatever msgspec encodes is shown for people to read.
         """
         assert Text(f"```json\n{expected}\n```") == json_block(value)
+        assert Text(expected) == json_block(value, fence=False)
 
     @given(JSON)
     def test_it_reads_back(self, value):
@@ -901,7 +953,7 @@ class TestDedent:
             (Interpolation(CODE), Interpolation("one\n\n  two"), Interpolation(Text("x\ny"))),
         )
 
-        expected = f"Read:\n{CODE}\n\n  - one\n\n      two is x\n             y."
+        expected = f"Read:\n{CODE}\n\n  - one\n\n      two is x\n      y."
         assert Text(expected) == dedent(template)
 
     @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class TestReading:
         """
         read = beside("# {{name}}\n\nScope: {{ scope }}\n\n{{other}}\n")
 
-        assert read(name="x", scope=None) == Text("# x\n\n\n{{other}}")
+        assert read(name="x", scope=None) == Text("# x\n\n{{other}}")
         with pytest.raises(
             ValueError, match=r"x\.md: the text has no hole \{\{nme\}\}; its holes: \{\{name\}\}"
         ):
@@ -68,13 +68,17 @@ class TestReading:
             ("\ufeffä\n", "ä"),
             ("---\ntitle: x\n---\n\n# Hello\n", "# Hello"),
             ("---\n---\na", "a"),
+            ("---\n# told\non: [a,\n  b]\nsteps:\n- one\n\nmore.of-it: 1\n---\na", "a"),
+            ("---\n\nA rule above.\n\n---\n\na", "---\n\nA rule above.\n\n---\n\na"),
+            ("\n---\ntitle: x\n---\na", "---\ntitle: x\n---\na"),
             ("a\n---\nb: c\n---\n", "a\n---\nb: c\n---"),
             ("---\n\na\n", "---\n\na"),
         ],
     )
     def test_what_is_left_out(self, written, text, beside):
         """
-        A byte order mark, properties in front and blank lines at both ends are no part of the text.
+        A byte order mark, properties in front and blank lines at both ends are no part of the text. What a
+        blank line stands before is no property: it is of a document that is shown.
         """
         assert beside(written)() == Text(text)
 

@@ -1,6 +1,7 @@
 """Lints of long text: its holes and their values, its file, and the lines that `dedent` would shift."""
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from promptkit.compiler.lints.scopes import Scope, choices_of
 from promptkit.compiler.loading.targets import display_path
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import MediaError, nearest
+from promptkit.errors.sources import text_of
 from promptkit.fragments.filling import fill
 from promptkit.fragments.text import dedent
 from promptkit.language.holes import holes_in
@@ -20,16 +22,22 @@ __all__ = ["lint_holes", "lint_shifted_lines"]
 
 _DEDENTS: Final = (dedent, textwrap.dedent)
 
+#: What other tools fill in: Jinja, Handlebars, and the commands of Claude Code, Gemini CLI and VS Code.
+_FOREIGN: Final = re.compile(
+    r"\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}|\{\{[#/>][^{}\n]*\}\}"
+    r"|\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}|\$ARGUMENTS\b|!\{[^}\n]*\}|\$\{input:[^}\n]*\}"
+)
+
 
 def lint_holes(call: ast.AST, scope: Scope, report: Report) -> None:
     """Report values without holes, holes without values, and files that cannot be read, of literal calls."""
     match call:
         case ast.Call(function, [text], keywords) if scope.value(function) is fill:
-            _check_holes(call, _literal(text, scope), keywords, report)
+            _check_holes(call, _literal(text, scope), keywords, report, "")
         case ast.Call(ast.Attribute(owner, "from_path"), [ast.Constant(str(path))], keywords) if (
             scope.value(owner) is Text
         ):
-            _check_holes(call, _text_of(path, call, report), keywords, report)
+            _check_holes(call, _text_of(path, call, report), keywords, report, path)
 
 
 def _literal(node: ast.expr, scope: Scope) -> str | None:
@@ -50,9 +58,14 @@ def _text_of(path: str, call: ast.Call, report: Report) -> str | None:
         return None
 
 
-def _check_holes(call: ast.Call, text: str | None, keywords: Iterable[ast.keyword], report: Report) -> None:
+def _check_holes(
+    call: ast.Call, text: str | None, keywords: Iterable[ast.keyword], report: Report, file: str
+) -> None:
     if text is None:
         return
+    if foreign := _FOREIGN.search(text):
+        fault = f"{foreign[0]!r}{_place(foreign[0], file, report)} is sent as it stands"
+        report.add(Rule.TEMPLATE_SYNTAX, fault, "write {{name}} there, and give it a value: name=...", call)
     holes, given = holes_in(text), [keyword.arg for keyword in keywords]
     for name in given:
         if name is not None and name not in holes:
@@ -61,8 +74,17 @@ def _check_holes(call: ast.Call, text: str | None, keywords: Iterable[ast.keywor
             report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", remedy, call)
     for hole in holes:
         if hole not in given and None not in given:
-            fault = f"{{{{{hole}}}}} gets no value, and is sent as it stands"
-            report.add(Rule.UNFILLED_HOLE, fault, f"give it one: {hole}=...", call)
+            fault = f"{{{{{hole}}}}}{_place(hole, file, report)} gets no value, and is sent as it stands"
+            remedy = f"give it one: {hole}=..., or {hole}='{{{{{hole}}}}}' if the model is to see it"
+            report.add(Rule.UNFILLED_HOLE, fault, remedy, call)
+
+
+def _place(part: str, file: str, report: Report) -> str:
+    """Where a part of a text file stands, whose front matter counts; ``""`` without a file."""
+    if not file:
+        return ""
+    rows = text_of(str(Path(report.location.file).parent / file)).split("\n")
+    return f" in {file}:{next((number for number, row in enumerate(rows, 1) if part in row), 1)}"
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:

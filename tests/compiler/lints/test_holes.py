@@ -77,14 +77,14 @@ def test_what_fits(call, found):
         (
             'Text.from_path("guide.md", code=code)',
             Rule.UNFILLED_HOLE,
-            "{{note}} gets no value, and is sent as it stands",
-            "give it one: note=...",
+            "{{note}} in guide.md:1 gets no value, and is sent as it stands",
+            "give it one: note=..., or note='{{note}}' if the model is to see it",
         ),
         (
             'text = "{{code}} {{x}}"\nreturn fill(text, code=code)',
             Rule.UNFILLED_HOLE,
             "{{x}} gets no value, and is sent as it stands",
-            "give it one: x=...",
+            "give it one: x=..., or x='{{x}}' if the model is to see it",
         ),
         (
             'Text.from_path("nope.md")',
@@ -103,6 +103,22 @@ def test_what_does_not_fit(call, rule, message, remedy, found):
 
     assert (is_rule, said) == (rule, named(message))
     assert advice.endswith(remedy)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        *("{% if note %}", "{%- for x in code %}", "{{#if code}}", "{{/if}}", "{{> part}}"),
+        *("{{code.name}}", "{{ code | upper }}", "$ARGUMENTS", "!{git diff}", "${input:scope:What?}"),
+    ],
+)
+def test_what_other_tools_would_fill_in(left, found):
+    """
+    What a port has left in the text is said.
+    """
+    ((rule, said, _),) = found(f"return fill({left + ' {{code}}'!r}, code=code)")
+
+    assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent as it stands"))
 
 
 class TestShiftedLines:
