@@ -109,12 +109,26 @@ class Linked(Struct, frozen=True):
         catalog:
             All that they declare.
 
-        owners:
-            Which file serves what.
+        files:
+            The files.
+
+        by_key:
+            The declaration that has each key.
     """
 
     catalog: Catalog
-    owners: Owners
+    files: Sequence[CompiledFile]
+    by_key: Mapping[Key, Declaration]
+
+    @property
+    def owners(self) -> Owners:
+        """Which file serves what."""
+        return {
+            one.key: file.file
+            for file in self.files
+            for one in file.declarations
+            if one.compiled is not None and self.by_key[one.key] is one
+        }
 
 
 #: A key, and which declaration of which file would have it.
@@ -157,14 +171,7 @@ def link(
     if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
-    catalog = Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources)
-    serving = {
-        one.key: file.file
-        for file in files
-        for one in file.declarations
-        if one.compiled is not None and by_key[one.key] is one
-    }
-    return Linked(catalog, serving)
+    return Linked(Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources), files, by_key)
 
 
 def merge(

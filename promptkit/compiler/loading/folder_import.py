@@ -201,9 +201,10 @@ class FolderImport:
 
     def _taken(self, name: str, loaded: LoadedFile) -> LoadedFile:
         """What the target takes of a file, unless that cannot be imported."""
-        attribute, found, file = self._named.get(name), self._found[name], self.folder / name
+        attribute, found = self._named.get(name), self._found[name]
         if not attribute or not isinstance(found, ModuleType):
             return loaded
+        file = self.folder / name
         return named_declarations(f"{file}:{attribute}", file, found, attribute)
 
     def _read(self) -> set[str]:
