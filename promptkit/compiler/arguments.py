@@ -210,10 +210,9 @@ def _shown(value: Any) -> str:
 
 
 def _is_shown_in_row(value: Any) -> bool:
-    if isinstance(value, str) and re.search(r"[,\n]", value):
-        return False  # it would be read as several
     scalar = scalar_of_value(value)
-    return isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row)
+    is_several = isinstance(value, str) and re.search(r"[,\n]", value)  # as it would be read
+    return not is_several and (isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row))
 
 
 class DirectArguments:

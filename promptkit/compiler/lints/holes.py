@@ -81,10 +81,8 @@ def _check_holes(
 
 def _place(part: str, file: str, report: Report) -> str:
     """Where a part of a text file stands, whose front matter counts; ``""`` without a file."""
-    if not file:
-        return ""
-    rows = text_of(str(Path(report.location.file).parent / file)).split("\n")
-    return f" in {file}:{next((number for number, row in enumerate(rows, 1) if part in row), 1)}"
+    before, _, _ = text_of(str(Path(report.location.file).parent / file)).partition(part)
+    return f" in {file}:{before.count(chr(10)) + 1}" if file else ""
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
