@@ -29,6 +29,7 @@ from promptkit import (
     system,
     user,
 )
+from promptkit.catalog.cases import Case
 from promptkit.exports import anthropic_request, openai_chat_request
 from promptkit.fragments import answer_format, bullets, fill, lines, numbered, section, table, tag
 from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
@@ -50,6 +51,25 @@ def a_bare_prompt_keeps_its_types() -> None:
     review("+a", depth="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     review("+a", dept=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def a_case_is_called_as_its_prompt_is() -> None:
+    @prompt
+    def review(diff: str, language: Literal["python", "rust"] = "python", *, depth: int = 1) -> Workflow:
+        return user(diff, language, str(depth))
+
+    @resource("docs://{page}")
+    def docs(page: int) -> str:
+        return str(page)
+
+    assert_type(review.case("short", "+a", "rust", depth=2).refused("too short"), Case)
+    assert_type(review.case_wire("typed", {"diff": "+a", "language": "Go"}), Case)
+    assert_type(docs.case("first", 1), Case)
+    review.case("short", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review.case("short", "+a", "go")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review.case("short")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    review.case(diff="+a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    docs.case("first", "1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def text_with_holes_takes_text_and_numbers() -> None:

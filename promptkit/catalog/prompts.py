@@ -15,6 +15,7 @@ from promptkit.language.results import workflow_from
 from promptkit.language.validation import Unsendable
 
 if TYPE_CHECKING:
+    from promptkit.catalog.cases import Case
     from promptkit.language.context import Context
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
@@ -200,6 +201,9 @@ class CompiledPrompt(Struct, frozen=True):
 
         sample:
             Whether it may be called though nobody has asked for it.
+
+        saved:
+            Returns the cases that its author has saved.
     """
 
     name: str
@@ -217,6 +221,7 @@ class CompiledPrompt(Struct, frozen=True):
     scopes: frozenset[str] = frozenset()
     deprecated: str | None = None
     sample: bool = True
+    saved: "Callable[[], tuple[Case, ...]]" = tuple
 
     @property
     def location(self) -> Location:

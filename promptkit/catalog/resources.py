@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
+
+if TYPE_CHECKING:  # a server needs none
+    from promptkit.catalog.cases import Case
 
 __all__ = ["CompiledResource", "content_of"]
 
@@ -71,6 +74,9 @@ class CompiledResource(Struct, frozen=True):
 
         scopes:
             What a caller has to have, all of it: for others it does not exist.
+
+        saved:
+            Returns the cases that its author has saved.
     """
 
     uri_template: str
@@ -83,6 +89,7 @@ class CompiledResource(Struct, frozen=True):
     function: Callable[..., Any]
     location: Location
     scopes: frozenset[str] = frozenset()
+    saved: "Callable[[], tuple[Case, ...]]" = tuple
 
     @property
     def is_template(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from promptkit.catalog.cases import Case, is_refused, sendable
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
@@ -45,6 +46,7 @@ __all__ = [
     "failure_reason",
     "render_examples",
     "report_failure",
+    "saved_calls",
     "why_untried",
     "wire_examples",
 ]
@@ -73,10 +75,14 @@ class Call(Struct, frozen=True):
 
         sent:
             What a client sends for it: the arguments of the prompt, or the URI of the resource.
+
+        case:
+            The case that it is; None if it is an example, or what somebody asks for.
     """
 
     item: Item
     sent: Any
+    case: Case | None = None
 
     @property
     def given(self) -> Mapping[str, Any]:
@@ -86,6 +92,11 @@ class Call(Struct, frozen=True):
         return self.item.match(self.sent) or {}
 
     @property
+    def named(self) -> str:
+        """The name of the case; ``""`` if it is none."""
+        return "" if self.case is None else self.case.name
+
+    @property
     def redactor(self) -> Redactor:
         """Hides the secrets that are given."""
         return Redactor.of(self.item.arguments, self.given)
@@ -93,6 +104,8 @@ class Call(Struct, frozen=True):
     @property
     def label(self) -> str:
         """How errors call what is sent, shortened, without secrets."""
+        if self.case is not None:
+            return f"the case {self.case.name!r}"
         if isinstance(self.item, CompiledResource):
             return self.redactor.redacted(self.sent)
         secret, sent = self.item.arguments.secret, self.sent.items()
@@ -101,7 +114,8 @@ class Call(Struct, frozen=True):
 
     def refusal(self, outcome: object) -> str | None:
         """Return why the defaults, which nobody asked for, are refused; None if they are not."""
-        return str(outcome) if isinstance(outcome, PromptError) and not self.given else None
+        is_default = self.case is None and not self.given
+        return str(outcome) if isinstance(outcome, PromptError) and is_default else None
 
     def outcome(self) -> Workflow | EmbeddedResource | BaseException:
         """Render or read it. `call_within_limit` explains what is returned, and raised."""
@@ -185,6 +199,11 @@ def wire_examples(item: Item) -> Sequence[Any]:
     return item.arguments.example_texts if item.sample else ()
 
 
+def saved_calls(item: Item) -> list[Call]:
+    """Return the calls that are the cases of an item, without those that no client can send."""
+    return [Call(item, sent, case) for case, sent in sendable(item.saved())]
+
+
 def why_untried(item: Item) -> str:
     """Return why there is nothing to render or read *item* for."""
     return NEEDS_EXAMPLES if isinstance(item, CompiledResource) or item.sample else NO_SAMPLE
@@ -194,7 +213,7 @@ def render_examples(
     catalog: Catalog, findings_in: Findings
 ) -> tuple[Sequence[Diagnostic], Mapping[str, str]]:
     """
-    Render every prompt and read every resource, for its examples, or for its defaults if it requires nothing.
+    Render every prompt and read every resource: for its cases, else for its examples or its defaults.
 
     Args:
         catalog:
@@ -222,19 +241,19 @@ def render_examples(
 
 
 def _tried(item: Item, findings_in: Findings) -> tuple[Iterable[Diagnostic], str | None]:
-    """What is wrong with its examples, up to the first that fails, and why it is not rendered, if so."""
+    """What is wrong with its cases, or its first example that fails; why it is not rendered, if so."""
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
-    examples = [Call(item, sent) for sent in wire_examples(item)]
-    skipped = None if examples else why_untried(item)
-    for example in examples:
-        outcome = example.outcome()
-        if (refusal := example.refusal(outcome)) is not None:
+    calls = saved_calls(item) or [Call(item, sent) for sent in wire_examples(item)]
+    skipped = None if calls else why_untried(item)
+    for call in calls:
+        outcome = call.outcome()
+        if (refusal := call.refusal(outcome)) is not None:
             skipped = refusal
-            continue
-        error = outcome if isinstance(outcome, BaseException) else _why_unsent(item, outcome)
-        if error is not None:
-            return (*found, _failure(example, error)), skipped
-        if isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
+        elif (failure := _failure(call, outcome)) is not None:
+            found[failure] = None
+            if call.case is None:
+                break
+        elif isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
             found |= dict.fromkeys(findings_in(item, outcome))
     return found, skipped
 
@@ -248,15 +267,28 @@ def _why_unsent(item: Item, result: Any) -> ValueError | None:
     return None
 
 
-def _failure(example: Call, error: BaseException) -> Diagnostic:
-    item, rule, remedy = example.item, Rule.RESOURCE_FAILS, "correct it"
-    if isinstance(item, CompiledPrompt):
+def _failure(call: Call, outcome: Any) -> Diagnostic | None:
+    """What is wrong with a call: it fails, or is not what its author expects."""
+    item, case = call.item, call.case
+    named = f"{item.arguments.kind} {item.name!r}: "
+    if case is not None and (fault := case.fault(outcome)) is not None:
+        message = call.redactor.redacted(f"{named}{call.label} {fault}")
+        remedy = "correct it, or say in which words it has to be refused: .refused('...')"
+        return Diagnostic(Rule.CASE_FAILS, message, remedy, case.location)
+    error = outcome if isinstance(outcome, BaseException) else _why_unsent(item, outcome)
+    if error is None or (case is not None and is_refused(error)):
+        return None
+    rule, remedy = Rule.RESOURCE_FAILS, "correct it"
+    if case is not None:
+        rule = Rule.CASE_FAILS
+    elif isinstance(item, CompiledPrompt):
         rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
     elif item.is_template:
         remedy = "correct it, or give examples that it can be read for"
-    reason = example.redactor.redacted(failure_reason(error))
-    message = f"{item.arguments.kind} {item.name!r}: it fails for {example.label}: {reason}"
-    return Diagnostic(rule, message, remedy, _place(item.location, error))
+    reason = call.redactor.redacted(failure_reason(error))
+    return Diagnostic(
+        rule, f"{named}it fails for {call.label}: {reason}", remedy, _place(item.location, error)
+    )
 
 
 def failure_reason(error: BaseException) -> str:

@@ -113,6 +113,9 @@ def _add_render(render: ArgumentParser) -> None:
     add("--lossy", action="store_true", help="show text in place of what the vendor does not take")
     add("--out", metavar="DIR", help="write images, recordings and other files into this folder, too")
     add("--watch", action="store_true", help="show it again whenever a file changes")
+    saved = render.add_mutually_exclusive_group()
+    saved.add_argument("--case", metavar="CASE", help="show it for this case, which its author has saved")
+    saved.add_argument("--cases", action="store_true", help="show it for each of its cases, under headings")
     no_input = "do not ask for missing arguments, not even on a terminal"
     add("--no-input", dest="asks", action="store_false", help=no_input)
 

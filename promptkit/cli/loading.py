@@ -17,15 +17,22 @@ __all__ = ["load_catalog", "load_recipes", "report_faults", "report_hidden", "wi
 _MOST_NAMED: Final = 5
 
 
-def load_recipes(targets: Sequence[str]) -> Recipes:
+def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
     """
     Import the recipes at *targets*.
+
+    Args:
+        targets:
+            Folders, files, modules, or module:object.
+
+        cases:
+            Whether the files with cases are imported, too.
 
     Raises:
         LoadError: If one of them does not exist, or cannot be read.
     """
     try:
-        return load(targets)
+        return load(targets, cases=cases)
     except OSError as error:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:
@@ -44,12 +51,12 @@ def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint:
             The rules whose diagnostics are left out.
 
         lint:
-            Whether to report probable mistakes, too.
+            Whether to report probable mistakes, too, and to import the cases.
 
     Raises:
         LoadError: If there is nothing at one of them.
     """
-    return without_ignored(compiler.compile(load_recipes(targets), lint=lint), ignore)
+    return without_ignored(compiler.compile(load_recipes(targets, cases=lint), lint=lint), ignore)
 
 
 def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:

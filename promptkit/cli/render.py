@@ -11,11 +11,12 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from promptkit import compiler
+from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
-from promptkit.cli.calls import Call, report_failure
+from promptkit.cli.calls import Call, Item, report_failure, saved_calls
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
 from promptkit.cli.formats import (
@@ -64,9 +65,13 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
+    if options.arguments and _wants_cases(options):
+        options.refuse("a case has its arguments: leave out either")
+    if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
+        options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
     if options.watch:
         return _watch(options, request.show, output)
-    recipes = load_recipes(options.targets)
+    recipes = load_recipes(options.targets, cases=_wants_cases(options))
     catalog = compiler.compile(recipes)
     if options.name not in catalog and not is_uri(options.name):
         return _explain_absence(options, recipes, catalog.diagnostics)
@@ -86,21 +91,49 @@ class _Request:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
         name = self._options.name
         try:
+            if _wants_cases(self._options):
+                template = catalog.find_template(name)
+                return self._show_cases(catalog[name] if template is None else template)
             if name in catalog:
                 if self._arguments is None:
                     self._arguments = self._read_or_ask(catalog, catalog[name])
-                call = Call(catalog[name], self._arguments)
-            else:
-                call = Call(catalog.resource(name)[0], name)
+                return self._show_call(Call(catalog[name], self._arguments))
+            return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except UnknownResource as error:
             unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
             return fail(str(unknown), Exit.USAGE)
-        outcome = call.outcome()
+
+    def _show_cases(self, item: Item) -> int:
+        """Show one case, or all of them under their names."""
+        wanted, calls = self._options.case, saved_calls(item)
+        shown = [call for call in calls if wanted is None or call.named == wanted]
+        if not shown:
+            names = [call.named for call in calls]
+            meant = None if wanted is None else nearest(wanted, names)
+            hint = f"did you mean {meant!r}?" if meant else f"it has {', '.join(map(repr, names)) or 'none'}"
+            whose = f"{item.arguments.kind} {item.name!r}"
+            return fail(f"{whose} has no case{f' {wanted!r}' if wanted else ''}: {hint}", Exit.USAGE)
+        if wanted is not None:
+            return self._show_call(shown[0])
+        codes = []
+        for number, call in enumerate(shown):
+            self._output.print_lines([*([""] if number else []), f"# {call.named}", ""])
+            codes.append(self._show_call(call))
+        return max(codes)
+
+    def _show_call(self, call: Call) -> int:
+        """Print what came of a call, or why nothing did."""
+        outcome, whose = call.outcome(), f"{call.item.arguments.kind} {call.item.name!r}"
+        if call.case is not None and (fault := call.case.fault(outcome)) is not None:
+            return fail(call.redactor.redacted(f"{whose}: {call.label} {fault}"), Exit.FAULTY)
+        if call.case is not None and is_refused(outcome):
+            self._output.print_content(call.redactor.redacted(f"[refused] {outcome}"))
+            return Exit.FINE
         if isinstance(outcome, BaseException):
-            return report_failure(f"{call.item.arguments.kind} {name!r}", outcome, call.redactor)
+            return report_failure(whose, outcome, call.redactor)
         return self._print(call, outcome)
 
     def _read_or_ask(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
@@ -160,6 +193,10 @@ class _Request:
         return files
 
 
+def _wants_cases(options: Namespace) -> bool:
+    return options.cases or options.case is not None
+
+
 def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
     """Show it again after each change, until Ctrl-C; return only if it is wrong usage at once."""
     # Faults are printed here and not where they are found, so that clearing does not hide them.
@@ -170,7 +207,8 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
         output.write(_CLEAR if output.isatty() else "\n")
         show(catalog)
 
-    reloader = Reloader(options.targets, lambda catalog: work.put(partial(report, catalog)))
+    cases = _wants_cases(options)
+    reloader = Reloader(options.targets, lambda catalog: work.put(partial(report, catalog)), cases=cases)
     catalog = reloader.load()
     report(catalog)
     if show(catalog) == Exit.USAGE and catalog.healthy:

@@ -269,6 +269,26 @@ class DirectArguments:
             raise self._misfit(Parameter(context, Context), given[context])
         return kwargs if context in given else {**kwargs, context: Context()}
 
+    def sent(self, args: tuple[Any, ...], kwargs: Any) -> dict[str, str]:
+        """
+        Return what a client sends for the same call. What is missing is left to be found out then.
+
+        Raises:
+            TypeError: If an argument is not of its parameter's type, there is no such parameter, or a client
+                has no way to send it.
+        """
+        given = self._binder.bind_partial(*args, **kwargs).arguments
+        self.checked(args, kwargs)
+        texts = {}
+        for parameter in self._signature.parameters:
+            name = parameter.name
+            if given.get(name) is not None:
+                texts[name] = text_of(given[name])
+            elif name in given and parameter.default is not None:
+                msg = f"parameter {name!r} is None, which no client can send: it would mean the default"
+                raise TypeError(msg)
+        return texts
+
     def _misfit(self, parameter: Parameter, value: object) -> TypeError:
         expected = type_name(parameter.annotation)
         if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):

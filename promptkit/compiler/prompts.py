@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ import attrs
 
 from promptkit.catalog.prompts import CompiledPrompt, Renderer
 from promptkit.compiler.arguments import DirectArguments, compile_arguments
+from promptkit.compiler.declared import Declared
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.compiler.signature import (
     cached_property,
@@ -25,6 +27,7 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
+    from promptkit.catalog.cases import Case
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
@@ -43,7 +46,7 @@ imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]]
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
-class Prompt(Generic[P, R]):
+class Prompt(Declared, Generic[P, R]):
     """
     An author's function, decorated with `@prompt`.
 
@@ -140,6 +143,40 @@ class Prompt(Generic[P, R]):
         """
         return await self.compiled.render_async(arguments)
 
+    def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
+        """
+        Save an input, to see, test and compare what the prompt says for it.
+
+        While a server serves, nothing is kept. What is wrong with a case, ``promptkit check`` finds.
+
+        Args:
+            name:
+                What the case is called, once for each prompt.
+
+            *args:
+                As for a call of the prompt.
+
+            **kwargs:
+                As for a call of the prompt.
+
+        Returns:
+            The case. If it has to be refused, say in which words: ``.refused("'code' is missing")``.
+        """
+        return self._save(name, partial(self._direct.sent, args, kwargs))
+
+    def case_wire(self, name: str, arguments: Mapping[str, str], /) -> "Case":
+        """
+        Do what `case` does, for what a client sends, which may be what the types forbid.
+
+        Args:
+            name:
+                What the case is called, once for each prompt.
+
+            arguments:
+                Values by parameter name, as text.
+        """
+        return self._save(name, partial(dict, arguments))
+
     @cached_property
     def compiled(self) -> CompiledPrompt:
         """The compiled prompt, which is what is served. Raises `CompileError` if it has errors."""
@@ -181,6 +218,7 @@ class Prompt(Generic[P, R]):
             scopes=frozenset(options.scopes),
             deprecated=options.deprecated,
             sample=options.sample,
+            saved=self.current_cases,
         )
         return compiled, tuple(report.found)
 

@@ -65,14 +65,25 @@ class Reloader:
         lint:
             Whether probable mistakes are among the diagnostics.
 
+        cases:
+            Whether the files with cases are imported, too.
+
     Attributes:
         is_quiet:
             Whether nothing is said of what is found, as another process says it.
     """
 
-    def __init__(self, target: Targets, report: Callable[[Catalog], None], *, lint: bool = False) -> None:
+    def __init__(
+        self,
+        target: Targets,
+        report: Callable[[Catalog], None],
+        *,
+        lint: bool = False,
+        cases: bool = False,
+    ) -> None:
         self._report = report
         self._lint = lint
+        self._has_cases = cases
         self.is_quiet = False
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
@@ -293,9 +304,10 @@ class Reloader:
             if (known := sys.modules.get(module)) is not None:
                 known.forget_types()  # the new modules define them anew
         if (last := self._last) is None:
-            imports = begin(self._targets, importing)
+            imports = begin(self._targets, importing, cases=self._has_cases)
         else:
-            imports = begin(self._targets, importing, last.imports, last.changed(self._known_files.files))
+            changed = last.changed(self._known_files.files)
+            imports = begin(self._targets, importing, last.imports, changed, cases=self._has_cases)
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)

@@ -56,6 +56,8 @@ class Rule(Enum):
     UNFILLED_HOLE = "PK218", "a hole in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
+    BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
+    CASE_FAILS = "PK231", "a case that fails, or is not refused as its author expects"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
@@ -110,4 +112,5 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.NO_SUCH_HOLE,
+    Rule.BAD_CASE,
 }

@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from promptkit import compiler
+from promptkit.catalog.cases import Case, is_refused
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.checks import Checks
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.targets import Targets
@@ -23,9 +25,11 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 __all__ = [
+    "CaseError",
     "Checked",
     "CheckedTarget",
     "RenderingError",
+    "check_case",
     "check_examples",
     "check_generated",
 ]
@@ -78,7 +82,7 @@ class CheckedTarget:
     """
 
     def __init__(self, target: Targets, checks: Checks) -> None:
-        recipes = load(target)
+        recipes = load(target, cases=True)
         catalog = compiler.compile(recipes, lint=True)
         self._checks = checks
         self._served = {(one.name, one.location): one for one in catalog.prompts}
@@ -125,6 +129,10 @@ def _owner(finding: Diagnostic, declared: Sequence[Declared]) -> Declared | None
     return max(above, key=lambda one: one.location.line, default=None)
 
 
+class CaseError(Exception):
+    """A case that is not what its author expects."""
+
+
 class RenderingError(Exception):
     """
     A prompt that cannot be rendered, or sent; its cause is what was raised.
@@ -163,6 +171,37 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
         except RenderingError as error:
             if arguments or not isinstance(error.__cause__, PromptError):
                 raise
+    return rendered
+
+
+def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
+    """
+    Check that a case is rendered, or is refused if its author expects so.
+
+    Returns:
+        What it has rendered to; None if it was refused.
+
+    Raises:
+        CaseError: If no client can send it, it is refused and should not be, or the other way round, or in
+            other words.
+
+        RenderingError: If it fails in another way.
+    """
+    try:
+        sent = case.sent()
+    except TypeError as error:
+        raise CaseError(str(error)) from None
+    rendered: Workflow | None = None
+    outcome: object
+    try:
+        outcome = rendered = _render(prompt, sent)
+    except RenderingError as error:
+        outcome = error.__cause__
+        if not is_refused(outcome):
+            raise
+    if (fault := case.fault(outcome)) is not None:
+        msg = f"prompt {prompt.name!r}: the case {case.name!r} {fault}"
+        raise CaseError(Redactor.of(prompt.arguments, sent).redacted(msg))
     return rendered
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from promptkit.catalog.prompts import NO_SAMPLE
+from promptkit.catalog.cases import Case
+from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.compiler.checks import Checks
 from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
@@ -15,7 +16,15 @@ from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
-from promptkit.testing.checks import Checked, CheckedTarget, RenderingError, check_examples, check_generated
+from promptkit.testing.checks import (
+    CaseError,
+    Checked,
+    CheckedTarget,
+    RenderingError,
+    check_case,
+    check_examples,
+    check_generated,
+)
 
 __all__ = ["add_targets", "recipe_file", "targets_for"]
 
@@ -138,7 +147,7 @@ class RecipeFile(pytest.File):
 
     def collect(self) -> "Iterator[PromptItem]":
         """
-        Yield a test for each prompt, and one for the file if something outside of its prompts is at fault.
+        Yield a test for each prompt and each of its cases, and one if the file is at fault outside of them.
 
         Raises:
             CollectError: If the targets cannot be loaded.
@@ -147,6 +156,10 @@ class RecipeFile(pytest.File):
         for one in checked.files.get(self.path.resolve(), ()):
             # Other plugins want a function.
             yield PromptItem.from_parent(self, name=one.name, callobj=_test(one, checked), line=one.line)
+            if one.compiled is not None:
+                for case in one.compiled.saved():
+                    name, test = f"{one.name}[{case.name}]", _test_of_case(one.compiled, case, checked)
+                    yield PromptItem.from_parent(self, name=name, callobj=test, line=case.location.line)
 
     def _checked(self) -> CheckedTarget:
         """Return what is found at the targets, which are imported once."""
@@ -182,7 +195,7 @@ class PromptItem(pytest.Function):
         Return what is wrong, and not where this was found out.
         """
         error = excinfo.value
-        if isinstance(error, FindingsError | ModuleNotFoundError):
+        if isinstance(error, CaseError | FindingsError | ModuleNotFoundError):
             return str(error)
         if isinstance(error, RenderingError) and error.__cause__ is not None:
             return f"{error}\n\n{format_exception(error.__cause__)}"
@@ -204,12 +217,30 @@ def _test(one: Checked, target: CheckedTarget) -> Callable[[], None]:
             return
         if not one.compiled.sample:
             pytest.skip(f"not rendered: {NO_SAMPLE}")
-        rendered = check_examples(one.compiled)
+        rendered = [] if one.compiled.saved() else check_examples(one.compiled)
         for workflow in rendered:
             _demand_none(target.of_rendering(one.compiled, workflow))
         refusal = check_generated(one.compiled)
         if refusal is not None and not rendered:
             pytest.skip(f"not rendered: {refusal}")
+
+    return test
+
+
+def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> Callable[..., None]:
+    """A test that a case is refused, or rendered as in its snapshot, without anything that is found there."""
+
+    def test(request: pytest.FixtureRequest) -> None:
+        rendered = check_case(prompt, case)
+        if rendered is None:
+            return
+        _demand_none(target.of_rendering(prompt, rendered))
+        if request.config.pluginmanager.hasplugin("syrupy"):
+            from promptkit.testing.snapshots import changes_of
+
+            snapshot = request.getfixturevalue("promptkit_snapshot")
+            if (changes := changes_of(prompt, case, rendered, snapshot)) is not None:
+                raise CaseError(changes)
 
     return test
 

@@ -1,17 +1,24 @@
 """Snapshots of what was rendered: a readable Markdown file for each, by syrupy."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from promptkit.catalog.cases import Case
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
 from promptkit.errors.distribution import needed_by
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
-from promptkit.testing.transcripts import transcript, visible_line_ends
+from promptkit.testing.transcripts import differences, transcript, visible_line_ends
 
 with needed_by("promptkit_snapshot", "syrupy"):
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-__all__ = ["MarkdownSnapshots"]
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+__all__ = ["MarkdownSnapshots", "changes_of"]
 
 
 class MarkdownSnapshots(SingleFileSnapshotExtension):
@@ -46,3 +53,21 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
             msg = f"promptkit_snapshot takes what a prompt renders to, or text, not {describe(data)}"
             raise TypeError(msg)
         return f"{text}\n"
+
+
+def changes_of(
+    prompt: CompiledPrompt, case: Case, rendered: Workflow, snapshot: "SnapshotAssertion"
+) -> str | None:
+    """
+    Return how a case differs from its snapshot; None if it is equal, or has none.
+
+    With ``--snapshot-update`` it gets one. Secrets are hidden in it.
+    """
+    file = snapshot.extension.get_location(test_location=snapshot.test_location, index=0)
+    if not (snapshot.update_snapshots or Path(file).exists()):
+        return None
+    text = Redactor.of(prompt.arguments, case.sent()).redacted(transcript(rendered))
+    if text == snapshot:
+        return None
+    head = f"prompt {prompt.name!r}: the case {case.name!r} says something else (- snapshot, + now)"
+    return differences(head, Path(file).read_text(encoding="utf-8"), visible_line_ends(text))

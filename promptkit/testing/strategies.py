@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin
 import msgspec
 
 from promptkit.catalog.arguments import Argument
+from promptkit.catalog.cases import sendable
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion import kinds
@@ -63,10 +64,10 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     """
     Return a strategy for what a client may send to *prompt*, as text, by argument name.
 
-    It makes values of every type that a parameter can have, among them the examples of its author. What
-    has a default is also left out, or left blank as in a form. Of a type that `promptkit.register_type`
-    has taught, hypothesis makes the values: teach it by ``hypothesis.strategies.register_type_strategy``
-    if it cannot.
+    It makes values of every type that a parameter can have, among them the examples of its author, and the
+    cases that are not refused. What has a default is also left out, or left blank as in a form. Of a type
+    that `promptkit.register_type` has taught, hypothesis makes the values: teach it by
+    ``hypothesis.strategies.register_type_strategy`` if it cannot.
 
     Args:
         prompt:
@@ -75,11 +76,14 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     Raises:
         CompileError: If the prompt cannot be served as it is written.
     """
-    arguments = _compiled(prompt).arguments.ordered
-    return st.fixed_dictionaries(
+    compiled = _compiled(prompt)
+    arguments = compiled.arguments.ordered
+    made = st.fixed_dictionaries(
         {argument.name: _texts(argument) for argument in arguments if not argument.has_default},
         optional={argument.name: _texts(argument) for argument in arguments if argument.has_default},
     )
+    saved = [sent for case, sent in sendable(compiled.saved()) if case.refusal is None]
+    return st.sampled_from(saved) | made if saved else made
 
 
 def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:

@@ -13,7 +13,16 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
-__all__ = ["Line", "Turns", "explain", "has_transcript", "lines_of", "transcript", "visible_line_ends"]
+__all__ = [
+    "Line",
+    "Turns",
+    "differences",
+    "explain",
+    "has_transcript",
+    "lines_of",
+    "transcript",
+    "visible_line_ends",
+]
 
 #: What a prompt renders to, or a part of it.
 Turns: TypeAlias = Workflow | Message | Content
@@ -179,6 +188,11 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
     if remedy is None and len(found) == 1:  # the transcripts do not differ
         return _fitting(head, map(Line, _reprs(right)), map(Line, _reprs(left)), whole=True)
     return found
+
+
+def differences(head: str, old: str, new: str) -> str:
+    """Return how two texts differ, line by line, below *head*."""
+    return "\n".join(_fitting(head, map(Line, old.splitlines()), map(Line, new.splitlines()), whole=True))
 
 
 def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> list[str]:

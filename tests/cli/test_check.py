@@ -23,7 +23,7 @@ SHOWN = {
     code: re.search(
         r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", PAGE[PAGE.index(f"\n## {code}\n") :], re.DOTALL
     ).groups()
-    for code in ("PK220", "PK420")
+    for code in ("PK220", "PK231", "PK420")
 }
 
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
@@ -401,7 +401,7 @@ class TestRender:
 
     @pytest.mark.parametrize(
         ("code", "served"),
-        [("PK220", "1 prompt"), ("PK420", "1 resource")],
+        [("PK220", "1 prompt"), ("PK231", "1 prompt"), ("PK420", "1 resource")],
     )
     def test_the_page_shows_it(self, code, served, recipes, folder, capsys):
         """

@@ -188,6 +188,76 @@ def test_a_prompt_that_is_not_to_be_sampled_is_skipped(project, run):
     assert "not rendered: sample=False" in ran.stdout.str()
 
 
+CASES = """
+    from typing import Annotated
+    from promptkit import Arg, PromptError, prompt
+
+    @prompt
+    def review(code: str, key: Annotated[str, Arg(secret=True)] = ""):
+        if not code:
+            raise PromptError("the code is empty")
+        return f"Review {code}. {key}"
+
+    review.case("short", "x = 1", key="hunter2hunter2")
+    review.case("nothing", "").refused("is empty")
+"""
+
+
+class TestCases:
+    def test_each_is_a_test(self, project, run):
+        """
+        Those that are not what their author expects fail, each by a sentence, wherever they were saved.
+        """
+        more = """
+            from .review import review
+
+            review.case("empty", "")
+            review.case("full", "x").refused("is empty")
+            review.case("wrong", 3)
+        """
+        project(review=CASES, cases_more=more)
+
+        ran = run("--promptkit", "recipes", "-q")
+
+        passed, failed = outcomes(ran)
+        assert passed == ["review.py::review", "review.py::review[nothing]", "review.py::review[short]"]
+        assert failed == [
+            "cases_more.py::cases_more.py",
+            *(f"review.py::review[{name}]" for name in ("empty", "full", "wrong")),
+        ]
+        said = ran.stdout.str()
+        assert "prompt 'review': the case 'empty' is refused: the code is empty" in said
+        assert "the case 'full' is not refused, as its author expects: 'is empty'" in said
+        assert "parameter 'code' takes str, not an int (3)" in said
+
+    def test_snapshots_are_kept_when_they_are_asked_for(self, project, run, pytester):
+        """
+        Each is a file beside the prompt, without secrets; what changes is shown, and accepted by an update.
+        """
+        project(review=CASES)
+        kept = pytester.path / "recipes/__snapshots__/review/review[short].md"
+
+        assert not run("--promptkit", "recipes").ret
+        assert not kept.exists()
+        run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3)
+        assert kept.read_text() == "[user]\nReview x = 1. <secret>\n"
+        assert [file.name for file in kept.parent.iterdir()] == [kept.name]
+        run("--promptkit", "recipes").assert_outcomes(passed=3)
+
+        project(review=CASES.replace("Review {code}", "Check {code}"))
+        ran = run("--promptkit", "recipes")
+        ran.assert_outcomes(passed=2, failed=1)
+        ran.stdout.fnmatch_lines(
+            [
+                "prompt 'review': the case 'short' says something else (- snapshot, + now)",
+                "- Review x = 1. <secret>",
+                "+ Check x = 1. <secret>",
+            ]
+        )
+        run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3)
+        assert kept.read_text() == "[user]\nCheck x = 1. <secret>\n"
+
+
 def test_several_targets_are_loaded_together(project, run, pytester):
     """
     Each prompt is a test, and what is only wrong beside another target is found.

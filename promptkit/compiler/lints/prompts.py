@@ -15,6 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.docstrings import read_descriptions
+from promptkit.compiler.lints.cases import lint_cases
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
@@ -252,6 +253,7 @@ def with_lints(catalog: Catalog) -> Catalog:
     """Return *catalog* with the diagnostics of what is fine by itself, and not beside the rest."""
     found = [*catalog.diagnostics, *_names_alike(catalog.prompts)]
     found += _answered_by_templates(catalog.resources)
+    found += (one for item in catalog.declared for one in lint_cases(item))
     found.sort(key=lambda one: (one.location, one.rule.value, one.message))
     return catalog.with_diagnostics(found)
 

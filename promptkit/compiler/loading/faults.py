@@ -13,7 +13,7 @@ from pathlib import Path
 from traceback import FrameSummary, extract_tb, format_exception_only
 from typing import Final
 
-from promptkit.compiler.loading.recipe_files import FoundFiles
+from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases
 from promptkit.compiler.recipes import LoadedFile
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.sources import Function, span_at, tree_of
@@ -106,6 +106,7 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
         return None
     file = Path(path)
     why = "is a package's own file" if file.name == "__init__.py" else "is pytest's by its name"
+    why = "is one of cases by its name" if is_cases(file.name) else why
     return Diagnostic(
         Rule.NOT_SERVED,
         printable(f"{first.name!r} is not served: {file.name} {why}"),
@@ -161,6 +162,6 @@ def _makes_prompt(decorator: ast.expr) -> bool:
 
 def _served_name(file: Path, function: str) -> str:
     """A name for *file* that has none of what keeps it from being served."""
-    own = file.stem.removeprefix("test_").removesuffix("_test")
+    own = file.stem.removeprefix("test_").removeprefix("cases_").removesuffix("_test")
     stem = function if own in {"", "__init__", "conftest"} else own
     return f"{stem}_prompts.py" if file.with_name(f"{stem}.py").exists() else f"{stem}.py"

@@ -10,10 +10,11 @@ from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from promptkit.compiler.declared import drops_cases
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.packages import import_package, read_files
-from promptkit.compiler.loading.recipe_files import FoundFiles, mentions_prompts
+from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases, mentions_prompts
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
@@ -59,6 +60,9 @@ class FolderImport:
         keep:
             As for `promptkit.compiler.loading.packages.import_package`.
 
+        cases:
+            Whether cases are wanted; else they are kept only with *keep*.
+
         before:
             An earlier import, which is finished, and whose modules are still in `sys.modules`. They are used
             again if it was of the same folder.
@@ -77,6 +81,7 @@ class FolderImport:
         *,
         found: FoundFiles | None = None,
         keep: bool = False,
+        cases: bool = False,
         before: "FolderImport | None" = None,
         changed: Iterable[str] = (),
     ) -> None:
@@ -84,6 +89,7 @@ class FolderImport:
         self.folder = folder = finder.folder
         self.declared: dict[str, LoadedFile] = {}
         self._importing = importing
+        self._drops_cases = not (cases or keep)
         self._named = named
         self._files = found
         self._before = before if before is not None and before.folder == folder else None
@@ -172,12 +178,15 @@ class FolderImport:
 
     def _attempt(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
+        token = drops_cases.set(self._drops_cases)
         try:
             with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(fault_of(file, self.folder, error),))
+        finally:
+            drops_cases.reset(token)
 
     def _unchanged(self) -> dict[str, LoadedFile]:
         """What an earlier import has found in the files whose modules, and what they made, are the same."""
@@ -196,6 +205,8 @@ class FolderImport:
         if isinstance(found, LoadedFile):
             return found
         file, made = self.folder / name, self._executions.made.get(module, ())
+        if is_cases(os.path.basename(name)):
+            return LoadedFile(file)
         package = None if name in self._named else self.package.name
         return declared_in(file, found, made, module, package=package, recipes=self._recipes)
 

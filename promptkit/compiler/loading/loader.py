@@ -26,7 +26,7 @@ from promptkit.compiler.loading.folder_import import (
     named_declarations,
 )
 from promptkit.compiler.loading.packages import install_finders
-from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes
+from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes, is_cases
 from promptkit.compiler.loading.targets import (
     Targets,
     is_within,
@@ -42,7 +42,7 @@ from promptkit.errors.exceptions import LoadError
 __all__ = ["FolderImport", "ModuleImport", "RecipeImport", "Recipes", "begin", "load"]
 
 
-def load(target: Targets) -> Recipes:
+def load(target: Targets, *, cases: bool = False) -> Recipes:
     """
     Import the recipes at *target* and return what they declare.
 
@@ -55,19 +55,23 @@ def load(target: Targets) -> Recipes:
             begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
             object is a prompt, a resource, or several. Or several of these.
 
+        cases:
+            Whether the ``cases_*.py`` files beside the recipes are imported, too.
+
     Raises:
         LoadError: If there is no such folder, file, module or object, or one target lies in another.
     """
-    return begin(target, keep=True).finish()
+    return begin(target, keep=True, cases=cases).finish()
 
 
-def begin(
+def begin(  # noqa: PLR0913 (a reload depends on that much)
     target: Targets,
     importing: Callable[[Path], None] = do_nothing,
     before: "RecipeImport | None" = None,
     changed: Iterable[str] = (),
     *,
     keep: bool = False,
+    cases: bool = False,
 ) -> "RecipeImport":
     """
     Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
@@ -89,6 +93,9 @@ def begin(
         keep:
             Whether modules that are imported already are used, as `load` does.
 
+        cases:
+            As for `load`.
+
     Raises:
         LoadError: If there is no such folder or file, or one target lies in another.
     """
@@ -96,13 +103,14 @@ def begin(
     others = [one for one in targets_of(target) or ("",) if not _add_place(one, places)]
     last = before.only_folder if before is not None and len(places) == 1 and not others else None
     finders = list[RecipeFinder]()
-    modules = [_module_in(one, importing, finders) for one in others]
+    modules = [_module_in(one, importing, finders, cases=cases) for one in others]
     if places:
         finders += install_finders([Path(folder) for folder in places])
-    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
+    named = [[*one.names, *(_cases_in(folder, one) if cases else ())] for folder, one in places.items()]
+    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep, cases=cases)
     folders = [
-        begun(finder, one.names, named=one.named, found=one.found)
-        for finder, one in zip(finders, places.values(), strict=True)
+        begun(finder, names, named=one.named, found=one.found)
+        for finder, names, one in zip(finders, named, places.values(), strict=True)
     ]
     return RecipeImport((*folders, *modules))
 
@@ -142,6 +150,11 @@ def _add_place(target: str, places: dict[str, _Folder]) -> bool:
     return True
 
 
+def _cases_in(folder: str, one: _Folder) -> Iterable[str]:
+    """The files with cases of the recipes in a folder."""
+    return one.found.cases if one.found is not None else sorted(filter(is_cases, os.listdir(folder)))
+
+
 def _check_apart(target: str, path: str, places: Mapping[str, _Folder]) -> None:
     """Raise LoadError if a target has files that another one has, which would be imported twice."""
     for folder, other in places.items():
@@ -150,11 +163,13 @@ def _check_apart(target: str, path: str, places: Mapping[str, _Folder]) -> None:
             raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
 
 
-def _module_in(target: str, importing: Callable[[Path], None], beside: list[RecipeFinder]) -> "ModuleImport":
+def _module_in(
+    target: str, importing: Callable[[Path], None], beside: list[RecipeFinder], *, cases: bool
+) -> "ModuleImport":
     name, attribute = split_target(target)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
-    return ModuleImport(target, name, attribute, importing, beside)
+    return ModuleImport(target, name, attribute, importing, beside, cases)
 
 
 class RecipeImport(Struct, frozen=True):
@@ -206,6 +221,9 @@ class ModuleImport(Struct, frozen=True):
 
         beside:
             The finders of the same load. That of a package is added.
+
+        cases:
+            Whether the files with cases in a package are imported.
     """
 
     target: str
@@ -213,6 +231,7 @@ class ModuleImport(Struct, frozen=True):
     attribute: str
     importing: Callable[[Path], None]
     beside: list[RecipeFinder]
+    cases: bool
 
     def finish(self) -> Recipes:
         """
@@ -238,7 +257,8 @@ class ModuleImport(Struct, frozen=True):
             return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
         if file.name == "__init__.py":
             found = _found_in(str(file.parent), self.target)
-            names, named = ("__init__.py", *found.names), {"__init__.py": ""}
+            names = ("__init__.py", *found.names, *(found.cases if self.cases else ()))
+            named = {"__init__.py": ""}
             (finder,) = install_finders([file.parent], self.beside)
             self.beside.append(finder)
             return FolderImport(finder, names, self.importing, named, found=found, keep=True).finish()

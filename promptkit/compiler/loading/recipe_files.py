@@ -20,6 +20,7 @@ __all__ = [
     "find_recipes",
     "folders_with_recipes",
     "holds_recipes",
+    "is_cases",
     "is_folder",
     "is_recipe",
     "is_test",
@@ -51,7 +52,12 @@ _MAX_FOLDERS: Final = 10_000
 def is_recipe(name: str) -> bool:
     """Return whether a file of that name is a recipe, in a folder that is entered."""
     # Editors and archives leave files whose names begin with a dot.
-    return name.endswith(".py") and not name.startswith(("_", ".")) and not is_test(name)
+    return name.endswith(".py") and not name.startswith(("_", ".")) and not (is_test(name) or is_cases(name))
+
+
+def is_cases(name: str) -> bool:
+    """Return whether a file of that name holds cases, which no server imports."""
+    return name.endswith(".py") and name.startswith("cases_")
 
 
 def is_test(name: str) -> bool:
@@ -114,13 +120,17 @@ class FoundFiles(NamedTuple):
             The folders that cannot be entered, each with the reason.
 
         others:
-            The Python files that are not served by themselves: tests, and those of packages.
+            The Python files that are not served by themselves: tests, cases, and those of packages.
+
+        cases:
+            The paths of the files with cases within it, in order.
     """
 
     names: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
     others: tuple[str, ...]
+    cases: tuple[str, ...]
 
 
 def find_recipes(folder: str) -> FoundFiles:
@@ -134,21 +144,23 @@ def find_recipes(folder: str) -> FoundFiles:
     Raises:
         OSError: If the folder cannot be read.
     """
-    names, unreadable, others = list[str](), list[tuple[str, str]](), list[str]()
+    names, cases, unreadable, others = list[str](), list[str](), list[tuple[str, str]](), list[str]()
     walk = FolderWalk(folder)
     above = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
-            if is_recipe(entry.name):
+            if (is_case := is_cases(entry.name)) or is_recipe(entry.name):
                 if (reason := _why_unreadable(entry)) is None:
-                    names.append(entry.path[above:])
+                    (cases if is_case else names).append(entry.path[above:])
                 elif reason:
                     unreadable.append((entry.path, reason))
-            elif is_test(entry.name) or entry.name == "__init__.py":
+            if is_case or is_test(entry.name) or entry.name == "__init__.py":
                 others.append(entry.path)
     if not walk.entered:
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
-    return FoundFiles(tuple(sorted(names)), tuple(unreadable), tuple(walk.skipped), tuple(others))
+    return FoundFiles(
+        tuple(sorted(names)), tuple(unreadable), tuple(walk.skipped), tuple(others), tuple(sorted(cases))
+    )
 
 
 def _why_unreadable(entry: "os.DirEntry[str]") -> str | None:
