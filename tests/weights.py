@@ -61,6 +61,13 @@ ADDED: Final = {
         "transports": Weight(15, 0),
         "workspace": Weight(324, 5),
     },
+    "cases": {
+        "catalog": Weight(46, 1),
+        "cli": Weight(58, 0),
+        "compiler": Weight(118, 2),
+        "errors": Weight(3, 0),
+        "testing": Weight(79, 0),
+    },
 }
 
 

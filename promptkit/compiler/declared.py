@@ -1,9 +1,11 @@
 """What prompts and resources have in common: authors save cases of both."""
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeVar, cast
 
 from promptkit.compiler.signature import cached_property
 from promptkit.errors.diagnostics import Location
@@ -12,6 +14,9 @@ if TYPE_CHECKING:  # a server needs none
     from promptkit.catalog.cases import Case
 
 __all__ = ["Declared", "drops_cases"]
+
+P = ParamSpec("P")
+Sent = TypeVar("Sent")
 
 #: Whether cases are not kept: while the loader imports modules for a server.
 drops_cases: Final = ContextVar("drops_cases", default=False)
@@ -24,8 +29,8 @@ class _DroppedCase:
         return self
 
 
-class Declared:
-    """A prompt or a resource."""
+class Declared(Generic[P, Sent]):
+    """A prompt or a resource: it is called with some parameters, and a client sends something for that."""
 
     @property
     def cases(self) -> "tuple[Case, ...]":
@@ -36,12 +41,50 @@ class Declared:
         """Return its cases, without those of modules that have been imported anew since."""
         return tuple(case for case in self._saved if case.is_current)
 
+    def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
+        """
+        Save an input, to see, test and compare what is said for it.
+
+        While a server serves, nothing is kept. What is wrong with a case, ``promptkit check`` finds.
+
+        Args:
+            name:
+                What the case is called, once for each prompt or resource.
+
+            *args:
+                As for a call.
+
+            **kwargs:
+                As for a call.
+
+        Returns:
+            The case. If it has to be refused, say in which words: ``.refused("'code' is missing")``.
+        """
+        return self._save(name, partial(self.sent, *args, **kwargs))
+
+    def case_wire(self, name: str, sent: Sent, /) -> "Case":
+        """
+        Do what `case` does, for what a client sends, which may be what the types forbid.
+
+        Args:
+            name:
+                What the case is called, once for each prompt or resource.
+
+            sent:
+                The values of a prompt's arguments by their names, as text; the URI of a resource.
+        """
+        return self._save(name, lambda: sent)
+
+    @abstractmethod
+    def sent(self, *args: P.args, **kwargs: P.kwargs) -> Sent:
+        """Return what a client sends for the same call. Raises TypeError if it has no way to do so."""
+
     @cached_property
     def _saved(self) -> "list[Case]":
         return []
 
-    def _save(self, name: str, sent: Callable[[], Any]) -> "Case":
-        """Save a case for the code that calls the caller; *sent* returns what a client sends for it."""
+    def _save(self, name: str, sent: Callable[[], Sent]) -> "Case":
+        """Save a case for the code that calls the caller."""
         if drops_cases.get():
             return cast("Case", _DroppedCase())
         from promptkit.catalog.cases import Case

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
-from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
 from weakref import WeakKeyDictionary
@@ -27,7 +26,6 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:
-    from promptkit.catalog.cases import Case
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
@@ -46,7 +44,7 @@ imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]]
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
-class Prompt(Declared, Generic[P, R]):
+class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     """
     An author's function, decorated with `@prompt`.
 
@@ -143,39 +141,14 @@ class Prompt(Declared, Generic[P, R]):
         """
         return await self.compiled.render_async(arguments)
 
-    def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
+    def sent(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, str]:
         """
-        Save an input, to see, test and compare what the prompt says for it.
+        Return what a client sends for the same call: values by parameter name, as text.
 
-        While a server serves, nothing is kept. What is wrong with a case, ``promptkit check`` finds.
-
-        Args:
-            name:
-                What the case is called, once for each prompt.
-
-            *args:
-                As for a call of the prompt.
-
-            **kwargs:
-                As for a call of the prompt.
-
-        Returns:
-            The case. If it has to be refused, say in which words: ``.refused("'code' is missing")``.
+        Raises:
+            TypeError: If an argument is not of its parameter's type, or a client has no way to send it.
         """
-        return self._save(name, partial(self._direct.sent, args, kwargs))
-
-    def case_wire(self, name: str, arguments: Mapping[str, str], /) -> "Case":
-        """
-        Do what `case` does, for what a client sends, which may be what the types forbid.
-
-        Args:
-            name:
-                What the case is called, once for each prompt.
-
-            arguments:
-                Values by parameter name, as text.
-        """
-        return self._save(name, partial(dict, arguments))
+        return self._direct.sent(args, kwargs)
 
     @cached_property
     def compiled(self) -> CompiledPrompt:

@@ -4,8 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, ParamSpec, TypeVar
+from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
 import attrs
 
@@ -27,9 +26,6 @@ from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.validation import describe, optional_text
 
-if TYPE_CHECKING:
-    from promptkit.catalog.cases import Case
-
 __all__ = ["Resource", "resource"]
 
 P = ParamSpec("P")
@@ -43,7 +39,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
-class Resource(Declared, Generic[P, R]):
+class Resource(Declared[P, str], Generic[P, R]):
     """
     A document, or a family of documents, that an author's function produces.
 
@@ -124,28 +120,9 @@ class Resource(Declared, Generic[P, R]):
             told |= {key: f"{told[key]}: {values}" for key in ("name", "title") if told[key]}
         return ResourceLink(expanded(self.uri_template, variables), **told)
 
-    def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
-        """
-        Save what the URI is made of, to see, test and compare what is read there.
-
-        Args:
-            name:
-                What the case is called, once for each resource.
-
-            *args:
-                As for `uri`.
-
-            **kwargs:
-                As for `uri`.
-
-        Returns:
-            The case. If it has to be refused, say in which words: ``.refused("no such page")``.
-        """
-        return self._save(name, partial(self.uri, *args, **kwargs))
-
-    def case_wire(self, name: str, uri: str, /) -> "Case":
-        """Do what `case` does, for the URI that a client sends."""
-        return self._save(name, lambda: uri)
+    def sent(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Return what a client sends for these arguments: the `uri`."""
+        return self.uri(*args, **kwargs)
 
     def _variables(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
         """The variables that a call gives. Raises as `uri` does."""

@@ -195,6 +195,15 @@ class TestFiles:
         """
         assert names(load(folder / "review.py", cases=True)) == ["short", "rust", "nothing"]
 
+    def test_a_file_of_that_name_that_is_named(self, recipes):
+        """
+        It is a recipe, as any other that is named, and its cases are its own.
+        """
+        folder = recipes("shelf", cases_review=REVIEW)
+
+        assert list(compile(load(folder / "cases_review.py", cases=True))) == ["review"]
+        assert list(compile(load(folder))) == []
+
     def test_one_that_fails(self, folder):
         """
         It harms no prompt, and no other case.

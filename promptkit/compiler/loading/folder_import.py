@@ -205,7 +205,7 @@ class FolderImport:
         if isinstance(found, LoadedFile):
             return found
         file, made = self.folder / name, self._executions.made.get(module, ())
-        if is_cases(os.path.basename(name)):
+        if name not in self._named and is_cases(os.path.basename(name)):
             return LoadedFile(file)
         package = None if name in self._named else self.package.name
         return declared_in(file, found, made, module, package=package, recipes=self._recipes)

@@ -152,7 +152,9 @@ def _add_place(target: str, places: dict[str, _Folder]) -> bool:
 
 def _cases_in(folder: str, one: _Folder) -> Iterable[str]:
     """The files with cases of the recipes in a folder."""
-    return one.found.cases if one.found is not None else sorted(filter(is_cases, os.listdir(folder)))
+    if one.found is not None:
+        return one.found.cases
+    return sorted({*filter(is_cases, os.listdir(folder))}.difference(one.names))
 
 
 def _check_apart(target: str, path: str, places: Mapping[str, _Folder]) -> None:
