@@ -160,8 +160,14 @@ def _add_diff(diff: ArgumentParser) -> None:
     diff.add_argument("revision", nargs="?", default="HEAD", metavar="REF", help=revision)
     diff.add_argument("--target", dest="targets", action="append", **_TARGETS)
     _add_format(diff)
-    summary = "also append what has changed to this file, as Markdown"
-    diff.add_argument("--summary", metavar="FILE", help=summary)
+    add = diff.add_argument
+    add("--summary", metavar="FILE", help="also append what has changed to this file, as Markdown")
+    text = "compare what cases say, word by word, in processes without the variables of this one"
+    add("--text", action="store_true", help=text)
+    add("--comment", metavar="FILE", help="with --text: also write a comment for a pull request to this file")
+    add("--repeat", action="store_true", help="with --text: render twice, to mark what differs by itself")
+    variables = "with --text: a variable of the environment that the processes may know; may be repeated"
+    add("--env", dest="variables", action="append", default=[], metavar="NAME", help=variables)
 
 
 def _add_build(build: ArgumentParser) -> None:

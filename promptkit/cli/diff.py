@@ -4,10 +4,12 @@ import os
 import tempfile
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
@@ -20,7 +22,13 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 
+if TYPE_CHECKING:
+    from promptkit.cli.differences.texts import TextChange
+
 __all__ = ["run"]
+
+#: What stands around words that were, and those that are.
+_WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
@@ -34,6 +42,8 @@ def run(options: Namespace, output: Output) -> int:
     """
     try:
         repository = Repository()
+        if options.text or options.comment is not None:
+            return _compare_texts(options, repository, output)
         old, new = _sides(repository, options.revision, options.targets)
     except RevisionError as error:
         return fail(str(error), Exit.USAGE)
@@ -59,6 +69,17 @@ def _sides(
     repository: Repository, revision: str, targets: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What was served, and what is served now, for the examples that there were."""
+    with _written(repository, revision, targets) as (folder, moved, places):
+        with _loading(repository, revision, targets):
+            old = ask_side(folder, moved, moved=places)
+        return old, ask_side(Path(os.path.realpath(os.curdir)), targets, old["examples"])
+
+
+@contextmanager
+def _written(
+    repository: Repository, revision: str, targets: Sequence[str]
+) -> Iterator[tuple[Path, list[str], tuple[Path, Path]]]:
+    """Write a revision to a temporary folder: the current one there, the targets, and what lies where."""
     commit = repository.commit(revision)
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
         then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
@@ -66,13 +87,61 @@ def _sides(
         moved = [_moved(target, now, then) for target in targets]
         repository.write(commit, then)
         folder = then / here.relative_to(now)
+        yield folder if folder.is_dir() else then, moved, (then, now)  # where it lay says nothing
+
+
+@contextmanager
+def _loading(repository: Repository, revision: str, targets: Sequence[str]) -> Iterator[None]:
+    """Say of what cannot be loaded that this is so at a revision."""
+    try:
+        yield
+    except LoadError as error:
+        reason = error.reason.replace(f"{repository.root}{os.sep}", "")
+        raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
+
+
+def _compare_texts(options: Namespace, repository: Repository, output: Output) -> int:
+    """Print what cases say differently, word by word, or write it as a comment."""
+    from promptkit.cli.differences.renderings import ask_renderings
+    from promptkit.cli.differences.texts import as_comment, summary_of, text_changes
+
+    here, variables = Path(os.path.realpath(os.curdir)), options.variables
+    print_error(f"renders the cases of {options.revision} too: the code of that revision runs")
+    with _written(repository, options.revision, options.targets) as (folder, moved, places):
+        new = ask_renderings(here, options.targets, variables=variables)
+        ask_old = partial(ask_renderings, folder, moved, new["cases"], places, variables)
+        with _loading(repository, options.revision, options.targets):
+            old = ask_old()
+        again = []
+        if options.repeat:
+            again = [(new, ask_renderings(here, options.targets, new["cases"], variables=variables))]
+            again.append((old, ask_old()))
+    changes = list(text_changes(old, new, again))
+    if options.comment is not None:
         try:
-            # Where it lay says nothing.
-            old = ask_side(folder if folder.is_dir() else then, moved, moved=(then, now))
-        except LoadError as error:
-            reason = error.reason.replace(f"{now}{os.sep}", "")
-            raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
-        return old, ask_side(here, targets, old["examples"])
+            Path(options.comment).write_text(as_comment(changes, options.revision), encoding="utf-8")
+        except OSError as error:
+            return fail(f"cannot write to {options.comment!r}: {error.strerror}", Exit.USAGE)
+    _print_words(changes, output)
+    output.print_lines([summary_of(changes, options.revision)])
+    return Exit.FAULTY if any(change.breaks for change in changes) else Exit.FINE
+
+
+def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
+    """Print the lines that differ of each case: what was in ``[-...-]``, what is in ``{+...+}``."""
+    from rich.text import Text
+
+    from promptkit.cli.differences.texts import changed_words
+
+    console = console_on(output, output.width)
+    for change in changes:
+        console.print(Text(escape_invisible(str(change), one_line=True), "bold"), soft_wrap=True)
+        for line in changed_words(change.old or "", change.new or ""):
+            shown = Text("    ")
+            for sign, words in line:
+                opening, closing = _WORDS[sign]
+                shown.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
+            console.print(shown, soft_wrap=True)
 
 
 def _moved(target: str, now: Path, then: Path) -> str:

@@ -24,7 +24,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["ask_side", "main", "own_examples", "side_of"]
+__all__ = ["ask_side", "key_of", "main", "own_examples", "run_side", "side_of"]
 
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
@@ -61,16 +61,51 @@ def ask_side(
 
         RevisionError: If its process ends before it has answered, or does not end in time.
     """
-    asked, named = {"targets": targets, "examples": examples}, " ".join(targets)
+    return run_side(__name__, folder, {"targets": targets, "examples": examples}, moved)
+
+
+def run_side(
+    module: str,
+    folder: Path,
+    asked: Mapping[str, Any],
+    moved: tuple[Path, Path] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """
+    Run a module in a process of its own, and return what it answers.
+
+    Args:
+        module:
+            What is run. It reads what is asked from standard input, and prints the answer; both are JSON.
+
+        folder:
+            As for `ask_side`.
+
+        asked:
+            What is asked, ``targets`` among it.
+
+        moved:
+            As for `ask_side`.
+
+        environment:
+            The variables of the process; None for those of this one.
+
+    Raises:
+        LoadError: If there is nothing at one of the targets.
+
+        RevisionError: If its process ends before it has answered, or does not end in time.
+    """
+    named = " ".join(asked["targets"])
     try:
         ran = subprocess.run(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
-            [sys.executable, "-P", "-m", __name__],
+            [sys.executable, "-P", "-m", module],
             input=json.dumps(asked).encode(),
             stdout=subprocess.PIPE,
             cwd=folder,
             check=False,
             timeout=_MAX_S,
+            env=environment,
         )
     except subprocess.TimeoutExpired:
         why = "a recipe hangs, or its examples take too long"
@@ -116,17 +151,18 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
     """
     return {
         "lists": _lists(catalog),
-        "places": {_key(item): [item.location.file, item.location.line] for item in catalog.declared},
+        "places": {key_of(item): [item.location.file, item.location.line] for item in catalog.declared},
         "examples": examples,
         "shown": {
-            _key(item): [_shown(Call(item, sent)) for sent in examples.get(_key(item), ())]
+            key_of(item): [_shown(Call(item, sent)) for sent in examples.get(key_of(item), ())]
             for item in catalog.declared
         },
         "faults": [[one.location.file, one.location.line, one.message] for one in catalog.errors],
     }
 
 
-def _key(item: Item) -> str:
+def key_of(item: Item) -> str:
+    """Return what a prompt or a resource is called in the data."""
     if isinstance(item, CompiledPrompt):
         return f"prompt {item.name!r}"
     return f"{'template' if item.is_template else 'resource'} {item.uri_template!r}"
@@ -149,7 +185,7 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
 
 def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
     """Return what the authors' examples come to: arguments of prompts, and URIs of resources."""
-    return {_key(item): list(wire_examples(item)) for item in catalog.declared}
+    return {key_of(item): list(wire_examples(item)) for item in catalog.declared}
 
 
 def _shown(example: Call) -> dict[str, Any]:

@@ -1,0 +1,212 @@
+"""How what is said for a case differs between two sides, word by word."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from promptkit.cli.diagnostics import counted
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.markdown import code_block
+from promptkit.fragments.text import truncate
+
+__all__ = ["FAILS", "TextChange", "as_comment", "changed_words", "summary_of", "text_changes"]
+
+#: How a transcript begins of a case that can be neither rendered nor refused.
+FAILS: Final = "[fails] "
+
+#: By this, the comment is found again that is to be edited.
+_MARK: Final = "<!-- promptkit diff -->"
+
+#: GitHub takes at most 65,536 characters in a comment. So many are used at most, and so many for one case.
+_MOST_CHARACTERS: Final = 60_000
+_MOST_OF_CASE: Final = 8_000
+
+#: A word is what git sees as one: a role in brackets, letters and digits, or a mark of punctuation.
+_WORD: Final = r"\[[a-z]+\]|[[:alnum:]_]+|[^[:space:][:alnum:]_]"
+
+#: Parts of one line: ``" "`` for what both sides have, ``"-"`` for what was, ``"+"`` for what is.
+Line = list[tuple[str, str]]
+
+
+class TextChange(Struct, frozen=True):
+    """
+    A case that says something else.
+
+    Args:
+        owner:
+            The prompt or the resource.
+
+        case:
+            The name of the case.
+
+        old:
+            What was said; None if it is new.
+
+        new:
+            What is said; None if it is gone.
+
+        is_unsteady:
+            Whether one of the sides says something else each time.
+    """
+
+    owner: str
+    case: str
+    old: str | None
+    new: str | None
+    is_unsteady: bool = False
+
+    def __str__(self) -> str:
+        what = "is new" if self.old is None else "is gone" if self.new is None else "says something else"
+        return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
+
+    @property
+    def breaks(self) -> bool:
+        """Whether it fails, and did not before."""
+        return (self.new or "").startswith(FAILS) and not (self.old or FAILS).startswith(FAILS)
+
+
+def text_changes(
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    again: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+) -> Iterator[TextChange]:
+    """
+    Yield each case that says something else, in the order of today's cases; those that are gone come last.
+
+    Args:
+        old:
+            What was said, as `ask_renderings` returns it.
+
+        new:
+            What is said.
+
+        again:
+            Pairs of what one side said at first, and when it was asked once more.
+    """
+    unsteady = {
+        (owner, case)
+        for first, second in again
+        for owner, said in first["said"].items()
+        for case, text in said.items()
+        if second["said"].get(owner, {}).get(case) != text
+    }
+    for owner, said in new["said"].items():
+        before = old["said"].get(owner, {})
+        for case, text in said.items():
+            if before.get(case) != text:
+                yield TextChange(owner, case, before.get(case), text, (owner, case) in unsteady)
+    for owner, cases in old["cases"].items():
+        for case in cases.keys() - new["cases"].get(owner, {}).keys():
+            yield TextChange(owner, case, "", None)
+
+
+def changed_words(old: str, new: str) -> list[Line]:
+    """
+    Return the lines that differ, and one beside them, in parts that both have, or one. Git compares them.
+
+    Args:
+        old:
+            What was said.
+
+        new:
+            What is said.
+    """
+    with tempfile.TemporaryDirectory(prefix="promptkit-words-") as folder:
+        for name, text in (("old", old), ("new", new)):
+            Path(folder, name).write_bytes(f"{text}\n".encode(errors="surrogatepass"))
+        ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
+            [
+                *("git", "--no-pager", "diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color"),
+                *("--text", "--unified=1", "--word-diff=porcelain", f"--word-diff-regex={_WORD}"),
+                *("--", "old", "new"),
+            ],
+            cwd=folder,
+            env={**os.environ, "LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    return list(_lines(ran.stdout.decode(errors="replace").split("\n")))
+
+
+def _lines(printed: Iterable[str]) -> Iterator[Line]:
+    """Read what git prints for words: one part a line, and ``~`` where a line ends."""
+    line: Line = []
+    is_head = True
+    for part in printed:
+        if part.startswith("@@"):
+            if not is_head:
+                yield [(" ", "...")]
+            is_head = False
+        elif is_head or part.startswith("\\"):
+            continue
+        elif part == "~":
+            yield line
+            line = []
+        elif part:
+            line.append((part[0], part[1:]))
+
+
+def summary_of(changes: Iterable[TextChange], revision: str) -> str:
+    """Return how many cases say something else."""
+    changed = [one for one in changes if not one.is_unsteady]
+    if not changed:
+        return f"no case says anything else than at {revision}"
+    fails = sum(one.breaks for one in changed)
+    failing = f", of which {fails} fail" if fails else ""
+    return f"{counted(len(changed), 'case')} not as at {revision}{failing}"
+
+
+def as_comment(changes: Iterable[TextChange], revision: str) -> str:
+    """
+    Return what has changed as Markdown, for a comment at a pull request: folded, and short enough for it.
+
+    What prompts say stands in blocks of code, where it neither ends a block nor calls anybody.
+
+    Args:
+        changes:
+            The changes.
+
+        revision:
+            What was compared with.
+    """
+    changes = list(changes)
+    parts = [_MARK, "## What prompts say", f"{_in_line(summary_of(changes, revision))}."]
+    left = _MOST_CHARACTERS - sum(map(len, parts))
+    shown = 0
+    for change in changes:
+        part = _folded(change)
+        if len(part) > left:
+            break
+        parts.append(part)
+        left -= len(part) + 2
+        shown += 1
+    if shown < len(changes):
+        parts.append(f"{len(changes) - shown} more are not shown: `promptkit diff --text` shows them.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _folded(change: TextChange) -> str:
+    rows = [row for line in changed_words(change.old or "", change.new or "") for row in _rows(line)]
+    if not rows:
+        return f"- {_in_line(str(change))}"
+    block = code_block(truncate(escape_invisible("\n".join(rows)), _MOST_OF_CASE), "diff")
+    return f"<details><summary>{_in_line(str(change))}</summary>\n\n{block}\n\n</details>"
+
+
+def _rows(line: Line) -> Iterator[str]:
+    """A line as it was and as it is, or once if it is the same."""
+    for sign in ("-", "+") if any(sign != " " for sign, _ in line) else (" ",):
+        if text := "".join(part for one, part in line if one in {" ", sign}):
+            yield sign + text
+
+
+def _in_line(text: str) -> str:
+    """A text of any origin on one line of HTML, as code: nobody is called by it."""
+    return f"<code>{escape(escape_invisible(text, one_line=True))}</code>"

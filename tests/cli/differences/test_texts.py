@@ -1,0 +1,156 @@
+"""How what cases say is compared, word by word, and put into a comment."""
+
+import re
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from promptkit.cli.differences.texts import TextChange, as_comment, changed_words, summary_of, text_changes
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+
+WORDS = st.lists(st.sampled_from(["lorem", "ipsum", "dolor", "sit", "\n", "a.", "x = 1", "é"]), min_size=1)
+#: GitHub renders CommonMark with HTML.
+RENDERER = MarkdownIt("commonmark")
+
+
+def side(said, cases=None):
+    """The data of one side."""
+    return {"said": said, "cases": {key: dict.fromkeys(texts) for key, texts in (cases or said).items()}}
+
+
+def changes(old, new, *again):
+    """What differs, in words."""
+    return [str(change) for change in text_changes(old, new, again)]
+
+
+class TestChanges:
+    def test_each_kind(self):
+        """
+        A case that says the same is no change; one on one side only is said.
+        """
+        old = side({"prompt 'a'": {"x": "1", "y": "2", "gone": "3"}})
+        new = side({"prompt 'a'": {"x": "1", "y": "3"}, "prompt 'b'": {"z": "4"}})
+
+        assert changes(old, new) == [
+            "prompt 'a': 'y' says something else",
+            "prompt 'b': 'z' is new",
+            "prompt 'a': 'gone' is gone",
+        ]
+
+    def test_what_says_something_else_each_time(self):
+        """
+        It is marked, and does not count.
+        """
+        old, new = side({"p": {"x": "1"}}), side({"p": {"x": "2"}})
+        again = new, side({"p": {"x": "3"}})
+
+        (change,) = text_changes(old, new, [again])
+
+        assert str(change) == "p: 'x' says something else, each time"
+        assert summary_of([change], "HEAD") == "no case says anything else than at HEAD"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "breaks"),
+        [("[user]\nx", "[fails] no", True), ("[fails] a", "[fails] b", False), ("a", "b", False)],
+    )
+    def test_what_fails_now(self, old, new, breaks):
+        """
+        A case breaks that fails, and did not.
+        """
+        assert TextChange("p", "x", old, new).breaks == breaks
+
+
+class TestWords:
+    def test_in_their_lines(self):
+        """
+        What both sides have stands around what one of them has; equal lines are left out.
+        """
+        old = "[user]\nReview this code.\na\nb\nc\nd\nEnd."
+        new = "[user]\nReview this Rust code.\na\nb\nc\nd\nEnd!"
+
+        assert changed_words(old, new) == [
+            [(" ", "[user]")],
+            [(" ", "Review this "), ("+", "Rust"), (" ", " code.")],
+            [(" ", "a")],
+            [(" ", "...")],
+            [(" ", "d")],
+            [(" ", "End"), ("-", "."), ("+", "!")],
+        ]
+
+    @settings(max_examples=30, deadline=None)
+    @given(WORDS, st.data())
+    def test_every_planted_word_is_found(self, words, data):
+        """
+        A law: of a text with one word put in, that word is new, and no other.
+        """
+        at = data.draw(st.integers(0, len(words)))
+        old = " ".join(words)
+        new = " ".join([*words[:at], "planted", *words[at:]])
+
+        found = changed_words(old, new)
+
+        added = [part for line in found for sign, part in line if sign == "+"]
+        assert "".join(added).split() == ["planted"]
+        assert not "".join(part for line in found for sign, part in line if sign == "-").split()
+
+    def test_half_a_surrogate_and_what_is_no_text(self):
+        """
+        Transcripts may hold anything.
+        """
+        assert changed_words("a\0b \ud800", "a\0c \ud800") != []
+
+
+HOSTILE = [
+    "```\n</details>\n<script>alert(1)</script>\n```",
+    "````\n# Title\n@everyone fixes #1\n````",
+    "<!-- ", "</details></details>", "@octocat", "~~~\n@octocat\n~~~", "- [ ] x\n\n\n    y", "\u202eevil",
+]  # fmt: skip
+
+
+class TestComment:
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_what_is_hostile_stays_in_its_block(self, text):
+        """
+        Neither fences nor HTML end the block, and nobody is called: all of it is code.
+        """
+        comment = as_comment([TextChange("prompt 'a'", text, "x", text)], "HEAD")
+
+        tokens = RENDERER.parse(comment)
+        (fence,) = [token for token in tokens if token.type == "fence"]
+        assert fence.info == "diff"
+        outside = "".join(token.content for token in tokens if token is not fence)
+        assert outside.count("</details>") == outside.count("<details>") == 1
+        named = re.sub(r"<code>[^<]*</code>|<!-- promptkit diff -->", "", outside)
+        assert "@" not in named
+        assert "<script" not in named
+
+    def test_it_is_short_enough(self):
+        """
+        However much has changed, GitHub takes it, and what was cut is said.
+        """
+        found = [TextChange("prompt 'a'", f"case {n}", "x", f"{n} " * 500_000) for n in range(3)]
+        found += [TextChange("prompt 'b'", f"case {n}", "x", "word " * 200) for n in range(200)]
+
+        comment = as_comment(found, "HEAD")
+
+        assert len(comment) < 65_536
+        assert "characters cut" in comment
+        assert re.search(r"\n\d+ more are not shown: `promptkit diff --text` shows them\.\n$", comment)
+
+    def test_its_form(self):
+        """
+        A reviewer sees which cases have changed, and unfolds what they say.
+        """
+        found = [TextChange("prompt 'a'", "x", "[user]\nOld words.", "[user]\nNew words.")]
+        found += [TextChange("prompt 'a'", "y", "", None)]
+
+        assert as_comment(found, "main") == (
+            "<!-- promptkit diff -->\n\n## What prompts say\n\n<code>2 cases not as at main</code>.\n\n"
+            "<details><summary><code>prompt &#x27;a&#x27;: &#x27;x&#x27; says something else</code></summary>"
+            "\n\n```diff\n [user]\n-Old words.\n+New words.\n```\n\n</details>\n\n"
+            "- <code>prompt &#x27;a&#x27;: &#x27;y&#x27; is gone</code>\n"
+        )

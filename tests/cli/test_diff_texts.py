@@ -1,0 +1,130 @@
+"""`promptkit diff --text`: what cases say now, and said at a revision."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from promptkit.cli import main
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+
+BEFORE = """
+    import os, random, time
+    from datetime import datetime
+    from promptkit import PromptError, prompt
+
+    @prompt
+    def review(code: str):
+        if not code:
+            raise PromptError("the code is empty")
+        return f"Review this.\\n{code}"
+
+    review.case("short", "x = 1")
+    review.case("nothing", "").refused("is empty")
+
+    @prompt
+    def clock():
+        return f"{datetime.now()} {time.time()} {random.random()} {set('abc')} {os.environ.get('TOKEN')}"
+"""
+
+
+@pytest.fixture
+def folder(recipes, tmp_path, monkeypatch):
+    """A repository with recipes, which are committed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.org")
+    recipes("shelf", review=BEFORE)
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run(["git", *command], check=True)  # noqa: S607 (whichever there is)
+    return recipes
+
+
+def compared(capfd, *options):
+    """The code, and what is printed."""
+    code = main(["diff", "--target", "shelf", "--text", *options])
+    return code, capfd.readouterr().out
+
+
+def test_nothing_differs_where_the_clock_and_chance_do(folder, capfd):
+    """
+    Both sides have one clock and one seed.
+    """
+    assert compared(capfd) == (0, "no case says anything else than at HEAD\n")
+
+
+def test_what_has_changed(folder, capfd, tmp_path):
+    """
+    Today's cases are given to both sides. Each change stands in its line, and in the comment.
+    """
+    folder("shelf", review=BEFORE.replace("Review this", "Please review this").replace("x = 1", "y = 2"))
+
+    code, printed = compared(capfd, "--comment", "comment.md")
+
+    assert code == 0
+    assert printed == (
+        "prompt 'review': 'short' says something else\n"
+        "    [user]\n"
+        "    [-Review-]{+Please review+} this.\n"
+        "    y = 2\n"
+        "1 case not as at HEAD\n"
+    )
+    assert "\n-Review this.\n+Please review this.\n y = 2\n" in (tmp_path / "comment.md").read_text()
+
+
+def test_what_fails_now(folder, capfd):
+    """
+    It ends with 1, as what breaks callers does.
+    """
+    folder("shelf", review=BEFORE.replace('return f"Review', '1 / 0; return f"Review'))
+
+    code, printed = compared(capfd)
+
+    assert code == 1
+    assert "{+[fails] ZeroDivisionError: division by zero+}" in printed
+    assert printed.endswith("1 case not as at HEAD, of which 1 fail\n")
+
+
+def test_what_differs_by_itself(folder, capfd):
+    """
+    With --repeat it is marked, and does not count.
+    """
+    folder("shelf", review=BEFORE + "\n    @prompt\n    def other():\n        return os.urandom(4).hex()\n")
+
+    _, printed = compared(capfd, "--repeat")
+
+    assert "prompt 'other': 'its defaults' is new, each time\n" in printed
+    assert printed.endswith("no case says anything else than at HEAD\n")
+
+
+def test_the_environment_is_not_known(folder, capfd, monkeypatch):
+    """
+    Code of another revision sees no secrets of it, but for what is named.
+    """
+    monkeypatch.setenv("TOKEN", "hunter2")
+    show = BEFORE.replace("{os.environ.get('TOKEN')}", "token {os.environ.get('TOKEN')}")
+    folder("shelf", review=show)
+
+    assert "hunter2" not in compared(capfd)[1]
+    assert "hunter2" in compared(capfd, "--env", "TOKEN")[1]
+
+
+@pytest.mark.parametrize("where", ["HEAD", "now"])
+def test_what_cannot_be_loaded(where, folder, capfd, tmp_path):
+    """
+    The message says on which side.
+    """
+    if where == "now":
+        shutil.rmtree(tmp_path / "shelf")
+    else:
+        os.rename(tmp_path / "shelf", tmp_path / "other")  # noqa: PTH104
+
+    target = "shelf" if where == "now" else "other"
+    code = main(["diff", "--target", target, "--text"])
+
+    said = capfd.readouterr().err
+    assert code == 2
+    assert ("at HEAD, " in said) == (where == "HEAD")
