@@ -18,6 +18,7 @@ from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
+from promptkit.errors.distribution import needed_by
 from promptkit.errors.exceptions import LoadError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
@@ -105,6 +106,11 @@ def _compare_texts(options: Namespace, repository: Repository, output: Output) -
     from promptkit.cli.differences.renderings import ask_renderings
     from promptkit.cli.differences.texts import as_comment, summary_of, text_changes
 
+    try:
+        with needed_by("diff --text", "time_machine"):
+            import time_machine  # noqa: F401 (the processes of both sides stop their clock by it)
+    except ModuleNotFoundError as error:
+        return fail(str(error), Exit.USAGE)
     here, variables = Path(os.path.realpath(os.curdir)), options.variables
     print_error(f"renders the cases of {options.revision} too: the code of that revision runs")
     with _written(repository, options.revision, options.targets) as (folder, moved, places):

@@ -22,7 +22,6 @@ from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_ex
 from promptkit.cli.differences.sides import key_of, run_side
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import capture_output
-from promptkit.errors.distribution import needed_by
 from promptkit.errors.exceptions import LoadError
 
 __all__ = ["Said", "ask_renderings", "main"]
@@ -98,8 +97,8 @@ def main() -> None:
 @contextmanager
 def _fixed() -> Iterator[None]:
     """Stop the clock that people read, and seed what Python draws by lot."""
-    with needed_by("diff --text", "time_machine"):
-        import time_machine
+    import time_machine
+
     random.seed(_SEED)
     with time_machine.travel(_NOW, tick=False):
         yield
