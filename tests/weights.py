@@ -66,7 +66,7 @@ ADDED: Final = {
         "cli": Weight(322, 2),
         "compiler": Weight(118, 2),
         "errors": Weight(3, 0),
-        "testing": Weight(79, 0),
+        "testing": Weight(83, 1),
     },
 }
 

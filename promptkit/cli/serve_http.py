@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
     from promptkit.transports.http.application import Application
-    from promptkit.transports.http.connections import ConnectionLimits
+    from promptkit.transports.http.connection_limits import ConnectionLimits
 
 __all__ = ["application_factory", "run"]
 
@@ -302,7 +302,7 @@ class _Work(Struct):
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":
-    from promptkit.transports.http.connections import ConnectionLimits
+    from promptkit.transports.http.connection_limits import ConnectionLimits
 
     chosen = {
         "connections": options.max_connections,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from promptkit.exports.answers import UnfitAnswer
+from promptkit.exports.messages import anthropic_messages, gemini_contents, openai_chat, openai_responses
 from promptkit.exports.requests import (
     anthropic_request,
     gemini_request,
@@ -16,7 +17,6 @@ from promptkit.exports.requests import (
     openai_responses_request,
 )
 from promptkit.exports.turns import ExportError, UnfitPart
-from promptkit.exports.vendors import anthropic_messages, gemini_contents, openai_chat, openai_responses
 
 __all__ = [
     "ExportError",

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from promptkit.exports.answers import ANTHROPIC, GEMINI, OPENAI, schema_name
-from promptkit.exports.vendors import anthropic_messages, gemini_contents, openai_chat, openai_responses
+from promptkit.exports.messages import anthropic_messages, gemini_contents, openai_chat, openai_responses
 from promptkit.language.messages import Workflow, workflow_of
 
 __all__ = ["anthropic_request", "gemini_request", "openai_chat_request", "openai_responses_request"]

@@ -9,7 +9,8 @@ from promptkit.preview.media import MediaStore
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client
-from promptkit.testing.transcripts import explain, transcript
+from promptkit.testing.comparisons import explain
+from promptkit.testing.transcripts import transcript
 from tests.wire import validate
 
 BRIEF = system("Be brief.")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from promptkit.transports.http.connections import ConnectionLimits
+from promptkit.transports.http.connection_limits import ConnectionLimits
 
 if sys.platform != "win32":
     from fcntl import ioctl

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.connection import HttpConnection
-from promptkit.transports.http.connections import ConnectionLimits, Connections
+from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
 from promptkit.transports.http.sockets import Balance, keep_little_unsent, within_descriptors
 from promptkit.transports.stdio import end_commands, exit_after
 

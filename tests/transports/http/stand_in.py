@@ -147,7 +147,7 @@ def main(settings, *arguments):
     )
     if limits := json.loads(settings):
         from promptkit.transports.http import worker
-        from promptkit.transports.http.connections import ConnectionLimits
+        from promptkit.transports.http.connection_limits import ConnectionLimits
 
         worker._SWEEP_EVERY_S = 0.2  # limits of less than a second hold, too
         worker._DEAF_S = limits.pop("deaf_s", 0.6)

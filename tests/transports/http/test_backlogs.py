@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.transports.http.connections import Backlogs
+from promptkit.transports.http.connection_limits import Backlogs
 from tests.posting import agreeing, body_of
 from tests.transports.http.conftest import PATIENCE, Served
 from tests.wire import modern

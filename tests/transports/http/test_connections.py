@@ -17,7 +17,7 @@ import pytest
 
 from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.connection import HttpConnection
-from promptkit.transports.http.connections import ConnectionLimits, Connections
+from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 
 #: Short enough to wait for, and long enough for a busy machine.

@@ -1,4 +1,4 @@
-"""What all connections of one process share: limits, the time, and what waits for clients."""
+"""The limits of all connections of one process: how many, how slow, and what may wait for them."""
 
 import sys
 import time
