@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 from promptkit.cli import main
+from promptkit.cli.differences.texts import TextChange, as_comment
 from tests.terminal import command, ended_on_terminal, environment
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -463,6 +465,7 @@ def evaluated(value, inputs, context):
 
 
 class TestAction:
+    event = "pull_request"
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
 
     def test_it_is_whole(self):
@@ -479,9 +482,11 @@ class TestAction:
             one["description"] and ("default" in one) != one.get("required", False)
             for one in self.action["inputs"].values()
         )
-        assert all(step["shell"] == "bash" and step["name"] for step in steps)
+        own = [step for step in steps if "run" in step]
+        assert all(step["name"] for step in steps)
+        assert all(step["shell"] == "bash" for step in own)
         # What a pull request names may hold anything: it reaches the shell as a variable alone.
-        assert not any("${{" in step["run"] for step in steps)
+        assert not any("${{" in step["run"] for step in own)
 
     def steps(self, checkout, home, **given):
         """Run the action as GitHub does; return its code, what was printed, outputs and summary."""
@@ -494,12 +499,18 @@ class TestAction:
         code, printed = 0, ""
         for file in files.values():
             file.write_text("")
-        for step in self.action["runs"]["steps"]:
+        for step in (one for one in self.action["runs"]["steps"] if "run" in one):
             own = {name: evaluated(value, inputs, context) for name, value in step.get("env", {}).items()}
             ran = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],  # noqa: S607
                 cwd=checkout,
-                env=environment(**GIT, **own, **{name: str(file) for name, file in files.items()}),
+                env=environment(
+                    **GIT,
+                    **own,
+                    **{name: str(file) for name, file in files.items()},
+                    RUNNER_TEMP=str(home),
+                    GITHUB_EVENT_NAME=self.event,
+                ),
                 capture_output=True,
                 encoding="utf-8",
                 check=False,
@@ -585,3 +596,135 @@ class TestAction:
             "description": self.action["inputs"]["install"]["description"],
             "required": True,
         }
+
+    def test_what_cases_say(self, checkout, tmp_path):
+        """
+        It is in the summary, and left for the comment.
+        """
+        edit(checkout, HARMLESS)
+
+        code, printed, _, summary = self.steps(
+            checkout, tmp_path, install="", python=sys.executable, text="true"
+        )
+
+        assert code == 0, printed
+        assert "\n-Review this python.\n+Please review this python.\n" in summary
+        assert (tmp_path / "comment.md").read_text() in summary
+
+    def test_where_a_stranger_would_have_the_rights_of_the_repository(self, checkout, tmp_path, monkeypatch):
+        """
+        It refuses to run.
+        """
+        monkeypatch.setattr(self, "event", "pull_request_target")
+
+        code, printed, *_ = self.steps(checkout, tmp_path, install="", python=sys.executable)
+
+        assert code == 1
+        assert printed.startswith("::error::promptkit diff runs the code of the pull request")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+class TestComment:
+    """What the second workflow does with what the first has left, in Node as GitHub runs it."""
+
+    def write(self, tmp_path, left, comments=(), pulls=({"number": 7, "head": {"sha": "abc"}},)):
+        """The calls of GitHub's interface for what a job has left."""
+        (tmp_path / "comment.md").write_text(left, encoding="utf-8")
+        script = """
+            const { write } = require(process.argv[1]);
+            const { pulls, comments, file } = JSON.parse(process.argv[2]);
+            const calls = [];
+            const rest = {
+                pulls: { list: "pulls" },
+                issues: {
+                    listComments: "comments",
+                    createComment: (sent) => calls.push(["create", sent]),
+                    updateComment: (sent) => calls.push(["update", sent]),
+                },
+            };
+            const github = { rest, paginate: async (what, asked) => {
+                calls.push([what, asked]);
+                return { pulls, comments }[what];
+            } };
+            const core = { notice: (text) => calls.push(["notice", text]) };
+            const run = { event: "pull_request", head_sha: "abc", head_branch: "topic",
+                          head_repository: { owner: { login: "ann" } } };
+            const context = { repo: { owner: "o", repo: "r" }, payload: { workflow_run: run } };
+            write({ github, context, core, file }).then(() => console.log(JSON.stringify(calls)));
+        """
+        asked = {"pulls": list(pulls), "comments": list(comments), "file": str(tmp_path / "comment.md")}
+        ran = subprocess.run(
+            [
+                "node",
+                "-e",
+                script,
+                str(ACTION.parents[1] / "promptkit-comment/comment.cjs"),
+                json.dumps(asked),
+            ],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(ran.stdout)
+
+    LEFT = as_comment([TextChange("prompt 'a'", "x", "Old.", "New."), TextChange("p", "y", "", None)], "HEAD")
+
+    def test_a_new_comment(self, tmp_path):
+        """
+        It has all cases; the request is the one whose head the run was of.
+        """
+        asked, _, (kind, sent) = self.write(tmp_path, self.LEFT)
+
+        assert asked == ["pulls", {"owner": "o", "repo": "r", "state": "open", "head": "ann:topic"}]
+        assert (kind, sent["issue_number"]) == ("create", 7)
+        assert sent["body"].startswith(
+            "<!-- promptkit diff -->\n\n## What prompts say\n\n<details><summary><code>"
+        )
+        assert "\n-Old.\n+New.\n" in sent["body"]
+        assert sent["body"].endswith("- <code>p: &#x27;y&#x27; is gone</code>")
+
+    def test_one_that_is_there(self, tmp_path):
+        """
+        It is edited, also if nothing differs any more; what others have written is left alone.
+        """
+        mark = "<!-- promptkit diff --> x"
+        other = {"id": 1, "user": {"type": "User"}, "body": mark}
+        own = {"id": 2, "user": {"type": "Bot"}, "body": mark}
+
+        for left, ends in ((self.LEFT, "is gone</code>"), (as_comment([], "HEAD"), "The same as before.")):
+            kind, sent = self.write(tmp_path, left, [other, own])[-1]
+            assert (kind, sent["comment_id"]) == ("update", 2)
+            assert sent["body"].endswith(ends)
+
+    def test_nothing_to_say(self, tmp_path):
+        """
+        No comment is written where nothing differs, nor where no request has this head.
+        """
+        assert [kind for kind, _ in self.write(tmp_path, as_comment([], "HEAD"))] == ["pulls", "comments"]
+        foreign = [{"number": 8, "head": {"sha": "other"}}]
+        assert [kind for kind, _ in self.write(tmp_path, self.LEFT, pulls=foreign)] == ["pulls", "notice"]
+
+    @pytest.mark.parametrize(
+        "left",
+        [
+            "@everyone <script>alert(1)</script>",
+            "<details><summary><img src=x> @all</summary>\n\n```diff\nx\n```\n\n</details>",
+            "<details><summary>x</summary>\n\n```diff\n```\n@all\n````\n@all\n```\n\n</details> @all",
+            "- <code>x</code> @all <b>",
+        ],
+    )
+    def test_what_a_stranger_has_left(self, left, tmp_path):
+        """
+        Nothing of it is Markdown or HTML but titles and blocks, and nobody is called.
+        """
+        calls = self.write(tmp_path, left)
+        body = calls[-1][1].get("body", "") if calls[-1][0] == "create" else ""
+
+        tokens = MarkdownIt("commonmark").parse(body)
+        outside = "".join(token.content for token in tokens if token.type != "fence")
+        outside = re.sub(r"<code>[^<]*</code>", "", outside)
+        assert re.findall(r"<[^>]*>", outside.replace("<!-- promptkit diff -->", "")) in (
+            [],
+            ["<details>", "<summary>", "</summary>", "</details>"],
+        )
+        assert "@" not in outside
