@@ -653,14 +653,9 @@ class TestComment:
             write({ github, context, core, file }).then(() => console.log(JSON.stringify(calls)));
         """
         asked = {"pulls": list(pulls), "comments": list(comments), "file": str(tmp_path / "comment.md")}
+        module = ACTION.parents[1] / "promptkit-comment/comment.cjs"
         ran = subprocess.run(
-            [
-                "node",
-                "-e",
-                script,
-                str(ACTION.parents[1] / "promptkit-comment/comment.cjs"),
-                json.dumps(asked),
-            ],  # noqa: S607
+            ["node", "-e", script, str(module), json.dumps(asked)],  # noqa: S607
             capture_output=True,
             text=True,
             check=True,
