@@ -51,7 +51,7 @@ ADDED: Final = {
         "conversion": Weight(499, 5),
         "errors": Weight(18, 0),
         "exports": Weight(171, 2),
-        "fragments": Weight(83, 2),
+        "fragments": Weight(87, 3),
         "language": Weight(381, 6),
         "preview": Weight(12, 0),
         "promptkit": Weight(7, 0),

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.media_types import AUDIO_TYPES, IMAGE_TYPES
+from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
 from promptkit.language.messages import Workflow, workflow_of
 
 __all__ = ["anthropic_messages", "gemini_contents", "openai_chat", "openai_responses"]

@@ -16,7 +16,8 @@ from promptkit.fragments.markdown import (
     section,
     table,
 )
-from promptkit.fragments.text import blocks, dedent, inline, lines, tag, truncate, untrusted
+from promptkit.fragments.text import blocks, dedent, inline, lines, tag, truncate
+from promptkit.fragments.untrusted import untrusted
 
 __all__ = [
     "answer_format",

@@ -28,7 +28,7 @@ class Annotations(TypedDict, total=False):
 def _short(value: object) -> str:
     if not isinstance(value, bytes):
         return repr(value)
-    from promptkit.language.media_types import human_size  # most content is text
+    from promptkit.language.media_checks import human_size  # most content is text
 
     return f"<{human_size(len(value))}>"
 

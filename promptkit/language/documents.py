@@ -15,7 +15,7 @@ from promptkit.language.files import (
     recipe_uri,
     source_folder,
 )
-from promptkit.language.media_types import document_type, sniff, summary
+from promptkit.language.media_checks import document_type, sniff, summary
 from promptkit.language.validation import (
     check_optional_text,
     checked_name,

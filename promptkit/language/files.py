@@ -10,7 +10,7 @@ from threading import Event
 from typing import BinaryIO, Final
 
 from promptkit.errors.exceptions import MediaError, shortened
-from promptkit.language.media_types import MAX_AUDIO_BYTES, too_large_message
+from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
 
 __all__ = [
     "MAX_FILE_BYTES",

@@ -9,7 +9,7 @@ import attrs
 from promptkit.errors.exceptions import MediaError
 from promptkit.language.content import Annotations, Content
 from promptkit.language.files import read_authors_file, read_below, source_folder
-from promptkit.language.media_types import (
+from promptkit.language.media_checks import (
     AUDIO_TYPES,
     IMAGE_TYPES,
     MAX_AUDIO_BYTES,

@@ -7,7 +7,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from starlette.responses import Response
 
-from promptkit.language.media_types import AUDIO_TYPES, IMAGE_TYPES
+from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
 
 __all__ = ["BoundedStore", "MediaKind", "MediaStore", "kind_of"]
 

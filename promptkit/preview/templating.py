@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.media_types import human_size
+from promptkit.language.media_checks import human_size
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 
 __all__ = ["FOLDER", "SHORT", "environment", "formatted", "page", "prompt_path"]

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.media import Media
-from promptkit.language.media_types import human_size
+from promptkit.language.media_checks import human_size
 from promptkit.preview.controls import value_of
 from promptkit.preview.media import BoundedStore
 

@@ -7,7 +7,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.lints.prompts import lint_first_message
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.diagnostics import Rule
-from promptkit.language.media_types import MAX_IMAGE_BYTES
+from promptkit.language.media_checks import MAX_IMAGE_BYTES
 
 HEAD = """
 from pathlib import Path

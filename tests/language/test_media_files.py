@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from promptkit.errors import MediaError
 from promptkit.language.files import confine, source_folder
 from promptkit.language.media import Image, png_of
-from promptkit.language.media_types import (
+from promptkit.language.media_checks import (
     AUDIO_TYPES,
     IMAGE_TYPES,
     MAX_AUDIO_BYTES,

@@ -1,6 +1,4 @@
-"""
-Types of images, recordings and documents: which clients accept, how large they may be, how they are detected.
-"""
+"""Checks of media: which types clients take, how large they may be, and whether they are whole."""
 
 import re
 from collections.abc import Mapping
