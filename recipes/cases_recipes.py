@@ -43,7 +43,7 @@ explain_code.case("for a beginner", "xs[::-1]", Reader.BEGINNER)
 
 git_commit.case("a small change", DIFF)
 git_commit.case("with an issue, plain", DIFF, "plain", "#42", body=False)
-git_commit.case("nothing is staged", "").refused("There is no diff")
+git_commit.case("nothing to write about", " ").refused("There is no diff")
 
 japanese_report.case("for the company", "第1四半期の売上", "Q1: 12M yen, +8%")
 japanese_report.case("for a customer", "納期の変更", "Two weeks later: parts are missing", "customer")

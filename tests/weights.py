@@ -64,7 +64,7 @@ ADDED: Final = {
     "cases": {
         "catalog": Weight(46, 1),
         "cli": Weight(322, 2),
-        "compiler": Weight(118, 2),
+        "compiler": Weight(127, 2),
         "errors": Weight(3, 0),
         "testing": Weight(83, 1),
     },

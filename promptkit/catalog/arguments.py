@@ -20,7 +20,7 @@ from promptkit.language.declarations import NO_DEFAULT, Arg
 if TYPE_CHECKING:
     from promptkit.catalog.completion import Completer  # many arguments have none
 
-__all__ = ["Argument", "Arguments", "short", "shortened"]
+__all__ = ["Argument", "Arguments", "short", "shortened", "takes_blank"]
 
 #: How errors show these values: as JSON, which clients know, not as Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
@@ -111,9 +111,7 @@ class Argument(Struct, frozen=True):
 
         Clients send empty form fields as ``""``, which means "not given" for all types but strings.
         """
-        return plain(self.annotation) is str or (
-            is_constrained(self.annotation) and plain(self.annotation.__origin__) is str
-        )
+        return takes_blank(self.annotation)
 
     @property
     def takes_bytes(self) -> bool:
@@ -134,6 +132,11 @@ class Argument(Struct, frozen=True):
                 None if self.arg.secret or part.got is ABSENT else shortened(_got(part, value)),
                 () if part.path else self.reader.values,
             )
+
+
+def takes_blank(annotation: Any) -> bool:
+    """Return whether ``""`` is a value of a type; of others, clients send it for what is not given."""
+    return plain(annotation) is str or (is_constrained(annotation) and plain(annotation.__origin__) is str)
 
 
 def shortened(value: Any) -> str:

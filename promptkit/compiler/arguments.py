@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
-from promptkit.catalog.arguments import Argument, Arguments, short, shortened
+from promptkit.catalog.arguments import Argument, Arguments, short, shortened, takes_blank
 from promptkit.compiler.options import check_sendable
 from promptkit.compiler.signature import Parameter, Signature, read_signature
 from promptkit.conversion.functions import FORWARD
@@ -281,12 +281,14 @@ class DirectArguments:
         self.checked(args, kwargs)
         texts = {}
         for parameter in self._signature.parameters:
-            name = parameter.name
-            if given.get(name) is not None:
-                texts[name] = text_of(given[name])
-            elif name in given and parameter.default is not None:
-                msg = f"parameter {name!r} is None, which no client can send: it would mean the default"
+            name, value = parameter.name, given.get(parameter.name, parameter.default)
+            if value is parameter.default:
+                continue
+            text = None if value is None else text_of(value)
+            if text is None or (not text and not takes_blank(parameter.annotation)):
+                msg = f"parameter {name!r} is {value!r}, which no client can send: it means the default"
                 raise TypeError(msg)
+            texts[name] = text
         return texts
 
     def _misfit(self, parameter: Parameter, value: object) -> TypeError:

@@ -29,17 +29,30 @@ class _DroppedCase:
         return self
 
 
+class SavedCases:
+    """The cases of a prompt or a resource. They are no part of what it is, so that all are equal."""
+
+    def __init__(self) -> None:
+        self.all: list[Case] = []
+
+    def __call__(self) -> "tuple[Case, ...]":
+        """Return them without those of modules that have been imported anew since."""
+        return tuple(case for case in self.all if case.is_current)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SavedCases)
+
+    def __hash__(self) -> int:
+        return hash(SavedCases)
+
+
 class Declared(Generic[P, Sent]):
     """A prompt or a resource: it is called with some parameters, and a client sends something for that."""
 
     @property
     def cases(self) -> "tuple[Case, ...]":
         """Its cases, in the order in which they were saved."""
-        return self.current_cases()
-
-    def current_cases(self) -> "tuple[Case, ...]":
-        """Return its cases, without those of modules that have been imported anew since."""
-        return tuple(case for case in self._saved if case.is_current)
+        return self.saved()
 
     def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
         """
@@ -80,8 +93,9 @@ class Declared(Generic[P, Sent]):
         """Return what a client sends for the same call. Raises TypeError if it has no way to do so."""
 
     @cached_property
-    def _saved(self) -> "list[Case]":
-        return []
+    def saved(self) -> SavedCases:
+        """Returns the cases."""
+        return SavedCases()
 
     def _save(self, name: str, sent: Callable[[], Sent]) -> "Case":
         """Save a case for the code that calls the caller."""
@@ -93,5 +107,5 @@ class Declared(Generic[P, Sent]):
         module = sys.modules.get(frame.f_globals.get("__name__", ""))
         owner = module if module is not None and vars(module) is frame.f_globals else None
         case = Case(name, Location(frame.f_code.co_filename, frame.f_lineno), sent, owner)
-        self._saved.append(case)
+        self.saved.all.append(case)
         return case

@@ -191,7 +191,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
             scopes=frozenset(options.scopes),
             deprecated=options.deprecated,
             sample=options.sample,
-            saved=self.current_cases,
+            saved=self.saved,
         )
         return compiled, tuple(report.found)
 

@@ -169,7 +169,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             function=self._called,
             location=self.location,
             scopes=frozenset(self.scopes),
-            saved=self.current_cases,
+            saved=self.saved,
         )
         return compiled, tuple(report.found)
 

@@ -368,36 +368,17 @@ class TestRender:
 
     def test_all_of_our_own_recipes_are_rendered(self, folder):
         """
-        `check recipes --render` finds nothing and leaves no prompt out, where a change is staged.
+        `check recipes --render` finds nothing and leaves no prompt out, whatever is staged: they have cases.
         """
-        run("git", "init", "--quiet")
-        folder.joinpath("app.py").write_text("retries = 5\n", encoding="utf-8")
-        run("git", "add", "app.py")
-
-        assert self.rendered_recipes(folder) == "13 prompts and 1 resource can be served\n"
-
-    def test_our_own_recipe_with_nothing_to_write_about(self, folder):
-        """
-        Where nothing is staged, the recipe that reads what is staged says so, and the others are rendered.
-        """
-        run("git", "init", "--quiet")
-
-        assert self.rendered_recipes(folder) == (
-            "13 prompts and 1 resource can be served\n"
-            "not rendered for its defaults: git_commit: There is no diff: enter it and try again.\n"
-        )
-
-    def rendered_recipes(self, workspace):
-        """What is printed for the recipes of this checkout, which need no variable but a workspace's."""
         variables = ("PROJECT_ROOT", "SCREENSHOT_FOLDER", "RECORDING_FOLDER")
         assert not any(name in os.environ for name in variables)
+        run("git", "init", "--quiet")
 
         code, printed, _ = command(
-            "check", "recipes", "--render", cwd=ROOT, env={"PROMPTKIT_WORKSPACE": str(workspace)}
+            "check", "recipes", "--render", cwd=ROOT, env={"PROMPTKIT_WORKSPACE": str(folder)}
         )
 
-        assert code == 0
-        return printed.decode()
+        assert (code, printed.decode()) == (0, "13 prompts and 1 resource can be served\n")
 
     @pytest.mark.parametrize(
         ("code", "served"),

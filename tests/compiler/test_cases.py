@@ -70,12 +70,11 @@ class TestWhatIsSent:
     @given(st.text(), st.lists(st.dates(), min_size=1), st.sampled_from("sm"), st.integers())
     def test_it_is_read_back(self, task, days, size, depth):
         """
-        A law: what is sent for a case is read as the arguments of the call.
+        A law: what is sent for a case says what the call says.
         """
         sent = plan.case("any", task, days, size, depth).sent()
 
-        read = plan.compiled.arguments.read(sent)
-        assert read == {"task": task, "days": days, "size": size, "depth": depth}
+        assert plan.render_wire(sent) == plan.render(task, days, size, depth)
 
     def test_on_the_wire(self):
         """
@@ -106,17 +105,20 @@ class TestWhatIsSent:
             case.sent()
         assert says in str(refused.value)
 
-    def test_none_where_it_is_no_default(self):
+    def test_what_means_the_default(self):
         """
-        It cannot be sent: left out, it would mean the default.
+        None, and for most types the empty text, cannot be sent where they are no default.
         """
 
         @prompt
-        def ask(depth: int | None = 3):
-            return str(depth)
+        def ask(text: str = "x", depth: int | None = 3, note: str | None = None):
+            return f"{text} {depth} {note}"
 
+        assert ask.case("any", "", note=None).sent() == {"text": ""}
         with pytest.raises(TypeError, match="'depth' is None, which no client can send"):
-            ask.case("any", None).sent()
+            ask.case("any", depth=None).sent()
+        with pytest.raises(TypeError, match="'note' is '', which no client can send"):
+            ask.case("any", note="").sent()
 
     def test_of_a_resource(self):
         """
