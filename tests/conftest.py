@@ -31,16 +31,17 @@ def _in_ci():
 
 #: Where most cases start a process, or try many values: of each claim one in four is run, but for CI.
 SAMPLED = (
-    *("cli/test_configured.py", "cli/test_every_command.py", "cli/test_output.py"),
-    *(
-        "cli/test_shell_completion.py",
-        "cli/install/test_configurations.py",
-        "end_to_end/test_authors_code.py",
-    ),
-    *("compiler/test_client_lints.py", "laws/test_hostile_arguments.py", "laws/test_types.py"),
+    *("catalog/test_uri_templates.py", "clients/test_authorization.py", "clients/test_http.py"),
+    *("cli/test_build.py", "cli/test_commands.py", "cli/test_configured.py", "cli/test_every_command.py"),
+    *("cli/test_others_files.py", "cli/test_output.py", "cli/test_shell_completion.py"),
+    *("cli/install/test_configurations.py", "cli/install/test_new.py", "compiler/test_client_lints.py"),
+    *("compiler/test_source_lints.py", "end_to_end/test_authors_code.py", "faults/test_broken_files.py"),
+    *("faults/test_clients.py", "faults/test_memory.py", "faults/test_replacing.py"),
+    *("laws/test_hostile_arguments.py", "laws/test_linear_time.py", "laws/test_types.py"),
     *("server/test_failing_threads.py", "server/test_garbage.py", "server/test_stuck_prompts.py"),
-    *("server/test_watchdog.py", "testing/test_modules.py", "testing/test_official_client.py"),
-    *("testing/test_pytest_plugin.py", "testing/test_strategies.py", "transports/test_slow_imports.py"),
+    *("server/test_watchdog.py", "testing/test_collection.py", "testing/test_modules.py"),
+    *("testing/test_official_client.py", "testing/test_pytest_plugin.py", "testing/test_strategies.py"),
+    *("tests/test_standard_error.py", "transports/test_slow_imports.py"),
 )
 
 
