@@ -1,5 +1,6 @@
 """Hostile input of every kind takes linear time: its calls are counted, for some and for more of it."""
 
+import gc
 import json
 import sys
 from collections import Counter
@@ -21,11 +22,13 @@ def calls(data: bytes) -> int:
     server = opened()
     counts = Counter[str]()
     before = sys.getprofile()
+    gc.disable()  # where brackets nest as deep as Python goes, what a collection calls would have no room
     sys.setprofile(lambda _frame, event, _arg: counts.update((event,)))
     try:
         server.receive_data(data)
     finally:
         sys.setprofile(before)
+        gc.enable()
     return counts["call"] + counts["c_call"]
 
 
