@@ -41,16 +41,19 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target, now or then.
     """
+    wants_texts = options.text or options.comment is not None
+    if wants_texts and (options.format != "text" or options.summary is not None):
+        options.refuse("--text has no other format, and no summary: --comment writes Markdown")
+    if not wants_texts and (options.repeat or options.variables):
+        options.refuse("--repeat and --env are for --text")
     try:
         repository = Repository()
-        if options.text or options.comment is not None:
+        if wants_texts:
             return _compare_texts(options, repository, output)
         old, new = _sides(repository, options.revision, options.targets)
     except RevisionError as error:
         return fail(str(error), Exit.USAGE)
-    for side, when in ((old, f" at {options.revision}"), (new, "")):
-        for file, line, message in side["faults"]:
-            print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
+    _report_faults(repository, options.revision, old, new)
     changes = changes_between(old, new)
     breaks = any(change.kind.breaking for change in changes)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
@@ -64,6 +67,15 @@ def run(options: Namespace, output: Output) -> int:
     if options.summary is not None and not _write_summary(options, changes):
         return Exit.USAGE
     return Exit.FAULTY if breaks else Exit.FINE
+
+
+def _report_faults(
+    repository: Repository, revision: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
+    """Print what a side cannot serve."""
+    for side, when in ((old, f" at {revision}"), (new, "")):
+        for file, line, message in side["faults"]:
+            print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
 
 
 def _sides(
@@ -122,6 +134,7 @@ def _compare_texts(options: Namespace, repository: Repository, output: Output) -
         if options.repeat:
             again = [(new, ask_renderings(here, options.targets, new["cases"], variables=variables))]
             again.append((old, ask_old()))
+    _report_faults(repository, options.revision, old, new)
     changes = list(text_changes(old, new, again))
     if options.comment is not None:
         try:

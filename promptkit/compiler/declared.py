@@ -32,12 +32,18 @@ class _DroppedCase:
 class SavedCases:
     """The cases of a prompt or a resource. They are no part of what it is, so that all are equal."""
 
+    __slots__ = ("_all",)  # each prompt that is served has these
+
     def __init__(self) -> None:
-        self.all: list[Case] = []
+        self._all: tuple[Case, ...] = ()
 
     def __call__(self) -> "tuple[Case, ...]":
         """Return them without those of modules that have been imported anew since."""
-        return tuple(case for case in self.all if case.is_current)
+        return tuple(case for case in self._all if case.is_current)
+
+    def add(self, case: "Case") -> None:
+        """Keep one more."""
+        self._all += (case,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SavedCases)
@@ -107,5 +113,5 @@ class Declared(Generic[P, Sent]):
         module = sys.modules.get(frame.f_globals.get("__name__", ""))
         owner = module if module is not None and vars(module) is frame.f_globals else None
         case = Case(name, Location(frame.f_code.co_filename, frame.f_lineno), sent, owner)
-        self.saved.all.append(case)
+        self.saved.add(case)
         return case

@@ -26,7 +26,7 @@ __all__ = [
 #: Properties in front of Markdown, as many tools write them in YAML: they are not for the model. What stands
 #: between two lines of hyphens is text, if it is none.
 _FRONT_MATTER: Final = re.compile(
-    r"\A---[ \t]*\n(?:(?:[^\W\d][\w.-]*[ \t]*:.*|[ \t#-].*|)\n)*?---[ \t]*(?:\n|\Z)"
+    r"\A---[ \t]*\n(?:(?:[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*|[ \t#-].*|)\n)*?---[ \t]*(?:\n|\Z)"
 )
 
 #: So many files are kept at most. A path may be made of an argument.

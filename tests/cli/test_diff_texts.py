@@ -88,6 +88,39 @@ def test_what_fails_now(folder, capfd):
     assert printed.endswith("1 case not as at HEAD, of which 1 fail\n")
 
 
+def test_what_cannot_be_served_is_said(folder, capfd):
+    """
+    Else it would seem that its cases were taken away.
+    """
+    folder("shelf", review="import nothing_of_that_name\n")
+
+    main(["diff", "--target", "shelf", "--text"])
+
+    out, err = capfd.readouterr()
+    assert "'short' is gone" in out
+    assert "not served: shelf/review.py:1: recipe 'review' cannot be imported" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--text", "--json"), "--text has no other format"),
+        (("--comment", "x", "--summary", "y"), "--text has no other format, and no summary"),
+        (("--repeat",), "--repeat and --env are for --text"),
+        (("--env", "TOKEN"), "--repeat and --env are for --text"),
+    ],
+)
+def test_options_without_an_effect_are_refused(options, says, folder, capfd):
+    """
+    Nobody takes them for what they do not do.
+    """
+    with pytest.raises(SystemExit) as end:
+        main(["diff", "--target", "shelf", *options])
+
+    assert end.value.code == 2
+    assert says in capfd.readouterr().err
+
+
 def test_what_differs_by_itself(folder, capfd):
     """
     With --repeat it is marked, and does not count.

@@ -69,6 +69,7 @@ class TestReading:
             ("---\ntitle: x\n---\n\n# Hello\n", "# Hello"),
             ("---\n---\na", "a"),
             ("---\n# told\non: [a,\n  b]\nsteps:\n- one\n\nmore.of-it: 1\n---\na", "a"),
+            ('---\n"title": x\nallowed tools: Read\n---\na', "a"),
             ("---\n\nA rule above.\n\n---\n\na", "---\n\nA rule above.\n\n---\n\na"),
             ("\n---\ntitle: x\n---\na", "---\ntitle: x\n---\na"),
             ("a\n---\nb: c\n---\n", "a\n---\nb: c\n---"),

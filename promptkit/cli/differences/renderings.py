@@ -19,7 +19,7 @@ from promptkit import compiler
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.differences.sides import key_of, run_side
+from promptkit.cli.differences.sides import faults_of, key_of, run_side
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import capture_output
 from promptkit.errors.exceptions import LoadError
@@ -52,7 +52,7 @@ def ask_renderings(
     variables: Sequence[str] = (),
 ) -> dict[str, Any]:
     """
-    Return what one side says: ``said`` for each case, and its ``cases``.
+    Return what one side says: ``said`` for each case, its ``cases``, and ``faults`` of what is not served.
 
     Args:
         folder:
@@ -88,7 +88,8 @@ def main() -> None:
             with _fixed():
                 catalog = compiler.compile(load_recipes(asked["targets"], cases=True))
                 own = {key_of(item): dict(_own(item)) for item in catalog.declared}
-                data: dict[str, Any] = {"cases": own, "said": _said(catalog, asked["cases"] or own)}
+                said = _said(catalog, own if asked["cases"] is None else asked["cases"])
+            data: dict[str, Any] = {"cases": own, "said": said, "faults": faults_of(catalog)}
         except LoadError as error:
             data = {"target": error.target, "unloadable": error.reason}
         print(json.dumps(data), file=output)

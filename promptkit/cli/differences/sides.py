@@ -24,7 +24,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["ask_side", "key_of", "main", "own_examples", "run_side", "side_of"]
+__all__ = ["ask_side", "faults_of", "key_of", "main", "own_examples", "run_side", "side_of"]
 
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
@@ -157,8 +157,13 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
             key_of(item): [_shown(Call(item, sent)) for sent in examples.get(key_of(item), ())]
             for item in catalog.declared
         },
-        "faults": [[one.location.file, one.location.line, one.message] for one in catalog.errors],
+        "faults": faults_of(catalog),
     }
+
+
+def faults_of(catalog: Catalog) -> list[list[Any]]:
+    """Return what keeps something from being served: file, line and message of each."""
+    return [[one.location.file, one.location.line, one.message] for one in catalog.errors]
 
 
 def key_of(item: Item) -> str:

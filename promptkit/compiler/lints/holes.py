@@ -64,7 +64,7 @@ def _check_holes(
     if text is None:
         return
     if foreign := _FOREIGN.search(text):
-        fault = f"{foreign[0]!r}{_place(foreign[0], file, report)} is sent as it stands"
+        fault = f"{foreign[0]!r}{_place(re.escape(foreign[0]), file, report)} is sent as it stands"
         report.add(Rule.TEMPLATE_SYNTAX, fault, "write {{name}} there, and give it a value: name=...", call)
     holes, given = holes_in(text), [keyword.arg for keyword in keywords]
     for name in given:
@@ -74,15 +74,17 @@ def _check_holes(
             report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", remedy, call)
     for hole in holes:
         if hole not in given and None not in given:
-            fault = f"{{{{{hole}}}}}{_place(hole, file, report)} gets no value, and is sent as it stands"
+            place = _place(rf"\{{\{{[ \t]*{hole}\b", file, report)
+            fault = f"{{{{{hole}}}}}{place} gets no value, and is sent as it stands"
             remedy = f"give it one: {hole}=..., or {hole}='{{{{{hole}}}}}' if the model is to see it"
             report.add(Rule.UNFILLED_HOLE, fault, remedy, call)
 
 
-def _place(part: str, file: str, report: Report) -> str:
+def _place(pattern: str, file: str, report: Report) -> str:
     """Where a part of a text file stands, whose front matter counts; ``""`` without a file."""
-    before, _, _ = text_of(str(Path(report.location.file).parent / file)).partition(part)
-    return f" in {file}:{before.count(chr(10)) + 1}" if file else ""
+    before = re.split(pattern, text_of(str(Path(report.location.file).parent / file)), maxsplit=1)[0]
+    line = before.count("\n") + 1
+    return f" in {file}:{line}" if file else ""
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:

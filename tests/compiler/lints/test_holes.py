@@ -121,6 +121,21 @@ def test_what_other_tools_would_fill_in(left, found):
     assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent as it stands"))
 
 
+def test_the_line_of_the_file(recipes):
+    """
+    It is that of the hole, and not one that has its name before.
+    """
+    folder = recipes(review=f'{HEAD}    return Text.from_path("guide.md", code=code)\n')
+    (folder / "guide.md").write_text("---\nfor: note\n---\n{{code}}\nA note:\n{{ note }}, {{notes}}")
+
+    messages = {one.message for one in compile(load(folder), lint=True).diagnostics}
+
+    assert messages == {
+        named(f"{{{{{hole}}}}} in guide.md:6 gets no value, and is sent as it stands")
+        for hole in ("note", "notes")
+    }
+
+
 class TestShiftedLines:
     @pytest.mark.parametrize("value", ["code", "note", "code_block(code)", "note or code"])
     def test_values_of_several_lines(self, value, found):
