@@ -1,7 +1,6 @@
 """What HTTP carries: the head of a request, and a response."""
 
 from collections.abc import Collection, Iterable
-from itertools import chain
 from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -79,7 +78,7 @@ class Head(Struct, gc=False):
         """
         How many bytes the fields have.
         """
-        return len(b"".join(chain.from_iterable(self.sent)))
+        return sum([len(name) + len(value) for name, value in self.sent])
 
 
 class HttpResponse(Struct, gc=False):
