@@ -1,5 +1,5 @@
 """
-The preview in a browser: the first paint of many prompts, and what a key takes.
+The preview in a browser: the first paint of many prompts and many cases, what a key takes, what is loaded.
 
 `python -m benchmarks.preview` prints medians, and ends with 1 if one of them is over its budget.
 """
@@ -20,7 +20,9 @@ from rich.table import Table
 from benchmarks.browser import NoBrowser, chromium, served
 
 PROMPTS: Final = 1_000
+CASES: Final = 20
 ROUNDS: Final = 20
+_RECIPES: Final = Path(__file__).parents[1] / "recipes"
 
 #: Some prompts of one folder: a file has ten of them.
 _FILE: Final = "from typing import Annotated, Literal\nfrom promptkit import Arg, prompt\n"
@@ -32,7 +34,16 @@ def prompt_{number}(
     """Say something about a subject, to a depth and in a tone."""
     return f"# Say\\n\\nSay something about **{{text}}** to {{depth}} in a {{tone}} tone.\\n\\n" + RULES
 '''
+_CASES: Final = "".join(
+    f'prompt_7.case("case {number}", "subject {number}", depth={number})\n' for number in range(CASES)
+)
 _RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: say it in *other* words' for number in range(20))\n"
+
+#: What a page has loaded over the network, in kB: nothing for what the browser keeps.
+_LOADED: Final = """
+() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+  .reduce((sum, entry) => sum + entry.transferSize, 0) / 1000
+"""
 
 #: From the request for the page until something of it is seen, in milliseconds.
 _PAINTED: Final = """
@@ -71,23 +82,27 @@ class Figure:
         title:
             What was measured.
 
-        milliseconds:
+        values:
             Every measurement.
 
         budget:
-            What the median may be, in milliseconds; None for no budget.
+            What the median may be; None for no budget.
+
+        unit:
+            What is measured in.
     """
 
     title: str
-    milliseconds: list[float]
+    values: list[float]
     budget: float | None = None
+    unit: str = "ms"
 
     @property
     def is_kept(self) -> bool:
         """
         Whether the median is within the budget.
         """
-        return self.budget is None or median(self.milliseconds) <= self.budget
+        return self.budget is None or median(self.values) <= self.budget
 
 
 def main() -> int:
@@ -103,6 +118,8 @@ def main() -> int:
         try:
             with served(folder) as address, chromium() as browser:
                 figures = list(_measure(browser, address, rounds))
+            with served(_RECIPES) as address, chromium() as browser:
+                figures += _weigh(browser, address)
         except NoBrowser as error:
             Console(stderr=True).print(str(error), markup=False)
             return 2
@@ -114,19 +131,35 @@ def _write(folder: Path) -> None:
     folder.mkdir()
     for group in range(PROMPTS // 10):
         prompts = (_PROMPT.format(number=10 * group + one, group=group) for one in range(10))
-        (folder / f"group_{group}.py").write_text(_FILE + _RULES + "".join(prompts))
+        cases = "" if group else _CASES
+        (folder / f"group_{group}.py").write_text(_FILE + _RULES + "".join(prompts) + cases)
 
 
 def _measure(browser: Browser, address: str, rounds: int) -> Iterator[Figure]:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto(address)
     origin = address.partition("/?")[0]
-    yield Figure(f"the gallery of {PROMPTS:,} prompts, first paint", _paints(page, origin, "/", rounds), 500)
-    path = "/prompts/prompt_7?text=a"
-    yield Figure(f"a prompt of {PROMPTS:,}, first paint", _paints(page, origin, path, rounds), 500)
+    yield Figure(f"the gallery of {PROMPTS:,} prompts, first paint", _paints(page, origin, "/", rounds), 300)
+    for path, title in (
+        ("/prompts/prompt_7?text=a", f"a prompt of {PROMPTS:,}"),
+        ("/prompts/prompt_7", f"a prompt with {CASES} cases"),
+        ("/prompts/prompt_7?open-tab=cases", f"{CASES} cases"),
+    ):
+        yield Figure(f"{title}, first paint", _paints(page, origin, path, rounds), 300)
+    page.goto(f"{origin}/prompts/prompt_7?text=a", wait_until="networkidle")
     changed, painted = zip(*_keys(page, rounds), strict=True)
     yield Figure("a key, until the conversation says it", list(changed), 50)
     yield Figure("a key, until that is painted", list(painted))
+
+
+def _weigh(browser: Browser, address: str) -> Iterator[Figure]:
+    """What the pages of the recipes load once static files are kept."""
+    page = browser.new_page()
+    page.goto(address, wait_until="networkidle")
+    origin = address.partition("/?")[0]
+    for path, title in (("/", "the gallery"), ("/prompts/code_review", "a prompt")):
+        page.goto(origin + path, wait_until="networkidle")
+        yield Figure(f"{title} of the recipes, loaded", [page.evaluate(_LOADED)], 30, "kB")
 
 
 def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
@@ -154,11 +187,11 @@ def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
 
 
 def _print(figures: list[Figure]) -> None:
-    table = Table("in a browser", "median ms", "best", "worst", "budget", title=None)
+    table = Table("in a browser", "median", "best", "worst", "budget", title=None)
     for figure in figures:
-        times = (each(figure.milliseconds) for each in (median, min, max))
+        times = (each(figure.values) for each in (median, min, max))
         budget = "" if figure.budget is None else f"{figure.budget:.0f}{'' if figure.is_kept else ', MISSED'}"
-        table.add_row(figure.title, *(f"{time:.0f}" for time in times), budget)
+        table.add_row(figure.title, *(f"{time:.0f} {figure.unit}" for time in times), budget)
     Console(width=100).print(table)
 
 

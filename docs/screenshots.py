@@ -94,16 +94,21 @@ def _debug(page: Page) -> None:
 
 def _test(page: Page) -> None:
     page.get_by_role("textbox", name="diff").fill(DIFF)
-    expect(page.locator("#conversation > ol")).to_be_visible()
+    expect(page.locator("#said > ol")).to_be_visible()
     page.get_by_role("tab", name="Test").click()
     expect(page.locator(".panel")).to_be_visible()
-    page.locator(".tabs").evaluate("(tabs) => scrollBy(0, tabs.getBoundingClientRect().top - 220)")
+
+
+def _cases(page: Page) -> None:
+    page.get_by_role("tab", name="Cases").click()
+    expect(page.get_by_role("article").first).to_be_visible()
 
 
 PICTURES: Final = (
     Picture("preview-gallery", "/", _whole),
     Picture("preview-prompt", "/prompts/code_review", _review),
     Picture("preview-dark", "/prompts/debug_error", _debug, scheme="dark"),
+    Picture("preview-cases", "/prompts/code_review", _cases),
     Picture("preview-test", "/prompts/git_commit", _test),
     Picture("preview-small", "/prompts/explain_code?code=print(1)", _whole, size=(390, 800)),
 )

@@ -74,6 +74,10 @@ ADDED: Final = {
         "errors": Weight(3, 0),
         "testing": Weight(83, 1),
     },
+    "cases, and what changes, in the preview": {
+        "cli": Weight(65, 2),
+        "preview": Weight(408, 4),
+    },
 }
 
 

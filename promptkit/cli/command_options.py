@@ -144,10 +144,16 @@ def _add_complete(complete: ArgumentParser) -> None:
     _add_json(complete, "print the JSON that a client receives")
 
 
+#: Editors that open files by URLs of their own, each by the scheme of these.
+EDITORS: Final = ("cursor", "vscode", "vscode-insiders", "vscodium", "windsurf", "zed")
+
+
 def _add_dev(dev: ArgumentParser) -> None:
     _add_targets(dev)
     number = "the port of the page; 0 takes one that is free (default: 8137, or one that is free)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
+    editor = "have places in files open in this editor, by URLs such as vscode://file/..."
+    dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
     no_open = "print the address, and open no browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
 

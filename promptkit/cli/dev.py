@@ -34,7 +34,9 @@ from promptkit.transports.http.listeners import CannotListen, Listener, listen_t
 __all__ = ["redirect_file", "run"]
 
 #: The extra `preview`.
-_EXTRA: Final = ("httptools", "jinja2", "markdown_it", "python_multipart", "starlette")
+_EXTRA: Final = (
+    *("httptools", "jinja2", "markdown_it", "pygments", "python_multipart", "starlette", "time_machine"),
+)
 
 #: The usual port of the page, so that its address stays the same; if it is taken, another one is used.
 _PORT: Final = 8137
@@ -93,6 +95,7 @@ def _listen(port: int | None) -> Listener:
 
 
 def _serve(options: Namespace, listener: Listener, output: Output) -> int:
+    from promptkit.cli.differences.since_commit import SinceCommit
     from promptkit.preview.application import application
     from promptkit.preview.guard import TOKEN
     from promptkit.preview.live import Live
@@ -105,12 +108,20 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
         report_faults(checked)
         live.report(checked)
 
-    reloader = Reloader(options.targets, report, lint=True)
+    reloader = Reloader(options.targets, report, lint=True, cases=True)
     catalog = _checked(checks, reloader.load())
     report_faults(catalog)
     live = Live(catalog)
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
-    pages = application(live, options.targets, token, [f"{name}:{port}" for name in (host, "localhost")])
+    hosts = [f"{name}:{port}" for name in (host, "localhost")]
+    pages = application(
+        live,
+        options.targets,
+        token,
+        hosts,
+        comparison=SinceCommit(options.targets),
+        editor=options.editor,
+    )
     address = f"http://{host}:{port}/?{TOKEN}={token}"
 
     def ready() -> None:

@@ -1,11 +1,9 @@
 """``promptkit diff``: show what clients would see differently from a git revision."""
 
 import os
-import tempfile
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import indent
@@ -14,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
+from promptkit.cli.differences.checkouts import loading_from, written
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.output import Output
-from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.distribution import needed_by
-from promptkit.errors.exceptions import LoadError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 
@@ -82,35 +79,10 @@ def _sides(
     repository: Repository, revision: str, targets: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What was served, and what is served now, for the examples that there were."""
-    with _written(repository, revision, targets) as (folder, moved, places):
-        with _loading(repository, revision, targets):
+    with written(repository, revision, targets) as (folder, moved, places):
+        with loading_from(repository, revision, targets):
             old = ask_side(folder, moved, moved=places)
         return old, ask_side(Path(os.path.realpath(os.curdir)), targets, old["examples"])
-
-
-@contextmanager
-def _written(
-    repository: Repository, revision: str, targets: Sequence[str]
-) -> Iterator[tuple[Path, list[str], tuple[Path, Path]]]:
-    """Write a revision to a temporary folder: the current one there, the targets, and what lies where."""
-    commit = repository.commit(revision)
-    with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
-        then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
-        now, here = repository.root, Path(os.path.realpath(os.curdir))
-        moved = [_moved(target, now, then) for target in targets]
-        repository.write(commit, then)
-        folder = then / here.relative_to(now)
-        yield folder if folder.is_dir() else then, moved, (then, now)  # where it lay says nothing
-
-
-@contextmanager
-def _loading(repository: Repository, revision: str, targets: Sequence[str]) -> Iterator[None]:
-    """Say of what cannot be loaded that this is so at a revision."""
-    try:
-        yield
-    except LoadError as error:
-        reason = error.reason.replace(f"{repository.root}{os.sep}", "")
-        raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
 
 
 def _compare_texts(options: Namespace, repository: Repository, output: Output) -> int:
@@ -125,10 +97,10 @@ def _compare_texts(options: Namespace, repository: Repository, output: Output) -
         return fail(str(error), Exit.USAGE)
     here, variables = Path(os.path.realpath(os.curdir)), options.variables
     print_error(f"renders the cases of {options.revision} too: the code of that revision runs")
-    with _written(repository, options.revision, options.targets) as (folder, moved, places):
+    with written(repository, options.revision, options.targets) as (folder, moved, places):
         new = ask_renderings(here, options.targets, variables=variables)
         ask_old = partial(ask_renderings, folder, moved, new["cases"], places, variables)
-        with _loading(repository, options.revision, options.targets):
+        with loading_from(repository, options.revision, options.targets):
             old = ask_old()
         again = []
         if options.repeat:
@@ -161,18 +133,6 @@ def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
                 opening, closing = _WORDS[sign]
                 shown.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
             console.print(shown, soft_wrap=True)
-
-
-def _moved(target: str, now: Path, then: Path) -> str:
-    """What names a target in a copy of the repository."""
-    name, attribute = split_target(target)
-    place = Path(os.path.realpath(name))
-    if not place.exists():  # it is a module
-        return target
-    if not place.is_relative_to(now):
-        raise LoadError(target, f"it is not in the git repository at {str(now)!r}")
-    copy = str(then / place.relative_to(now))
-    return f"{copy}:{attribute}" if attribute else copy
 
 
 def _write_summary(options: Namespace, changes: list[Difference]) -> bool:

@@ -60,11 +60,15 @@ class Choice:
 
         chosen:
             Whether it is the one that is chosen.
+
+        means:
+            The value that it stands for.
     """
 
     value: str
     label: str
     chosen: bool = False
+    means: str = ""
 
 
 @attrs.frozen
@@ -89,7 +93,7 @@ class Control:
             The offset from UTC of a moment; None if it has no field for that.
     """
 
-    kind: Literal["line", "area", "radios", "select", "moment", "file", "kept"]
+    kind: Literal["line", "area", "radios", "select", "switch", "moment", "file", "kept"]
     value: str = ""
     attributes: Mapping[str, str] = MappingProxyType({})
     choices: tuple[Choice, ...] = ()
@@ -226,23 +230,46 @@ def _choice(argument: Argument, given: str) -> Control | None:
     if not typeable(given):
         return None
     values = dict.fromkeys(filter(None, argument.reader.values))
-    chosen = _spelling(argument, given, values)
-    choices = [Choice(value, _label(argument, value), value == chosen) for value in values]
+    chosen, default = _spelling(argument, given, values), _default(argument, values)
+    choices = [_one(argument, value, chosen, default) for value in values]
     if chosen and chosen not in values:
         choices.append(Choice(chosen, f"{chosen} (not a choice)", chosen=True))
     is_list_that_opens = len(values) > _MOST_RADIOS
-    if not argument.required or is_list_that_opens:
-        choices.insert(0, Choice("", _left_out(argument, values), not chosen))
+    if default not in values and (not argument.required or is_list_that_opens):
+        label = "Choose…" if argument.required else "Not given"
+        choices.insert(0, Choice("", f"{label} ({default} by default)" if default else label, not chosen))
     return Control("select" if is_list_that_opens else "radios", choices=tuple(choices))
 
 
-def _left_out(argument: Argument, values: Mapping[str, None]) -> str:
-    """The label of the choice of nothing."""
-    if argument.required:
-        return "Choose…"
-    if not argument.has_default or argument.default is None:
-        return "Not given"
-    return f"Default: {_label(argument, _spelling(argument, text_of(argument.default), values))}"
+def _one(argument: Argument, value: str, chosen: str, default: str) -> Choice:
+    """One choice. That of the default stands for no value, too, unless it was given."""
+    label = _label(argument, value)
+    if value != default:
+        return Choice(value, label, value == chosen, value)
+    return Choice(value if value == chosen else "", f"{label} (default)", chosen in ("", value), value)
+
+
+def _default(argument: Argument, values: Mapping[str, None]) -> str:
+    """How the default is spelled among *values*; ``""`` if there is none."""
+    if argument.required or not argument.has_default or argument.default is None:
+        return ""
+    return _spelling(argument, text_of(argument.default), values)
+
+
+def _switch(argument: Argument, given: str) -> Control | None:
+    """On or off, if one of the two is the default."""
+    values = {value: value_of(argument, value) for value in argument.reader.values}
+    chosen, default = (
+        _spelling(argument, given, dict.fromkeys(values)),
+        _default(argument, dict.fromkeys(values)),
+    )
+    if not default or (chosen and chosen not in values):
+        return None
+    on, off = (next(value for value, read in values.items() if read is one) for one in (True, False))
+    # A browser sends nothing for a switch that is off: a hidden field says "no", unless that is the default.
+    hidden = "" if default == off != chosen else off
+    sent = "" if default == on != chosen else on
+    return Control("switch", hidden, choices=(Choice(sent, on, (chosen or default) == on, on),))
 
 
 def _label(argument: Argument, value: str) -> str:
@@ -266,6 +293,7 @@ def _is(*kinds: type) -> Callable[[Argument], bool]:
 #: The controls of each type, of which the first one counts that can show the value. A type of no row is a
 #: line of text; so is a value that none of its controls can show.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]] = (
+    (_is(bool), (_switch, _choice)),
     (lambda argument: is_closed(plain(argument.annotation, core=True)), (_choice,)),
     (_is(str), (_text,)),
     (_is(int, float, Decimal), (_number,)),

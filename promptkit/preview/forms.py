@@ -24,7 +24,7 @@ from promptkit.preview.uploads import Upload, Uploads, number_in
 __all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
 
 #: Controls in which people see what they can enter.
-_PLAIN: Final = frozenset({"radios", "select", "moment", "file"})
+_PLAIN: Final = frozenset({"radios", "select", "switch", "moment", "file"})
 
 #: Controls that hold the digest of a value.
 _HIDDEN: Final = frozenset({"file", "kept"})
@@ -81,6 +81,9 @@ class Field:
         reads:
             How often its text was read from a file.
 
+        is_given:
+            Whether it has a value: then it is said at once what is wrong with it.
+
         is_unknown:
             Whether the prompt has no such argument.
     """
@@ -99,6 +102,7 @@ class Field:
     takes_files: bool = False
     upload: Upload | None = None
     reads: int = 0
+    is_given: bool = False
     is_unknown: bool = False
 
     @property
@@ -109,8 +113,8 @@ class Field:
         A page keeps such a control as it is: to write it anew would disturb who types.
         """
         control = self.control
-        values = [choice.value for choice in control.choices]
-        of_control = control.kind, dict(control.attributes), values, control.offset is not None
+        labels = [choice.label for choice in control.choices]
+        of_control = control.kind, dict(control.attributes), labels, control.offset is not None
         shape = of_control, self.reads, self.takes_file, self.upload and self.upload.digest
         return f"{crc32(repr(shape).encode()):08x}"
 
@@ -272,6 +276,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         takes_files=is_by_line(argument) and argument.takes_bytes,
         upload=upload,
         reads=submission.reads.get(name, 0),
+        is_given=bool(given) or upload is not None,
     )
 
 

@@ -1,10 +1,12 @@
 """The newest catalog as the pages list it, and what has changed in it, for pages that follow it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from inspect import unwrap
+from os.path import commonpath
 from pathlib import PurePath
 from threading import Lock
 from types import CodeType
@@ -12,6 +14,7 @@ from typing import Final
 
 import attrs
 
+from promptkit.catalog.cases import Case
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
@@ -20,7 +23,10 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.preview.rendering import LimitedCalls
 from promptkit.server.lookup import name_of
 
-__all__ = ["CatalogVersion", "Live"]
+__all__ = ["CatalogVersion", "Live", "tag_search"]
+
+#: How a word of a search begins that is a tag.
+_TAG: Final = "tag:"
 
 #: So many names are said; of more, how many they are.
 _MOST_NAMES: Final = 5
@@ -56,11 +62,8 @@ class CatalogVersion:
         mended:
             How many faults are gone.
 
-        errors:
-            How many keep files from being loaded. What these declared before is still served.
-
-        broken:
-            The names of these files.
+        before:
+            What was served until the last save; None at first.
 
         calls:
             Calls authors' functions. What hangs in an older version holds up nothing of this one.
@@ -73,8 +76,7 @@ class CatalogVersion:
     changed: tuple[str, ...] = ()
     found: int = 0
     mended: int = 0
-    errors: int = 0
-    broken: tuple[str, ...] = ()
+    before: Catalog | None = None
     calls: LimitedCalls = attrs.field(factory=LimitedCalls)
 
     def __str__(self) -> str:
@@ -82,18 +84,22 @@ class CatalogVersion:
         parts = [f"{verb} {_enumerated(names)}" for verb, names in named.items() if names]
         counted = {"found": self.found, "mended": self.mended}
         parts += [f"{_counted(count)} {verb}" for verb, count in counted.items() if count]
-        reloaded = f"Reloaded: {'; '.join(parts)}." if parts else ""
-        if not self.broken:
-            return reloaded or "Reloaded."
-        kept = f"Not reloaded: {_counted(self.errors)} in {_enumerated(self.broken)}."
-        return f"{kept} {reloaded}".rstrip()
+        if not parts:
+            return "" if self.broken else "Reloaded."
+        return f"Reloaded: {'; '.join(parts)}."
+
+    @cached_property
+    def broken(self) -> str:
+        """Which files could not be loaded, so that what they declared before is still served; else ``""``."""
+        errors = [one for one in self.faults if not one.is_ignorable]
+        files = dict.fromkeys(PurePath(one.location.file).name for one in errors)
+        return f"Not loaded: {_counted(len(errors))} in {_enumerated(tuple(files))}." if errors else ""
 
     def next(self, catalog: Catalog) -> "CatalogVersion":
         """Return the version of a newer catalog."""
         before = self.catalog
         old, new = _by_name(before), _by_name(catalog)
-        errors = [one for one in catalog.diagnostics if not one.is_ignorable]
-        files = tuple(dict.fromkeys(one.location.file for one in errors))
+        files = {one.location.file for one in catalog.diagnostics if not one.is_ignorable}
         # Of a file with an error, no warnings are known.
         faults, left = (
             _messages(one for one in each.diagnostics if one.location.file not in files)
@@ -111,8 +117,7 @@ class CatalogVersion:
             ),
             found=len(left - faults),
             mended=len(faults - left),
-            errors=len(errors),
-            broken=tuple(PurePath(file).name for file in files),
+            before=before,
         )
 
     @cached_property
@@ -124,13 +129,47 @@ class CatalogVersion:
         """Return what is wrong in the file of a prompt or resource."""
         return [fault for fault in self.faults if fault.location.file == place.file]
 
+    @cached_property
+    def tags(self) -> Sequence[str]:
+        """The tags of prompts, those of most prompts first."""
+        return [
+            tag for tag, _ in Counter(tag for one in self.catalog.prompts for tag in one.tags).most_common()
+        ]
+
     def prompts(self, typed: str = "") -> list[CompiledPrompt]:
-        """Return the prompts that have each word of what was typed."""
+        """Return the prompts that have each word of what was typed. ``tag:x`` is the tag *x*, whole."""
+        words = typed.casefold().split()
+        tags = {word for word in words if word.startswith(_TAG)}
+        rest = " ".join(word for word in words if not word.startswith(_TAG))
         return [
             one
             for one in self.catalog.prompts
-            if _has_all(typed, one.name, one.title, one.description, *one.tags, *one.arguments.by_name)
+            if tags <= {tag_search(tag) for tag in one.tags}
+            and _has_all(rest, one.name, one.title, one.description, *one.tags, *one.arguments.by_name)
         ]
+
+    def folders(self, prompts: Iterable[CompiledPrompt]) -> Mapping[str, Sequence[CompiledPrompt]]:
+        """Return prompts by the folders of their files, below the one that all have in common."""
+        found = defaultdict[str, list[CompiledPrompt]](list)
+        for one in prompts:
+            folder = PurePath(one.location.file).parent.as_posix()
+            found[folder.removeprefix(self._common_folder).strip("/")].append(one)
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def _common_folder(self) -> str:
+        folders = {PurePath(one.location.file).parent.as_posix() for one in self.catalog.prompts}
+        try:
+            return PurePath(commonpath(folders)).as_posix()
+        except ValueError:  # there is none
+            return ""
+
+    def places(self, typed: str) -> Iterator[tuple[CompiledPrompt, Case | None]]:
+        """Yield the prompts, and their cases, that have each word of what was typed in their names."""
+        for prompt in self.catalog.prompts:
+            for case in (None, *prompt.saved()):
+                if _has_all(typed, prompt.name, prompt.title, None if case is None else case.name):
+                    yield prompt, case
 
     def resources(self, typed: str = "") -> list[CompiledResource]:
         """Return the resources that have each word of what was typed."""
@@ -200,6 +239,11 @@ class Live:
     def _wake(self) -> None:
         news, self._news = self._news, Future()
         news.set_result(None)
+
+
+def tag_search(tag: str) -> str:
+    """Return the word that a search finds the prompts of a tag by."""
+    return _TAG + "-".join(tag.casefold().split())
 
 
 def _has_all(typed: str, *texts: str | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, cast
 import attrs
 
 from promptkit.catalog.arguments import Argument
+from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
@@ -164,6 +165,12 @@ class Rendering:
             Why it is not rendered for its defaults alone: the `PromptError` that it raised, or its option
             ``sample=False``. No failure: nothing was entered yet.
 
+        raised:
+            What was raised; None if nothing was.
+
+        is_pending:
+            Whether it takes longer than a page waits for.
+
         asked:
             The missing arguments that a client would ask the person for, if the prompt has `elicit`.
 
@@ -177,6 +184,8 @@ class Rendering:
     faults: tuple[Fault, ...] = ()
     error: str | None = None
     refusal: str | None = None
+    raised: BaseException | None = None
+    is_pending: bool = False
     asked: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
 
@@ -184,6 +193,16 @@ class Rendering:
     def question(self) -> str:
         """Why a client would ask the person; ``""`` if it would not."""
         return message(self.prompt, self.asked) if self.asked else ""
+
+    @property
+    def said(self) -> str:
+        """What it says, or why it says nothing, as text to compare."""
+        if self.workflow is not None:
+            return self.redacted(str(self.workflow))
+        if self.raised is None:
+            return f"[not rendered] {self.refusal}"
+        outcome = "refused" if is_refused(self.raised) else "fails"
+        return self.redacted(f"[{outcome}] {failure(f'prompt {self.prompt.name!r}', self.raised)}")
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -224,11 +243,13 @@ async def render(
     except asyncio.CancelledError:
         raise
     except ArgumentErrors as errors:
-        return attrs.evolve(rendering, faults=errors.faults, asked=tuple(askable(prompt, errors)))
+        asked = tuple(askable(prompt, errors))
+        return attrs.evolve(rendering, faults=errors.faults, asked=asked, raised=errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not given:
-            return attrs.evolve(rendering, refusal=str(error))
-        return attrs.evolve(rendering, error=rendering.redacted(failure(f"prompt {prompt.name!r}", error)))
+            return attrs.evolve(rendering, refusal=str(error), raised=error)
+        shown = rendering.redacted(failure(f"prompt {prompt.name!r}", error))
+        return attrs.evolve(rendering, error=shown, raised=error)
     return attrs.evolve(rendering, workflow=workflow)
 
 

@@ -15,7 +15,7 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.preview.client_views import ClientView, client_view
 from promptkit.preview.controls import Choice
-from promptkit.preview.pytest_source import pytest_source, variable
+from promptkit.preview.python_source import case_source, pytest_source, request_source, variable
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.uploads import Upload
 from promptkit.protocol.jsonrpc import encode_error
@@ -160,7 +160,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     return (question, refusal), "A client that can show forms gets the question, any other one the error."
 
 
-def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
+def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
     """What one vendor takes. Text stands in place of what it does not take."""
     form = choice if choice in FORMS else next(iter(FORMS))
     choices = _choices({one: label for one, (label, _) in _VENDORS.items()}, form)
@@ -174,7 +174,10 @@ def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
         found, title = FORMS[form](workflow, lossy=True), f"{title}, with text in place of it"
         notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
     shown = rendering.redactor.redacted_json(msgspec.to_builtins(found))
-    return TabContent("vendors", choices, (_json_block(title, shown),), notes)
+    source = Block(
+        "Send it by the vendor's SDK", request_source(rendering, target, form, lossy=bool(notes)), "python"
+    )
+    return TabContent("vendors", choices, (_json_block(title, shown), source), notes)
 
 
 def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
@@ -184,7 +187,8 @@ def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     if rendering.workflow is None and not rendering.faults:
         return TabContent("test", notes=("The prompt failed, so there is nothing that a test could expect.",))
     test = pytest_source(rendering, target)
-    return TabContent("test", (), (Block(test.file, test.text, "python"),), test.notes)
+    case = Block("A case of these values, beside the prompt", case_source(rendering), "python")
+    return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
 def _command_line(rendering: Rendering, target: str, _choice: str) -> TabContent:

@@ -9,6 +9,7 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
+from promptkit.cli.differences.texts import changed_words
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
@@ -16,6 +17,12 @@ from promptkit.preview.live import Live
 
 HOST = "127.0.0.1:8137"
 TOKEN = "the-token"  # noqa: S105 (of a test)
+
+
+class Words:
+    """Compares words as the command line does, and knows of no commit."""
+
+    words = staticmethod(changed_words)
 
 
 @attrs.frozen
@@ -49,8 +56,8 @@ def cookie_of(pages, host=HOST):
 def stranger():
     """A function that returns a browser that knows no token."""
 
-    def meet(live, host=HOST):
-        pages = application(live, "recipes", TOKEN, [HOST, "localhost:8137"])
+    def meet(live, host=HOST, pages=None):
+        pages = pages or application(live, "recipes", TOKEN, [HOST, "localhost:8137"], comparison=Words())
         return TestClient(pages, base_url=f"http://{host}", follow_redirects=False)
 
     return meet

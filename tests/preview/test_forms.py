@@ -200,6 +200,7 @@ class TestControls:
             (list[Audio], "file", {}),
             (Workflow, "area", {}),
             (bool, "radios", {}),
+            (bool | None, "radios", {}),
             (Tone, "radios", {}),
             (Level, "radios", {}),
             (Corner, "radios", {}),
@@ -294,15 +295,35 @@ class TestControls:
 
     def test_what_may_be_left_out_can_be_left_out(self):
         """
-        A choice with a default has an option for it.
+        The default is marked in its list, and stands for no value; what is given stays given.
         """
-        choices = control_of(bool, default=(False,)).choices
 
-        assert [(one.value, one.label, one.chosen) for one in choices] == [
-            ("", "Default: no", True),
-            ("yes", "yes", False),
-            ("no", "no", False),
-        ]
+        def choices(sent):
+            found = control_of(Tone, sent, default=(Tone.COLD,)).choices
+            return [(one.value, one.label, one.chosen) for one in found]
+
+        assert choices(None) == [("warm", "warm", False), ("", "Cold (default)", True)]
+        assert choices("warm") == [("warm", "warm", True), ("", "Cold (default)", False)]
+        assert choices("Cold") == [("warm", "warm", False), ("Cold", "Cold (default)", True)]
+
+    @pytest.mark.parametrize("default", [False, True])
+    @pytest.mark.parametrize("sent", [None, "yes", "no"])
+    def test_a_switch_sends_what_it_shows(self, default, sent):
+        """
+        What was not given stays so until somebody moves the switch; then it says which way.
+        """
+        arguments = arguments_of(bool, default=(default,))
+        given = {} if sent is None else {"value": sent}
+        (control,) = [one.control for one in fields_of(arguments, given, ())]
+        html, is_on = drawn(arguments, given), control.choices[0].chosen
+        moved = (
+            html.replace(" checked", "") if is_on else html.replace('role="switch"', 'role="switch" checked')
+        )
+
+        assert (control.kind, is_on) == ("switch", default if sent is None else sent == "yes")
+        assert read(arguments, submission.submission_of(html)) == given
+        after = arguments.read(read(arguments, submission.submission_of(moved)))
+        assert after.get("value", default) is not is_on
 
     @pytest.mark.parametrize(
         ("annotation", "labels"),
@@ -324,7 +345,7 @@ class TestControls:
         """
         As the choices are.
         """
-        assert control_of(Level, default=(Level.HIGH,)).choices[0].label == "Default: HIGH (2)"
+        assert control_of(Level, default=(Level.HIGH,)).choices[1].label == "HIGH (2) (default)"
 
     def test_a_control_is_kept_while_people_type(self):
         """
@@ -365,7 +386,6 @@ class TestAccessibleNames:
         assert "".join(label.itertext()) == "The value"
         assert control.get("aria-describedby").split() == ["hint-of-value", "faults-of-value"]
         assert "What it is." in "".join(ids["hint-of-value"].itertext())
-        assert control.get("aria-invalid") == "true"
         assert ids[control.get("aria-errormessage")].get("aria-live") == "polite"
         assert "is missing" in "".join(ids["faults-of-value"].itertext())
 

@@ -4,6 +4,7 @@ import pytest
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.preview.live import Live
+from promptkit.preview.templating import static_path
 from tests.preview.conftest import HOST, TOKEN
 
 POLICY = (
@@ -203,7 +204,9 @@ def test_the_page_itself_may_post(browser):
     assert "There is no prompt of this name now" in answer.text
 
 
-@pytest.mark.parametrize("path", ["/", "/prompts/none", "/nowhere", "/static/preview.css", "/media/none"])
+@pytest.mark.parametrize(
+    "path", ["/", "/prompts/none", "/nowhere", f"{static_path()}/preview.css", "/media/none"]
+)
 @pytest.mark.parametrize("known", [True, False])
 def test_every_reply_carries_the_policy(browser, path, known):
     """
@@ -220,12 +223,16 @@ def test_every_reply_carries_the_policy(browser, path, known):
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
-@pytest.mark.parametrize("file", ["preview.css", "preview.js", "htmx.min.js", "htmx.LICENSE", "icon.svg"])
+@pytest.mark.parametrize(
+    "file", ["preview.css", "preview.js", "navigation.js", "htmx.min.js", "htmx.LICENSE", "icon.svg"]
+)
 def test_static_files(browser, file):
     """
-    What pages load comes with the package, also the page that refuses.
+    What pages load comes with the package, also the page that refuses. Browsers keep it.
     """
-    assert browser.get(f"/static/{file}").status_code == 200
+    answer = browser.get(f"{static_path()}/{file}")
+    assert answer.status_code == 200
+    assert "immutable" in answer.headers["cache-control"]
 
 
 @pytest.mark.parametrize("file", ["..%2fguard.py", "..%2ftemplates%2fbase.html", "%2fetc%2fpasswd", "none"])
@@ -233,4 +240,4 @@ def test_nothing_else_is_static(browser, file):
     """
     Neither what lies beside those files, nor what lies elsewhere.
     """
-    assert browser.get(f"/static/{file}").status_code == 404
+    assert browser.get(f"{static_path()}/{file}").status_code == 404

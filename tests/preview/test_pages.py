@@ -10,7 +10,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
-from promptkit.preview.tabs import TABS
+from promptkit.preview.prompt_pages import PANELS
 from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 SHELF = '''
@@ -196,7 +196,7 @@ class TestPrompt:
         assert re.findall(r'hx-target="(#[\w-]+)"', answer.text)[:3] == [
             "#fields",
             "#no-arguments",
-            "#conversation",
+            "#wrong",
         ]
 
     def test_turns(self, preview):
@@ -217,17 +217,18 @@ class TestPrompt:
         """
         text = preview(shelf=SHELF).render("review", language="pyton")
 
-        assert text.count('aria-invalid="true"') == 2
+        assert len(re.findall(r'<div class="faults-of-field"[^>]*><p>', text)) == 2
         assert "2 arguments need attention: language, code" in text_of(text)
         assert "did you mean python ?" in text_of(text)
 
     def test_the_authors_example(self, preview):
         """
-        A page without arguments offers to fill in what the author gave as examples.
+        A page without arguments begins with what the author gave as examples.
         """
         page = preview(shelf=SHELF).page("/prompts/review")
 
-        assert links(page)["Fill in the author's example"] == "/prompts/review?code=x+%3D+1"
+        assert "x = 1</textarea>" in page
+        assert "<strong>x = 1</strong>" in page
 
     def test_what_a_prompt_raises(self, preview):
         """
@@ -382,7 +383,7 @@ class TestResource:
         shown = preview(publish=source)
 
         assert "Not rendered: sample=False" in text_of(shown.page("/prompts/publish"))
-        for tab in TABS:
+        for tab in PANELS:
             assert "Call" not in text_of(shown.client.post(f"/prompts/publish/tabs/{tab}").text)
         assert "Call 1." in text_of(
             shown.client.post("/prompts/publish/render", data={"render-it": "yes"}).text
@@ -483,7 +484,7 @@ class TestTabs:
         page = shown.page("/prompts/review?code=x")
         tabs = re.findall(r'hx-post="(/prompts/review/tabs/[\w-]+)"', page)
 
-        assert len(tabs) == 5
+        assert len(tabs) == 7
         for tab in tabs:
             answer = shown.client.post(tab, data={"code": "a <b>"})
             assert answer.status_code == 200

@@ -200,9 +200,10 @@ class TestVendors:
         assert [note.partition(":")[0] for note in content.notes] == ["Anthropic cannot take it"]
         assert "audio/wav" in content.notes[0]
         assert [one.value for one in content.choices if one.chosen] == ["anthropic"]
-        (block,) = content.blocks
+        block, source = content.blocks
         assert block.title == "messages of messages.create, with text in place of it"
         assert "<audio/wav 44 B" in block.text
+        assert "lossy=True" in source.text
 
     def test_faults_have_no_request(self):
         """
@@ -274,7 +275,7 @@ class TestPytest:
         for number, sent in enumerate(SENT.values()):
             for position, text in enumerate(sent):
                 rendering = rendering_of(catalog, f"p{number}", {"value": text})
-                (block,) = content_of("test", rendering, target).blocks
+                block, _ = content_of("test", rendering, target).blocks
                 assert block.title == f"test_p{number}.py"
                 (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
 
@@ -322,7 +323,7 @@ class TestPytest:
         ]
         for number, (name, given_) in enumerate(sent):
             content = content_of("test", rendering_of(catalog, name, given_), target)
-            (block,) = content.blocks
+            block, _ = content.blocks
             assert "hunter2" not in block.text
             assert [note for note in content.notes if "TOKEN" in note] or "token" not in given_
             (tmp_path / f"test_it{number}.py").write_text(block.text, encoding="utf-8")
@@ -363,7 +364,7 @@ class TestPytest:
         for name in ("look", "hidden"):
             rendering = attrs.evolve(rendering_of(catalog, name, sent), uploads=uploads)
             content = content_of("test", rendering, target)
-            (block,) = content.blocks
+            block, _ = content.blocks
             assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
             assert not re.search("//|xff|MQ==", block.text)
             assert "It reads shot.png: save that file beside it." in content.notes
@@ -411,7 +412,8 @@ class TestPytest:
                         "x = 1"
                     )
                 """
-            ).replace("{module}", Path(target).name)
+            ).replace("{module}", Path(target).name),
+            'review.case_wire("a name", {"code": "x = 1", "since": "2026-01-31"})',
         ]
 
     def test_a_long_call_has_lines(self, tmp_path):
@@ -781,9 +783,9 @@ def test_the_list_of_tabs_is_one_of_tabs():
     """
     Each is a button with its panel; the first one is reached by the tab key.
     """
-    tree = submission.parsed(str(environment().get_template("tabs.html").module.tabs("/prompts/x", TABS)))
+    drawn = environment().get_template("tabs.html").module.tabs("/prompts/x", TABS, "conversation", "")
+    tree = submission.parsed(str(drawn))
     tabs = [one for one in tree.iter("button") if one.get("role") == "tab"]
 
-    assert ["".join(one.itertext()) for one in tabs] == list(TABS.values())
-    assert {one.get("aria-controls") for one in tabs} <= {one.get("id") for one in tree.iter()}
-    assert [one.get("tabindex") for one in tabs] == ["0", "-1", "-1", "-1", "-1"]
+    assert ["".join(one.itertext()) for one in tabs] == ["Arguments", "Conversation", *TABS.values()]
+    assert [one.get("tabindex") for one in tabs] == ["-1", "0", *["-1"] * len(TABS)]

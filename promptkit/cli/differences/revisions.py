@@ -28,20 +28,23 @@ class Repository:
         folder:
             Where to start.
 
+        whose:
+            What needs it, as errors say it.
+
     Raises:
         RevisionError: If it is in none, or there is no git.
     """
 
-    def __init__(self, folder: str = ".") -> None:
+    def __init__(self, folder: str = ".", whose: str = "diff") -> None:
         self._folder = folder
         if shutil.which("git") is None:
-            msg = "diff needs git, which is not installed, or not on the PATH"
+            msg = f"{whose} needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg)
         try:
             top = self._git("rev-parse", "--show-toplevel")
         except RevisionError as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (it may be gone)
-            msg = f"diff needs a git repository, and {where!r} is in none that git can read: {error}"
+            msg = f"{whose} needs a git repository, and {where!r} is in none that git can read: {error}"
             raise RevisionError(msg) from None
         self.root = Path(os.path.realpath(top))
 

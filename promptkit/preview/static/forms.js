@@ -1,21 +1,41 @@
-// What forms and tabs need beyond htmx: faults at controls, files by drop, examples, copies, and arrow keys.
+// What forms need beyond htmx: faults at controls, files by drop, examples, and copies.
 import { textOf } from "./preview.js";
 
 {
   const by = (id) => document.getElementById(id);
 
-  // A control is invalid while something is wrong with it: htmx leaves controls alone, and writes what is wrong.
+  // A control is invalid while something is wrong with it, once it was touched, or came with a value: htmx leaves
+  // controls alone, and writes what is wrong.
+  const touched = new Set();
+
   function markControls() {
-    for (const faults of document.querySelectorAll(".faults-of-field")) {
-      const control = document.querySelector(`[aria-errormessage="${CSS.escape(faults.id)}"]`);
-      if (!control) continue;
-      if (faults.childElementCount) control.setAttribute("aria-invalid", "true");
-      else control.removeAttribute("aria-invalid");
+    for (const field of document.querySelectorAll("#arguments .field")) {
+      if (field.classList.contains("touched")) touched.add(field.id);
+      else if (touched.has(field.id)) field.classList.add("touched");
+      const faults = field.querySelector(".faults-of-field");
+      const control = field.querySelector("[aria-errormessage]");
+      const isWrong = faults.childElementCount > 0 && field.classList.contains("touched");
+      if (control && isWrong !== control.hasAttribute("aria-invalid")) {
+        if (isWrong) control.setAttribute("aria-invalid", "true");
+        else control.removeAttribute("aria-invalid");
+      }
     }
   }
 
+  function touch({ target }) {
+    const field = target.closest?.("#arguments .field");
+    if (!field) return;
+    touched.add(field.id);
+    markControls();
+  }
+
   const form = by("arguments");
-  if (form) new MutationObserver(markControls).observe(form, { childList: true, subtree: true });
+  if (form) {
+    const seen = { childList: true, subtree: true, attributeFilter: ["class"] };
+    new MutationObserver(markControls).observe(form, seen);
+    for (const name of ["change", "focusout"]) form.addEventListener(name, touch);
+    markControls();
+  }
 
   // A control that was written anew, after an upload, is focused as the old one was. One that people have left is not.
   let focused = null;
@@ -35,10 +55,12 @@ import { textOf } from "./preview.js";
     const key = button.dataset.for;
     const control = by(`argument-${key}`);
     if (!control) return;
-    const radio = control.querySelector(`input[value="${CSS.escape(button.dataset.example)}"]`);
-    if (radio) radio.checked = true;
-    else control.value = button.dataset.example;
-    changed(radio ?? control);
+    const { example } = button.dataset;
+    const choice = control.querySelector(`[data-means="${CSS.escape(example)}"]`);
+    if (choice) choice[choice.type === "radio" ? "checked" : "selected"] = true;
+    else if (control.type === "checkbox") control.checked = example === control.dataset.means;
+    else control.value = example;
+    changed(control.matches("[role=radiogroup]") ? (choice ?? control) : control);
   }
 
   function remove(button) {
@@ -46,7 +68,7 @@ import { textOf } from "./preview.js";
     button.closest(".kept").remove();
     field.querySelectorAll("input[type=hidden]").forEach((input) => input.remove());
     const chooser = field.querySelector("input[type=file]");
-    chooser.focus();
+    (chooser.closest("details")?.querySelector("summary") ?? chooser).focus();
     changed(chooser);
   }
 
@@ -110,27 +132,5 @@ import { textOf } from "./preview.js";
     }
     chooser.files = files.files;
     changed(chooser);
-  });
-
-  // Arrow keys move between tabs, as in every list of tabs.
-  const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
-  document.addEventListener("keydown", (event) => {
-    const list = event.target.closest?.("[role=tablist]");
-    if (!list || !(event.key in steps)) return;
-    const tabs = [...list.querySelectorAll("[role=tab]")];
-    const at = tabs.indexOf(event.target) + steps[event.key];
-    const next = tabs[Number.isFinite(at) ? (at + tabs.length) % tabs.length : at < 0 ? 0 : tabs.length - 1];
-    event.preventDefault();
-    next.focus();
-    next.click();
-  });
-  document.addEventListener("click", (event) => {
-    const tab = event.target.closest("[role=tab]");
-    if (!tab) return;
-    for (const one of tab.closest("[role=tablist]").querySelectorAll("[role=tab]")) {
-      one.setAttribute("aria-selected", String(one === tab));
-      one.tabIndex = one === tab ? 0 : -1;
-    }
-    by(tab.getAttribute("aria-controls"))?.setAttribute("aria-labelledby", tab.id);
   });
 }

@@ -2,20 +2,15 @@
 // Requests and swaps are htmx's, as the attributes in the templates say.
 
 const news = document.getElementById("news");
-const conversation = document.querySelector("section.conversation");
+// What sticks below the head of the page has to know how high it is.
+const head = document.querySelector(".top");
+new ResizeObserver(() => document.documentElement.style.setProperty("--top", `${head.offsetHeight}px`)).observe(head);
 
-// What a reload could not load is told until it is mended; other news make room for it again.
-let broken = "";
-
-function tell(text, lasts = false) {
-  show(text, text === broken);
+function tell(text) {
+  if (news.textContent !== text) news.textContent = text; // else it would be announced again
+  news.classList.toggle("error", document.body.classList.contains("lost"));
   clearTimeout(tell.timer);
-  if (!lasts) tell.timer = setTimeout(() => show(broken, true), 8000);
-}
-
-function show(text, isError) {
-  news.textContent = text;
-  news.classList.toggle("error", isError && text !== "");
+  if (!document.body.classList.contains("lost")) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
 }
 
 // The server tells each page when recipes have changed. A page that nobody sees keeps no connection:
@@ -28,18 +23,16 @@ function follow() {
     const change = JSON.parse(event.data);
     document.body.dataset.version = change.version;
     if (document.body.classList.contains("error")) return location.reload();
-    broken = change.failed ? change.said : "";
-    tell(change.said);
+    if (change.said) tell(change.said);
     htmx.trigger(document.body, "reload");
   });
   events.addEventListener("open", () => {
-    if (follow.lost) tell("Connected again.");
-    follow.lost = false;
+    if (document.body.classList.replace("lost", "found")) tell("Connected again.");
   });
   events.addEventListener("error", () => {
-    follow.lost = true;
+    document.body.classList.add("lost"); // what is shown may not be true any more
     const ended = events.readyState === EventSource.CLOSED;
-    tell(ended ? "promptkit dev was started anew: open the address that it has printed." : "promptkit dev does not answer.", true);
+    tell(ended ? "promptkit dev was started anew: open the address that it has printed." : "promptkit dev does not answer.");
   });
 }
 
@@ -126,9 +119,8 @@ addEventListener("load", () => setTimeout(sendEdits)); // htmx listens by then: 
 // How text is shown stays the same from page to page.
 
 function showAs(form) {
-  if (!conversation) return;
-  conversation.dataset.show = form;
-  for (const button of conversation.querySelectorAll("button[data-show]"))
+  document.body.dataset.show = form;
+  for (const button of document.querySelectorAll("button[data-show]"))
     button.setAttribute("aria-pressed", String(button.dataset.show === form));
 }
 
@@ -160,11 +152,3 @@ document.addEventListener("click", (event) => {
     showAs(button.dataset.show);
   } else if (button?.dataset.copy) copy(button);
 });
-
-// Beside a page, its prompt is in sight among the others.
-
-const current = document.querySelector(".side [aria-current]")?.closest("li");
-if (current) {
-  const side = current.closest(".side");
-  side.scrollTop = current.offsetTop - side.offsetTop - side.clientHeight / 2;
-}

@@ -84,7 +84,7 @@ PAGES = {
     "no page": ("/prompts/nowhere", None),
     **{
         f"tab {name}": ("/prompts/everything?text=hello", name)
-        for name in ("Wire", "Vendors", "Test", "Command line", "Clients")
+        for name in ("Cases", "Changes", "Wire", "Vendors", "Test", "Command line", "Clients")
     },
 }
 
@@ -158,7 +158,7 @@ def test_what_is_examined(visit):
     """
     The prompt that axe-core looks at says all that prompts can say.
     """
-    expect(visit.prompt("everything", "?text=hello").locator("#conversation > ol > li")).to_have_count(7)
+    expect(visit.prompt("everything", "?text=hello").locator("#said > ol > li")).to_have_count(7)
 
 
 def test_names_of_fields(visit):
@@ -179,7 +179,7 @@ def test_names_of_fields(visit):
         ("items", "textbox"),
         ("named", "combobox"),
         ("token", "textbox"),
-        ("is_short", "radiogroup"),
+        ("is_short", "switch"),
     ):
         expect(form.get_by_role(role, name=name, exact=True)).to_be_visible()
 
@@ -209,7 +209,7 @@ def test_by_keyboard_alone(visit):
     assert focused(page) == "Skip to the content"
     tab_to(page, "q")
     page.keyboard.type("everything")
-    expect(page.locator("#found").get_by_role("link")).to_have_count(1)
+    expect(page.locator("#found h3").get_by_role("link")).to_have_count(1)
     tab_to(page, "everything")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("everything")
@@ -231,8 +231,8 @@ def test_by_keyboard_alone(visit):
     expect(page.locator("#news")).to_have_text("Copied.")
     assert "by hand" in page.evaluate("navigator.clipboard.readText()")
 
-    tab_to(page, "tab-wire")
-    for name in ("Vendors", "Test", "Command line"):
+    tab_to(page, "tab-conversation", "Shift+Tab")
+    for name in ("Cases", "Changes", "Wire", "Vendors", "Test", "Command line"):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", name=name)).to_be_focused()
         panel_of(page, name)

@@ -50,7 +50,7 @@ def test_the_pictures_are_made(browser, tmp_path):
 
     assert result.returncode == 0, result.stderr
     made = {file.name: imagesize.get(file) for file in tmp_path.iterdir()}
-    assert len(made) == 5
+    assert len(made) == 6
     assert made == {file.name: imagesize.get(file) for file in FIGURES.glob("preview-*.png")}
     for file in (*tmp_path.iterdir(), *FIGURES.glob("preview-*.png")):
         assert file.stat().st_size < 200_000

@@ -61,7 +61,7 @@ async def waits(text: str = "so"):
 
 
 def turns(page):
-    return page.locator("#conversation > ol > li")
+    return page.locator("#said > ol > li")
 
 
 def test_turns(visit):

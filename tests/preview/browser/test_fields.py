@@ -336,5 +336,4 @@ class TestTyping:
         expect(page.locator("#conversation")).to_contain_text("Say Add it Cold.")
 
         page = visit.prompt("examples")
-        page.get_by_role("link", name="Fill in the author's example").click()
         expect(page.locator("#conversation")).to_contain_text("Say Fix <the> bug Cold.")

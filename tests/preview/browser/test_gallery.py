@@ -73,7 +73,7 @@ def test_search_finds_while_one_types(typed, found, visit):
     search.press_sequentially(f"{typed}x")
     search.press("Backspace")
 
-    expect(visit.page.locator("#found").get_by_role("link")).to_have_text(found)
+    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_text(found)
 
 
 def test_search_says_that_it_found_nothing(visit):
@@ -85,7 +85,7 @@ def test_search_says_that_it_found_nothing(visit):
     expect(visit.page.locator("#found")).to_have_text("Nothing matches <b>?.")
 
     search.fill("")
-    expect(visit.page.locator("#found").get_by_role("link")).to_have_count(3)
+    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_count(3)
 
 
 def test_search_beside_a_page(visit):
@@ -109,10 +109,10 @@ def test_a_search_can_be_sent(visit):
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("leave")
     search.press("Enter")
-    expect(visit.page.locator("#found").get_by_role("link")).to_have_text(["leave"])
+    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_text(["leave"])
 
     page = visit.open("/?q=leave")
-    expect(page.locator("#found").get_by_role("link")).to_have_text(["leave"])
+    expect(page.locator("#found h3").get_by_role("link")).to_have_text(["leave"])
     expect(page.get_by_role("searchbox")).to_have_value("leave")
 
 

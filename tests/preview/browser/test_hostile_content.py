@@ -121,7 +121,7 @@ def test_what_a_prompt_says(which, visit):
     It is shown as Markdown and raw; what nobody would see is written out.
     """
     page = visit.prompt("says", f"?which={which}")
-    expect(page.locator("#conversation > ol > li")).to_have_count(1)
+    expect(page.locator("#said > ol > li")).to_have_count(1)
     page.get_by_role("button", name="Raw").click()
 
     raw = page.locator(".raw").text_content()
@@ -136,14 +136,14 @@ def test_what_one_types(visit):
     """
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill(ALL)
-    expect(page.locator("#conversation > ol > li")).to_have_count(1)
+    expect(page.locator("#said > ol > li")).to_have_count(1)
     for name in ("Wire", "Vendors", "Test", "Command line", "Clients"):
         page.get_by_role("tab", name=name).click()
         panel_of(page, name)
         assert is_harmless(page)
     page.reload()
 
-    expect(page.locator("#conversation > ol > li")).to_have_count(1)
+    expect(page.locator("#said > ol > li")).to_have_count(1)
     assert is_harmless(page)
 
 
@@ -198,7 +198,7 @@ def test_resources_and_media(visit):
     HTML is text, SVG is an image that runs nothing, and links of scripts are no links.
     """
     page = visit.prompt("attaches")
-    expect(page.locator("#conversation > ol > li")).to_have_count(6)
+    expect(page.locator("#said > ol > li")).to_have_count(6)
     images = page.locator("#conversation img")
     expect(images).to_have_count(1)
     assert images.evaluate("async (img) => (await img.decode(), img.naturalWidth)") == 40

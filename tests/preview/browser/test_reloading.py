@@ -92,20 +92,19 @@ def test_a_broken_recipe_and_its_mending(visiting):
     beside = page.get_by_role("region", name="What is wrong in its file")
     expect(beside).to_contain_text("recipes/review.py:6")
     expect(beside.locator(".source")).to_contain_text('retrn f"Review {code} to {depth}."')
-    expect(news(page)).to_have_text("Not reloaded: 1 fault in review.py.")
-    expect(news(page)).to_have_class("news error")
+    told = page.locator("#broken")
+    expect(told).to_have_text("Not loaded: 1 fault in review.py.")
     expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
     page.get_by_role("button", name="Copy turn 1").click()
     expect(news(page)).to_have_text("Copied.")
-    expect(news(page)).to_have_class("news")
     page.clock.run_for(8000)
-    expect(news(page)).to_have_text("Not reloaded: 1 fault in review.py.")
+    expect(told).to_have_text("Not loaded: 1 fault in review.py.")
 
     visit.save("review.py", REVIEW.replace("Review {", "Mend {"))
     expect(page.locator("#conversation")).to_contain_text("Mend x to 3.")
     expect(beside).to_have_count(0)
     expect(news(page)).to_contain_text("1 fault mended")
-    expect(news(page)).to_have_class("news")
+    expect(told).to_have_text("")
 
 
 def test_the_gallery_follows(visiting):

@@ -83,7 +83,7 @@ def test_each_vendor(visit):
         assert key in json.loads(panel.locator("pre").first.text_content())[0]
 
     page.get_by_role("spinbutton", name="depth").fill("8")
-    expect(panel.locator("pre")).to_contain_text("to depth 8")
+    expect(panel.locator("pre").first).to_contain_text("to depth 8")
     expect(panel.get_by_role("button", name="Gemini")).to_have_attribute("aria-pressed", "true")
 
 

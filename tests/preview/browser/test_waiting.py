@@ -26,7 +26,7 @@ def test_the_former_faults_are_not_shown_while_a_prompt_runs(visiting):
     The state says that it runs, and the field that is edited has no mark; then both say what came of it.
     """
     visit = visiting(gated=GATED)
-    page = visit.prompt("gated")
+    page = visit.prompt("gated", "?count=many")
     count, state = page.get_by_label("count").first, page.locator("#state")
     expect(state).to_contain_text("1 argument needs attention")
     expect(count).to_have_attribute("aria-invalid", "true")

@@ -1,4 +1,4 @@
-"""A pytest test of the very call that is shown, as Python source."""
+"""The very call that is shown, as Python source: a test of it, a case, and a request to a vendor."""
 
 import json
 import keyword
@@ -13,13 +13,35 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.rendering import Rendering
 
-__all__ = ["PytestSource", "pytest_source", "variable"]
+__all__ = ["PytestSource", "case_source", "pytest_source", "request_source", "variable"]
 
 #: Characters of a line, as formatters have them.
 _WIDTH: Final = 88
+
+
+@attrs.frozen
+class _Sdk:
+    """How a vendor's SDK is called: the class of its client, the method, and what else that needs."""
+
+    imported: str
+    client: str
+    method: str
+    fields: str
+
+
+_MODEL: Final = 'model="..."'
+_SDKS: Final = {
+    "openai-chat": _Sdk("from openai import OpenAI", "OpenAI", "chat.completions.create", _MODEL),
+    "openai-responses": _Sdk("from openai import OpenAI", "OpenAI", "responses.create", _MODEL),
+    "anthropic": _Sdk(
+        "from anthropic import Anthropic", "Anthropic", "messages.create", f"{_MODEL}, max_tokens=1024"
+    ),
+    "gemini": _Sdk("from google import genai", "genai.Client", "models.generate_content", _MODEL),
+}
 
 
 @attrs.frozen
@@ -41,6 +63,49 @@ class PytestSource:
     file: str
     text: str
     notes: tuple[str, ...]
+
+
+def case_source(rendering: Rendering) -> str:
+    """Return the line that saves the values of a form as a case, to stand beside the prompt."""
+    prompt, modules = rendering.prompt, set[str]()
+    _, name = _importable(prompt) or ("", _identifier(prompt.name))
+    known = [one for one in rendering.given if one in prompt.arguments.by_name]
+    pairs = [f"{_text(one)}: {_sent(rendering, one, modules)}" for one in known]
+    imports = [f"import {module}\n" for module in sorted(modules)]
+    return "".join([*imports, "\n".join(_lines(f'{name}.case_wire("a name", {{', pairs))])
+
+
+def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool = False) -> str:
+    """
+    Return what sends a rendering to a vendor by its SDK.
+
+    Args:
+        rendering:
+            What a prompt says.
+
+        target:
+            What is shown, as the author wrote it on the command line.
+
+        form:
+            One of `promptkit.exports.REQUESTS`.
+
+        lossy:
+            Whether the vendor cannot take all of it.
+    """
+    modules, call, sdk = set[str](), _call(rendering, target), _SDKS[form]
+    pairs = [f"{_text(one)}: {_sent(rendering, one, modules)}" for one in rendering.given]
+    function = REQUESTS[form].__name__
+    groups = [
+        [f"import {module}" for module in sorted(modules)],
+        [sdk.imported, f"from promptkit.exports import {function}"],
+        call.imports,
+        [
+            *_lines(f"said = {call.begin}", pairs),
+            f"request = {function}(said, {sdk.fields}{', lossy=True' * lossy})",
+        ],
+        [f"answer = {sdk.client}().{sdk.method}(**request)"],
+    ]
+    return "\n\n".join("\n".join(group) for group in groups if group) + "\n"
 
 
 def pytest_source(rendering: Rendering, target: str) -> PytestSource:

@@ -1,0 +1,50 @@
+"""A revision of a repository, written to a folder: where its targets lie there."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from promptkit.cli.differences.revisions import Repository
+from promptkit.compiler.loading.targets import split_target
+from promptkit.errors.exceptions import LoadError
+
+__all__ = ["loading_from", "written"]
+
+
+@contextmanager
+def written(
+    repository: Repository, revision: str, targets: Sequence[str]
+) -> Iterator[tuple[Path, list[str], tuple[Path, Path]]]:
+    """Write a revision to a temporary folder: the current one there, the targets, and what lies where."""
+    commit = repository.commit(revision)
+    with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
+        then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
+        now, here = repository.root, Path(os.path.realpath(os.curdir))
+        moved = [_moved(target, now, then) for target in targets]
+        repository.write(commit, then)
+        folder = then / here.relative_to(now)
+        yield folder if folder.is_dir() else then, moved, (then, now)  # where it lay says nothing
+
+
+@contextmanager
+def loading_from(repository: Repository, revision: str, targets: Sequence[str]) -> Iterator[None]:
+    """Say of what cannot be loaded that this is so at a revision."""
+    try:
+        yield
+    except LoadError as error:
+        reason = error.reason.replace(f"{repository.root}{os.sep}", "")
+        raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
+
+
+def _moved(target: str, now: Path, then: Path) -> str:
+    """What names a target in a copy of the repository."""
+    name, attribute = split_target(target)
+    place = Path(os.path.realpath(name))
+    if not place.exists():  # it is a module
+        return target
+    if not place.is_relative_to(now):
+        raise LoadError(target, f"it is not in the git repository at {str(now)!r}")
+    copy = str(then / place.relative_to(now))
+    return f"{copy}:{attribute}" if attribute else copy

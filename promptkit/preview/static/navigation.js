@@ -1,0 +1,139 @@
+// How one moves: tabs, whose choice is in the address, the list of prompts, and the palette over all of them.
+
+const by = (id) => document.getElementById(id);
+const work = by("work");
+
+// Tabs. htmx fetches what most of them show; the conversation and the arguments are there already.
+
+function openTab(tab) {
+  const name = tab.dataset.tab;
+  const panel = by("tab-panel");
+  for (const one of tab.closest("[role=tablist]").querySelectorAll("[role=tab]")) {
+    // One that is fetched takes the place of what is asked for, as hx-sync says.
+    if (one.getAttribute("aria-selected") === "true" && !isFetched(tab)) htmx.trigger(one, "htmx:abort");
+    one.setAttribute("aria-selected", String(one === tab));
+    one.tabIndex = one === tab ? 0 : -1;
+  }
+  if (name !== work.dataset.tab) panel.replaceChildren(); // it would follow the form, and ask in the name of the former
+  if (isFetched(tab)) panel.setAttribute("aria-labelledby", tab.id);
+  work.dataset.tab = name;
+  keepTab();
+}
+
+const isFetched = (tab) => tab.getAttribute("aria-controls") === "tab-panel";
+
+function keepTab() {
+  const place = new URL(location.href);
+  if (isFetched(by(`tab-${work.dataset.tab}`))) place.searchParams.set("open-tab", work.dataset.tab);
+  else place.searchParams.delete("open-tab");
+  history.replaceState(history.state, "", place);
+}
+
+// A rendering leads to an address that knows no tab.
+document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+  if (work && ctx.sourceElement.id === "arguments") keepTab();
+});
+
+// Arguments have no tab where they stand beside the rest.
+matchMedia("(min-width: 68.01rem)").addEventListener("change", ({ matches }) => {
+  if (matches && work?.dataset.tab === "arguments") by("tab-conversation").click();
+});
+
+const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+
+function moveAlong(event) {
+  const list = event.target.closest?.("[role=tablist]");
+  if (!list || !(event.key in steps)) return;
+  const tabs = [...list.querySelectorAll("[role=tab]")].filter((tab) => tab.offsetParent);
+  const at = tabs.indexOf(event.target) + steps[event.key];
+  const next = tabs[Number.isFinite(at) ? (at + tabs.length) % tabs.length : at < 0 ? 0 : tabs.length - 1];
+  event.preventDefault();
+  next.focus();
+  next.click();
+}
+
+// Beside a page, its prompt is in sight among the others, also once they are listed anew.
+
+function showCurrent() {
+  const current = document.querySelector(".side [aria-current]")?.closest("li");
+  if (!current || document.querySelector(".side [name=q]").value) return;
+  const side = current.closest(".side");
+  const [inner, outer] = [current.getBoundingClientRect(), side.getBoundingClientRect()];
+  if (inner.top >= outer.top + 60 && inner.bottom <= outer.bottom) return;
+  side.scrollTop += inner.top - outer.top - side.clientHeight / 2;
+}
+
+showCurrent();
+document.addEventListener("htmx:after:swap", ({ target }) => {
+  if (target.closest?.(".side")) showCurrent();
+});
+
+function search(words) {
+  const field = document.querySelector("#q");
+  field.value = field.value === words ? "" : words;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+// The palette: Ctrl+K opens it, arrows move in it, and Escape closes it, as it does all dialogs.
+
+const palette = by("palette");
+
+function openPalette() {
+  if (palette.open) return;
+  isDecided = false;
+  palette.classList.toggle("has-tabs", Boolean(work));
+  palette.showModal();
+  by("go").value = "";
+  by("go").dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+// Enter leads to the first place that is found, once all that was typed is looked for.
+let isDecided = false;
+
+function goToFirst() {
+  isDecided = by("places").firstElementChild?.dataset.typed !== by("go").value;
+  if (!isDecided) placesShown()[0]?.click();
+}
+
+const placesShown = () => [...palette.querySelectorAll("#places :is(a, button)")].filter((place) => place.offsetParent);
+
+document.addEventListener("htmx:after:swap", () => {
+  if (isDecided && palette?.open) goToFirst();
+});
+
+function moveInPalette(event) {
+  const places = placesShown();
+  const at = places.indexOf(document.activeElement);
+  if (event.key === "ArrowDown") places[Math.min(at + 1, places.length - 1)]?.focus();
+  else if (event.key === "ArrowUp") (places[at - 1] ?? by("go")).focus();
+  else if (event.key === "Enter" && document.activeElement === by("go")) goToFirst();
+  else return;
+  event.preventDefault();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key?.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && palette) {
+    event.preventDefault();
+    openPalette();
+  } else if (palette?.open) moveInPalette(event);
+  else if (event.key === "/" && !event.target.closest("input, select, textarea") && by("q")) {
+    event.preventDefault();
+    by("q").focus();
+  } else moveAlong(event);
+});
+
+// A case is shown in the tab that is open.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("#cases a");
+  if (link && isFetched(by(`tab-${work.dataset.tab}`))) link.search += `&open-tab=${work.dataset.tab}`;
+}, { capture: true });
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.getAttribute("role") === "tab") openTab(button);
+  else if (button.dataset.tab) {
+    palette.close();
+    by(`tab-${button.dataset.tab}`).click();
+  } else if (button.dataset.search) search(button.dataset.search);
+});

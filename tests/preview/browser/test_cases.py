@@ -1,0 +1,76 @@
+"""Cases, and what a change does to them, as a person sees it."""
+
+import subprocess
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+REVIEW = """
+from promptkit import prompt
+
+@prompt
+def review(code: str, tone: str = "warm"):
+    return f"Review {code} in a {tone} tone."
+
+review.case("short", "x = 1")
+review.case("cold", "y = 2", tone="cold")
+"""
+
+
+def test_a_page_opens_with_its_first_case(visiting):
+    """
+    Its values are in the form, and the others are a click away.
+    """
+    page = visiting(review=REVIEW).prompt("review")
+    expect(page.get_by_role("textbox", name="code")).to_have_value("x = 1")
+    expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Review x = 1 in a warm tone.")
+
+    page.get_by_role("navigation", name="Cases").get_by_role("link", name="cold").click()
+
+    expect(page.get_by_role("textbox", name="tone")).to_have_value("cold")
+    expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Review y = 2 in a cold tone.")
+
+
+def test_all_cases_side_by_side(visiting):
+    """
+    Each has a column; a save changes all of them in place.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review")
+    page.get_by_role("tab", name="Cases").click()
+    columns = page.get_by_role("group", name="All cases").get_by_role("article")
+    expect(columns).to_have_count(2)
+    first, second = (columns.nth(at).bounding_box() for at in range(2))
+    assert first["y"] == second["y"]
+    assert first["x"] + first["width"] <= second["x"]
+
+    visit.save("review.py", REVIEW.replace("Review", "Judge"))
+
+    expect(columns.nth(1)).to_contain_text("Judge y = 2 in a cold tone.")
+
+
+def test_what_a_save_has_changed(visiting):
+    """
+    Word by word, for each case; and since the last commit, too.
+    """
+    visit = visiting(review=REVIEW)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@y", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], cwd=visit.folder.parent, check=True)
+    page = visit.prompt("review")
+    page.get_by_role("tab", name="Changes").click()
+    panel = page.get_by_role("tabpanel", name="Changes")
+    expect(panel).to_contain_text("Nothing was saved yet")
+
+    visit.save("review.py", REVIEW.replace("Review", "Judge"))
+
+    expect(panel.locator("del")).to_have_text(["Review", "Review"])
+    expect(panel.locator("ins")).to_have_text(["Judge", "Judge"])
+    expect(panel.get_by_role("heading")).to_have_text(["short", "cold"])
+    since = panel.get_by_role("button", name="Since the last commit")
+    since.click()
+    expect(since).to_have_attribute("aria-pressed", "true")
+    expect(panel.locator("ins")).to_have_text(["Judge", "Judge"])

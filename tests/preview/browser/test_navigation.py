@@ -1,0 +1,160 @@
+"""How one moves: tabs, the list of prompts, the search, and the palette."""
+
+import re
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+LONG = """
+from promptkit import prompt, user, assistant
+
+@prompt(tags=["two words"])
+def long(count: int = 40):
+    for number in range(count):
+        yield (user, assistant)[number % 2](f"Turn {number}: " + "word " * 40)
+
+long.case("forty", 40)
+"""
+
+MANY = "from promptkit import prompt\n" + "".join(
+    f"@prompt(title='Prompt {n} and what it is about', tags=['t{n % 3}'])\n"
+    f"def prompt_{n:04}():\n    return 'Said by {n}.'\n"
+    for n in range(1000)
+)
+
+
+def test_tabs_stay_in_sight_beside_forty_turns(visiting):
+    """
+    However far one has scrolled.
+    """
+    page = visiting(long=LONG).prompt("long")
+    expect(page.locator("#turn-40")).to_contain_text("Turn 39")
+
+    page.locator("#turn-40").scroll_into_view_if_needed()
+
+    expect(page.locator("#turn-1")).not_to_be_in_viewport()
+    for name in ("Conversation", "Cases", "Changes", "Wire", "Vendors", "Test", "Command line", "Clients"):
+        expect(page.get_by_role("tab", name=name, exact=True)).to_be_in_viewport(ratio=1)
+    page.get_by_role("tab", name="Wire").click()
+    expect(page.get_by_role("tabpanel", name="Wire")).to_contain_text("Turn 0")
+    expect(page.locator("#turn-1")).to_be_hidden()
+
+
+def test_the_tab_is_in_the_address(visiting):
+    """
+    A link shows it again, also after a value has changed.
+    """
+    page = visiting(long=LONG).prompt("long")
+    page.get_by_role("tab", name="Wire").click()
+    page.get_by_role("spinbutton", name="count").fill("2")
+    expect(page).to_have_url(re.compile("count=2&open-tab=wire$"))
+
+    page.goto(page.url)
+    expect(page.get_by_role("tab", name="Wire")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tabpanel", name="Wire")).to_contain_text("Turn 1")
+    page.get_by_role("tab", name="Conversation").click()
+    expect(page).to_have_url(re.compile("count=2$"))
+
+
+def test_on_a_small_screen_arguments_are_a_tab(shown_small):
+    """
+    What one types and what it says fit, one tap from each other.
+    """
+    page = shown_small
+    expect(page.get_by_role("spinbutton", name="count")).to_be_hidden()
+    page.get_by_role("tab", name="Arguments").click()
+    page.get_by_role("spinbutton", name="count").fill("3")
+    expect(page.locator("#state")).to_contain_text("3 messages")
+    expect(page.locator("#state")).to_be_in_viewport()
+    page.get_by_role("tab", name="Conversation").click()
+    expect(page.locator("#turn-1")).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.fixture
+def shown_small(recipes, windows, servers):
+    from benchmarks.browser import served
+
+    address = servers.enter_context(served(recipes(long=LONG)))
+    window = windows(address, viewport={"width": 360, "height": 740})
+    window.page.goto(address)
+    window.page.goto(f"{window.origin}/prompts/long")
+    return window.page
+
+
+def test_the_open_prompt_is_in_sight_among_a_thousand(visiting):
+    """
+    When the page opens, and after it was reloaded by a save.
+    """
+    visit = visiting(many=MANY)
+    page = visit.prompt("prompt_0777")
+    current = page.get_by_role("navigation", name="Prompts").locator("[aria-current]")
+    expect(current).to_be_in_viewport()
+    expect(current).to_have_text("prompt_0777")
+
+    visit.save("many.py", MANY.replace("Said by 777", "Told by 777"))
+
+    expect(page.locator("#said")).to_contain_text("Told by 777.")
+    expect(current).to_be_in_viewport()
+
+
+def test_the_search_is_kept_on_the_way_back(visiting):
+    """
+    It is in the address of the gallery.
+    """
+    page = visiting(many=MANY, long=LONG).page
+    page.get_by_role("searchbox", name="Search prompts").fill("prompt_001")
+    expect(page.locator("#counted")).to_contain_text("10 of 1,001")
+    page.get_by_role("link", name="prompt_0015", exact=True).click()
+    expect(page.locator("#said")).to_contain_text("Said by 15.")
+
+    page.go_back()
+
+    expect(page.get_by_role("searchbox", name="Search prompts")).to_have_value("prompt_001")
+    expect(page.locator("#counted")).to_contain_text("10 of 1,001")
+
+
+def test_a_tag_filters(visiting):
+    """
+    In the gallery, and beside a page.
+    """
+    visit = visiting(many=MANY, long=LONG)
+    page = visit.page
+    page.locator(".card").get_by_role("link", name="two words").click()
+    expect(page.locator("#counted")).to_contain_text("1 of 1,001")
+
+    page = visit.prompt("long")
+    side = page.get_by_role("navigation", name="Prompts")
+    side.get_by_text("Tags").click()
+    side.get_by_role("button", name="two words").click()
+    expect(side.locator(".lines").get_by_role("link")).to_have_text(["long"])
+
+
+def test_keys_lead_anywhere(visiting):
+    """
+    ``/`` to the search, Ctrl+K to any prompt, case and tab.
+    """
+    page = visiting(many=MANY, long=LONG).prompt("prompt_0001")
+    page.keyboard.press("/")
+    expect(page.get_by_role("navigation", name="Prompts").get_by_role("searchbox")).to_be_focused()
+
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to")
+    expect(palette.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("forty")
+    expect(palette.get_by_role("link")).to_have_text(["long forty"])
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-40")).to_contain_text("Turn 39")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("wir")
+    expect(palette.get_by_role("button")).to_have_text(["Wire"])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tabpanel", name="Wire")).to_contain_text("Turn 0")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()

@@ -1,0 +1,130 @@
+"""That a page tells what is true now: what is broken, what takes long, and that nobody answers any more."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.terminal import environment
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+RED = "rgb(179, 38, 30)"
+
+GOOD = """
+from promptkit import prompt
+
+@prompt
+def good(text: str, count: int = 1):
+    return text * count
+"""
+READING = "from promptkit import resource\n\n@resource('note://x')\ndef note() -> str:\n    return 'A note'\n"
+
+
+def test_broken_files_are_on_every_page(visiting):
+    """
+    Drawn by the server, until they are mended: in the gallery, at a prompt, at a resource.
+    """
+    visit = visiting(good=GOOD, reading=READING, broken="import nowhere_to_be_found\n")
+    for path in ("/", "/prompts/good", "/resources?uri=note://x"):
+        page = visit.open(path)
+        expect(page.get_by_role("link", name="Not loaded: 1 fault in broken.py.")).to_be_in_viewport()
+
+    visit.save("broken.py", "")
+    expect(page.get_by_role("link", name="Not loaded")).to_have_count(0)
+    visit.save("broken.py", "import nowhere_to_be_found\n")
+    page.get_by_role("link", name="Not loaded: 1 fault in broken.py.").click()
+    expect(page.get_by_role("region", name="What is wrong with the recipes")).to_contain_text("nowhere")
+
+
+def test_the_page_of_a_slow_prompt_is_there_at_once(visiting):
+    """
+    It says that the prompt is rendered, and what it says once that is so.
+    """
+    slow = "from pathlib import Path\nimport asyncio\nfrom promptkit import prompt\n\n"
+    slow += "gate = Path(__file__).with_name('closed')\n\n@prompt\nasync def slow(text: str = 'a'):\n"
+    slow += "    while gate.exists():\n        await asyncio.sleep(0.02)\n    return f'Said {text}.'\n"
+    visit = visiting(slow=slow)
+    (visit.folder / "closed").touch()
+
+    page = visit.prompt("slow", "?text=b")
+    expect(page.locator("#state")).to_have_text("Rendering...")
+    expect(page.get_by_role("textbox", name="text")).to_have_value("b")
+    (visit.folder / "closed").unlink()
+
+    expect(page.get_by_role("tabpanel", name="Conversation")).to_contain_text("Said b.")
+    expect(page.locator("#state")).to_contain_text("1 message")
+
+
+def test_a_server_that_is_gone(recipes, windows):
+    """
+    The page says so in red, and what it shows is no longer shown as true.
+    """
+    folder = recipes(good=GOOD)
+    command = [sys.executable, "-m", "promptkit", "dev", "--no-open", "--port", "0", folder.name]
+    process = subprocess.Popen(
+        command, cwd=folder.parent, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = process.stdout.readline().decode().strip()
+        window = windows(address)
+        window.allow("ERR_", "failed")
+        page = window.page
+        page.goto(address)
+        page.goto(f"{window.origin}/prompts/good?text=a")
+        expect(page.locator("#state")).to_contain_text("1 message")
+
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+        expect(page.locator("#news")).to_have_text("promptkit dev does not answer.")
+        expect(page.locator("#news")).to_have_css("color", RED)
+        expect(page.locator(".turn")).to_have_css("border-top-style", "dashed")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_last_rendering_stays_while_a_value_is_unfinished(visiting):
+    """
+    Dimmed, labelled, and where it was; it is bright again once the value is right.
+    """
+    page = visiting(good=GOOD).prompt("good", "?text=abc&count=2")
+    said, earlier = page.locator("#said"), page.get_by_text("What it said before:")
+    turn = said.locator(".turn")
+    expect(said).to_contain_text("abcabc")
+    expect(earlier).to_be_hidden()
+    before = turn.bounding_box()
+
+    page.get_by_role("textbox", name="text").fill("")
+    expect(earlier).to_be_visible()
+    expect(said).to_contain_text("abcabc")
+    expect(turn).to_have_css("border-top-style", "dashed")
+    expect(page.locator("#wrong")).to_contain_text("is missing")
+    assert turn.bounding_box() == before
+    page.get_by_role("textbox", name="text").fill("x")
+
+    expect(said).to_contain_text("xx")
+    expect(earlier).to_be_hidden()
+    expect(turn).to_have_css("border-top-style", "solid")
+
+
+def test_fields_are_marked_once_they_were_touched(visiting):
+    """
+    Nobody has done anything wrong before they have done anything.
+    """
+    page = visiting(good=GOOD).prompt("good")
+    text = page.get_by_role("textbox", name="text")
+    expect(page.locator("#state")).to_contain_text("1 argument needs attention")
+    expect(text).not_to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#faults-of-text")).to_be_hidden()
+
+    text.focus()
+    text.blur()
+
+    expect(text).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#faults-of-text")).to_be_visible()
