@@ -70,6 +70,13 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(autouse=True)
+def workspace_variable(monkeypatch):
+    """What a server or an application says of its workspace ends with the test."""
+    monkeypatch.setenv("PROMPTKIT_WORKSPACE", "")
+    monkeypatch.delenv("PROMPTKIT_WORKSPACE")
+
+
 @pytest.fixture(scope="session")
 def in_ci():
     """Whether what takes minutes is done, too."""

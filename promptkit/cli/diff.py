@@ -4,7 +4,6 @@ import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -87,7 +86,7 @@ def _sides(
 
 def _compare_texts(options: Namespace, repository: Repository, output: Output) -> int:
     """Print what cases say differently, word by word, or write it as a comment."""
-    from promptkit.cli.differences.renderings import ask_renderings
+    from promptkit.cli.differences.renderings import compared_renderings
     from promptkit.cli.differences.texts import as_comment, summary_of, text_changes
 
     try:
@@ -95,17 +94,10 @@ def _compare_texts(options: Namespace, repository: Repository, output: Output) -
             import time_machine  # noqa: F401 (the processes of both sides stop their clock by it)
     except ModuleNotFoundError as error:
         return fail(str(error), Exit.USAGE)
-    here, variables = Path(os.path.realpath(os.curdir)), options.variables
     print_error(f"renders the cases of {options.revision} too: the code of that revision runs")
-    with written(repository, options.revision, options.targets) as (folder, moved, places):
-        new = ask_renderings(here, options.targets, variables=variables)
-        ask_old = partial(ask_renderings, folder, moved, new["cases"], places, variables)
-        with loading_from(repository, options.revision, options.targets):
-            old = ask_old()
-        again = []
-        if options.repeat:
-            again = [(new, ask_renderings(here, options.targets, new["cases"], variables=variables))]
-            again.append((old, ask_old()))
+    old, new, again = compared_renderings(
+        repository, options.revision, options.targets, options.variables, repeats=options.repeat
+    )
     _report_faults(repository, options.revision, old, new)
     changes = list(text_changes(old, new, again))
     if options.comment is not None:

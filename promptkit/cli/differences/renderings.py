@@ -8,9 +8,8 @@ what is wanted from standard input, and prints the transcripts.
 import json
 import os
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,12 +18,14 @@ from promptkit import compiler
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.differences.sides import faults_of, key_of, run_side
+from promptkit.cli.differences.checkouts import loading_from, written
+from promptkit.cli.differences.revisions import Repository
+from promptkit.cli.differences.sides import Side, faults_of, key_of, read_asked
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import capture_output
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["Said", "ask_renderings", "main"]
+__all__ = ["Said", "compared_renderings", "main", "renderings_side"]
 
 #: The cases of each prompt and resource: by their names, what a client sends.
 Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -44,15 +45,17 @@ _NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _SEED: Final = 20260101
 
 
-def ask_renderings(
+def renderings_side(
     folder: Path,
     targets: Sequence[str],
-    cases: Cases | None = None,
     moved: tuple[Path, Path] | None = None,
     variables: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Side:
     """
-    Return what one side says: ``said`` for each case, its ``cases``, and ``faults`` of what is not served.
+    Return a side that loads its recipes, and then answers which cases it is asked for.
+
+    It is asked for what is sent, or for None: the cases that it has. It answers with what is ``said`` for
+    each, its ``cases``, and ``faults`` of what is not served.
 
     Args:
         folder:
@@ -61,34 +64,75 @@ def ask_renderings(
         targets:
             What to load.
 
-        cases:
-            What is sent; None for the cases that this side has.
-
         moved:
             Where the side lies, and where it is said to lie; None if it says where it lies.
 
         variables:
             The names of further variables of the environment that it may know.
+    """
+    kept = {name: os.environ[name] for name in (*_KEPT, *variables) if name in os.environ}
+    return Side(__name__, folder, targets, moved, {**kept, "PYTHONHASHSEED": "0"})
+
+
+def compared_renderings(
+    repository: Repository,
+    revision: str,
+    targets: Sequence[str],
+    variables: Sequence[str] = (),
+    *,
+    repeats: bool = False,
+) -> tuple[dict[str, Any], dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """
+    Return what was said at a revision for the cases of now, what is said, and what was said when asked again.
+
+    Both sides load at the same time.
+
+    Args:
+        repository:
+            The repository.
+
+        revision:
+            The revision.
+
+        targets:
+            What is compared.
+
+        variables:
+            As for `renderings_side`.
+
+        repeats:
+            Whether each side is asked once more.
 
     Raises:
         LoadError: If there is nothing at one of the targets.
 
-        RevisionError: If its process ends before it has answered, or does not end in time.
+        RevisionError: If there is no such revision, or a process does not answer.
     """
-    kept = {name: os.environ[name] for name in (*_KEPT, *variables) if name in os.environ}
-    asked = {"targets": targets, "cases": cases}
-    return run_side(__name__, folder, asked, moved, {**kept, "PYTHONHASHSEED": "0"})
+    here = Path(os.path.realpath(os.curdir))
+    with written(repository, revision, targets) as then, ExitStack() as processes:
+
+        def begin(folder: Path, side: Sequence[str], moved: tuple[Path, Path] | None = None) -> Side:
+            return processes.enter_context(renderings_side(folder, side, moved, variables))
+
+        before, now = begin(*then), begin(here, targets)
+        new = now.answer(None)
+        with loading_from(repository, revision, targets):
+            old = before.answer(new["cases"])
+        if not repeats:
+            return old, new, []
+        again = [(new, begin(here, targets)), (old, begin(*then))]
+        return old, new, [(first, side.answer(new["cases"])) for first, side in again]
 
 
 def main() -> None:
     """Read what is wanted, and print what this side says."""
-    asked = json.loads(sys.stdin.buffer.read())
     with capture_output(restore=False) as output:
         try:
             with _fixed():
-                catalog = compiler.compile(load_recipes(asked["targets"], cases=True))
+                catalog = compiler.compile(load_recipes(read_asked(), cases=True))
                 own = {key_of(item): dict(_own(item)) for item in catalog.declared}
-                said = _said(catalog, own if asked["cases"] is None else asked["cases"])
+                cases: Cases | None = read_asked()
+                said = _said(catalog, own if cases is None else cases)
             data: dict[str, Any] = {"cases": own, "said": said, "faults": faults_of(catalog)}
         except LoadError as error:
             data = {"target": error.target, "unloadable": error.reason}

@@ -9,8 +9,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
@@ -24,7 +25,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["ask_side", "faults_of", "key_of", "main", "own_examples", "run_side", "side_of"]
+__all__ = ["Side", "ask_side", "faults_of", "key_of", "main", "own_examples", "read_asked", "side_of"]
 
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
@@ -61,79 +62,110 @@ def ask_side(
 
         RevisionError: If its process ends before it has answered, or does not end in time.
     """
-    return run_side(__name__, folder, {"targets": targets, "examples": examples}, moved)
+    with Side(__name__, folder, targets, moved) as side:
+        return side.answer(examples)
 
 
-def run_side(
-    module: str,
-    folder: Path,
-    asked: Mapping[str, Any],
-    moved: tuple[Path, Path] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+class Side:
     """
-    Run a module in a process of its own, and return what it answers.
+    A module that runs in a process of its own: it loads some targets, and then answers one question.
+
+    It reads the targets from a line of standard input, and what is asked from the next one, and prints the
+    answer; all are JSON. To leave the context ends it.
 
     Args:
         module:
-            What is run. It reads what is asked from standard input, and prints the answer; both are JSON.
+            What is run.
 
         folder:
             As for `ask_side`.
 
-        asked:
-            What is asked, ``targets`` among it.
+        targets:
+            As for `ask_side`.
 
         moved:
             As for `ask_side`.
 
         environment:
             The variables of the process; None for those of this one.
-
-    Raises:
-        LoadError: If there is nothing at one of the targets.
-
-        RevisionError: If its process ends before it has answered, or does not end in time.
     """
-    named = " ".join(asked["targets"])
-    try:
-        ran = subprocess.run(  # noqa: S603 (this very program)
+
+    def __init__(
+        self,
+        module: str,
+        folder: Path,
+        targets: Sequence[str],
+        moved: tuple[Path, Path] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._named, self._moved = " ".join(targets), moved
+        self._process = subprocess.Popen(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
             [sys.executable, "-P", "-m", module],
-            input=json.dumps(asked).encode(),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=folder,
-            check=False,
-            timeout=_MAX_S,
             env=environment,
         )
-    except subprocess.TimeoutExpired:
-        why = "a recipe hangs, or its examples take too long"
-        msg = f"the process that loads {named!r} did not end within {_MAX_S:g} s: {why}"
-        raise RevisionError(msg) from None
-    if not ran.stdout:
-        msg = f"the process that loads {named!r} ended with code {ran.returncode}, and without an answer"
-        raise RevisionError(msg)
-    answer = ran.stdout.decode()
-    if moved is not None:
-        place, other = (json.dumps(str(one))[1:-1] for one in moved)
-        answer = answer.replace(place, other)
-    data: dict[str, Any] = json.loads(answer)
-    if "unloadable" in data:
-        raise LoadError(data["target"], data["unloadable"])
-    return data
+        self._send(targets)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def answer(self, asked: Any) -> dict[str, Any]:
+        """
+        Return the answer. To be called once.
+
+        Raises:
+            LoadError: If there is nothing at one of the targets.
+
+            RevisionError: If the process ends before it has answered, or does not end in time.
+        """
+        self._send(asked)
+        try:
+            printed, _ = self._process.communicate(timeout=_MAX_S)
+        except subprocess.TimeoutExpired:
+            why = "a recipe hangs, or its examples take too long"
+            msg = f"the process that loads {self._named!r} did not end within {_MAX_S:g} s: {why}"
+            raise RevisionError(msg) from None
+        if not printed:
+            code = self._process.returncode
+            msg = f"the process that loads {self._named!r} ended with code {code}, and without an answer"
+            raise RevisionError(msg)
+        answer = printed.decode()
+        if self._moved is not None:
+            place, other = (json.dumps(str(one))[1:-1] for one in self._moved)
+            answer = answer.replace(place, other)
+        data: dict[str, Any] = json.loads(answer)
+        if "unloadable" in data:
+            raise LoadError(data["target"], data["unloadable"])
+        return data
+
+    def _send(self, value: Any) -> None:
+        assert self._process.stdin is not None  # noqa: S101 (it is a pipe)
+        with suppress(BrokenPipeError):  # it has ended, and its answer says why
+            self._process.stdin.write(json.dumps(value).encode() + b"\n")
+            self._process.stdin.flush()
+
+
+def read_asked() -> Any:
+    """Return what this side is told next."""
+    return json.loads(sys.stdin.buffer.readline())
 
 
 def main() -> None:
     """Read what is wanted, and print the data of this side."""
-    asked = json.loads(sys.stdin.buffer.read())
     with capture_output(restore=False) as output:
         try:
-            catalog = load_catalog(asked["targets"])
+            catalog = load_catalog(read_asked())
         except LoadError as error:
             data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
         else:
-            examples = asked["examples"]
+            examples = read_asked()
             data = side_of(catalog, own_examples(catalog) if examples is None else examples)
         print(json.dumps(data), file=output)
 

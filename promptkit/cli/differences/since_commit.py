@@ -1,13 +1,10 @@
 """What cases say otherwise than at the last commit, for pages that ask again and again."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Lock
 
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.cli.differences.checkouts import loading_from, written
-from promptkit.cli.differences.renderings import ask_renderings
+from promptkit.cli.differences.renderings import compared_renderings
 from promptkit.cli.differences.revisions import Repository
 from promptkit.cli.differences.sides import key_of
 from promptkit.cli.differences.texts import Line, TextChange, changed_words, text_changes
@@ -64,10 +61,5 @@ class SinceCommit:
             return self._found
 
     def _compared(self, repository: Repository, commit: str) -> list[TextChange]:
-        new = ask_renderings(Path(os.path.realpath(os.curdir)), self._targets)
-        with (
-            written(repository, commit, self._targets) as (folder, moved, places),
-            loading_from(repository, "the last commit", self._targets),
-        ):
-            old = ask_renderings(folder, moved, new["cases"], places)
+        old, new, _ = compared_renderings(repository, commit, self._targets)
         return list(text_changes(old, new, ()))

@@ -81,7 +81,7 @@ def text_changes(
 
     Args:
         old:
-            What was said, as `ask_renderings` returns it.
+            What was said, as `renderings_side` answers it.
 
         new:
             What is said.
