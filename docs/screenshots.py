@@ -78,6 +78,10 @@ def _whole(page: Page) -> None:
     expect(page.get_by_role("link", name="wall_bounce")).to_be_attached()
 
 
+def _said(page: Page) -> None:
+    expect(page.locator("#said .turn")).to_be_visible()
+
+
 def _review(page: Page) -> None:
     page.get_by_role("textbox", name="code").fill("def mean(xs):\n    return sum(xs) / len(xs)")
     page.get_by_role("combobox", name="focus").select_option("correctness")
@@ -110,7 +114,7 @@ PICTURES: Final = (
     Picture("preview-dark", "/prompts/debug_error", _debug, scheme="dark"),
     Picture("preview-cases", "/prompts/code_review", _cases),
     Picture("preview-test", "/prompts/git_commit", _test),
-    Picture("preview-small", "/prompts/explain_code?code=print(1)", _whole, size=(390, 800)),
+    Picture("preview-small", "/prompts/explain_code?code=print(1)", _said, size=(390, 800)),
 )
 
 

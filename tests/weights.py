@@ -75,8 +75,8 @@ ADDED: Final = {
         "testing": Weight(83, 1),
     },
     "cases, and what changes, in the preview": {
-        "cli": Weight(65, 2),
-        "preview": Weight(408, 4),
+        "cli": Weight(86, 2),
+        "preview": Weight(429, 4),
     },
 }
 

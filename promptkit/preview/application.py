@@ -119,9 +119,9 @@ class _CatalogPages(Endpoints):
         """What a palette lists: prompts, their cases, and tabs."""
         typed, version = request.query_params.get("q", ""), self._version(request)
         found = list(islice(version.places(typed), _MOST_IN_PALETTE))
-        return self._draw(
-            request, "palette.html", found=found, tabs={"conversation": "Conversation", **PANELS}, typed=typed
-        )
+        has_tabs = request.query_params.get("of") == "prompt"
+        tabs = {"conversation": "Conversation", **PANELS} if has_tabs else {}
+        return self._draw(request, "palette.html", found=found, tabs=tabs, typed=typed)
 
     async def show_resource(self, request: Request) -> Response:
         """A resource, read if it has this URI, and described if it is a template."""

@@ -25,6 +25,16 @@ Line: TypeAlias = list[tuple[str, str]]
 #: Since when changes are shown, by what chooses it.
 SINCE: Final = {"save": "Since the last save", "commit": "Since the last commit"}
 
+_NOT_SAVED: Final = "Nothing was saved yet. Change a word of the prompt, and save it."
+
+#: What has become of a case, by how the text of its outcome begins.
+_OUTCOMES: Final = {
+    "[fails]": "fails now",
+    "[refused]": "is refused now",
+    "[not rendered]": "is not rendered now",
+    "": "says something again",
+}
+
 #: How much is kept of what was said, in characters.
 _MOST_KEPT: Final = 16 * 1024 * 1024
 
@@ -127,11 +137,13 @@ class Comparisons:
                 What its form holds.
 
             since:
-                One of `SINCE`.
+                One of `SINCE`; anything else for what there is to compare with.
         """
         comparison = self._comparison
         if comparison is None:
             return Changes(since, note="There is nothing to compare with.")
+        is_chosen = since in SINCE
+        since = since if is_chosen else "commit" if version.before is None else "save"
         try:
             if since == "commit":
                 said = await asyncio.to_thread(comparison.since_commit, prompt, version.number)
@@ -139,10 +151,10 @@ class Comparisons:
                 said = await self._since_save(version, prompt, form)
             cases = await asyncio.to_thread(_compared, said, comparison)
         except PromptkitError as error:
-            return Changes(since, note=str(error))
+            return Changes(since, note=str(error)) if is_chosen else Changes("save", note=_NOT_SAVED)
         except OSError as error:
             return Changes(since, note=f"Git compares the words, and cannot be run: {error}")
-        return Changes(since, cases, "" if cases else _unchanged(version, since))
+        return Changes(since, cases, _unchanged(version, prompt, cases, since))
 
     async def _since_save(
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission
@@ -164,7 +176,7 @@ class Comparisons:
         if (known := self._said.get(f"{number} {about}")) is not None:
             then = known[0]
         elif (known := self._said.get(f"{number - 1} {about}")) is not None:
-            then = known[1]
+            then = known[1] if known[1] != now else known[0]  # a save of something else changes nothing
         else:
             before = prompt if version.before is None else version.before.find_prompt(prompt.name)
             then = now if before is prompt else None
@@ -174,19 +186,39 @@ class Comparisons:
         return then, now
 
 
-def _unchanged(version: CatalogVersion, since: str) -> str:
+def _unchanged(
+    version: CatalogVersion, prompt: CompiledPrompt, changed: Sequence[CaseChange], since: str
+) -> str:
+    """Which cases say the same."""
     if since == "save" and version.before is None:
-        return "Nothing was saved yet. Change a word of the prompt, and save it."
-    return f"Every case says the same as {SINCE[since].lower().removeprefix('since ')}."
+        return _NOT_SAVED
+    if not changed:
+        return f"Every case says the same as at {SINCE[since].lower().removeprefix('since ')}."
+    names = {case.name for case in prompt.saved()}.difference(one.name for one in changed)
+    return f"Nothing else has changed: {', '.join(sorted(names))}." if names else ""
 
 
 def _compared(said: Iterable[Said], comparison: Comparison) -> list[CaseChange]:
     return [
-        CaseChange(name, _what(old, new), comparison.words(old or "", new or ""))
+        CaseChange(name, _what(old, new), _lines(old, new, comparison))
         for name, old, new in said
         if old != new
     ]
 
 
 def _what(old: str | None, new: str | None) -> str:
-    return "is new" if old is None else "is gone" if new is None else "says something else"
+    if old is None or new is None:
+        return "is new" if old is None else "is gone"
+    return _OUTCOMES[_outcome(new)] if _outcome(old) != _outcome(new) else "says something else"
+
+
+def _outcome(said: str) -> str:
+    """How a text begins that says why there is nothing else to say; ``""`` for what a prompt says."""
+    return next((one for one in _OUTCOMES if one and said.startswith(one)), "")
+
+
+def _lines(old: str | None, new: str | None, comparison: Comparison) -> Sequence[Line]:
+    """The lines that differ; if another thing came of it, what came of it now."""
+    if old is not None and new is not None and _outcome(old) != _outcome(new):
+        return [[("+" if _outcome(new) else " ", line)] for line in new.splitlines()]
+    return comparison.words(old or "", new or "")

@@ -154,8 +154,7 @@ class PromptPages(Endpoints):
 
     async def _draw_changes(self, request: Request, prompt: CompiledPrompt, form: Submission) -> Response:
         choice = request.query_params.get("choice", "")
-        since = choice if choice in SINCE else next(iter(SINCE))
-        found = self._comparisons.changes(self._version(request), prompt, form, since)
+        found = self._comparisons.changes(self._version(request), prompt, form, choice)
         changes = await unless_gone(request, found)
         return self._draw(request, "changes.html", prompt=prompt, changes=changes, choices=SINCE)
 

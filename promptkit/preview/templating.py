@@ -180,7 +180,7 @@ def _may_be_followed(url: str) -> bool:
 
 @cache
 def _markdown() -> MarkdownIt:
-    options = {"html": False, "breaks": True, "highlight": lambda code, language, _: coloured(code, language)}
+    options = {"html": False, "breaks": True, "highlight": lambda code, word, _: str(coloured(code, word))}
     made = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
     made.validateLink = _may_be_followed  # type: ignore[method-assign]

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from promptkit.cli.differences.texts import changed_words
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
 
@@ -23,6 +24,11 @@ class Words:
     """Compares words as the command line does, and knows of no commit."""
 
     words = staticmethod(changed_words)
+
+    def since_commit(self, *_):
+        """There is none."""
+        msg = "there is no commit"
+        raise PromptkitError(msg)
 
 
 @attrs.frozen

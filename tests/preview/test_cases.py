@@ -160,6 +160,31 @@ class TestSinceTheLastSave:
         assert "empty" not in re.findall(r"<h3[^>]*>(.*?)</h3>", page)
         assert "hunter2" not in page
 
+    def test_a_case_that_fails_now(self, preview, recipes):
+        """
+        That is said, and why; the others are named that say the same.
+        """
+        shown = preview(review=REVIEW + CASES)
+        failing = (
+            REVIEW.replace("    return f", "    assert tone != 'cold', 'too cold'\n    return f") + CASES
+        )
+        shown.live.publish(compile(load(recipes(review=failing))))
+
+        text = text_of(tab(shown, "changes", code="x = 1"))
+        assert "cold, and secret It fails now." in text
+        assert "too cold" in text
+        assert "Nothing else has changed: empty, short." in text
+
+    def test_what_has_changed_stays_while_others_are_saved(self, preview, recipes):
+        """
+        Until this prompt says something else again.
+        """
+        shown = preview(review=REVIEW + CASES)
+        for other in ("", "# a comment\n", "# another\n"):
+            source = (REVIEW + CASES).replace("Review", "Judge") + other
+            shown.live.publish(compile(load(recipes(review=source))))
+            assert tab(shown, "changes", code="z").count("<ins>Judge</ins>") == 3
+
     def test_a_save_of_something_else(self, preview, recipes):
         """
         Changes nothing here, and that is said.
@@ -168,7 +193,7 @@ class TestSinceTheLastSave:
         folder = recipes(review=REVIEW + CASES, other="X = 1\n")
         shown.live.publish(compile(load(folder)))
 
-        assert "Every case says the same as the last save." in text_of(tab(shown, "changes"))
+        assert "Every case says the same as at the last save." in text_of(tab(shown, "changes"))
 
 
 @pytest.fixture
@@ -212,7 +237,9 @@ class TestSinceTheLastCommit:
         source = (REVIEW + CASES).replace('f"Review', 'f"{datetime.now()} Review')
         source = "from datetime import datetime\n" + source
 
-        assert "Every case says the same as the last commit." in text_of(self.ask(committed(source, source)))
+        assert "Every case says the same as at the last commit." in text_of(
+            self.ask(committed(source, source))
+        )
 
     def test_no_repository(self, preview, recipes, stranger, tmp_path, monkeypatch):
         """

@@ -9,7 +9,8 @@ from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workfl
 from promptkit.preview import conversation
 from promptkit.preview.conversation import Conversation
 from promptkit.preview.media import MediaStore
-from promptkit.preview.templating import environment
+from promptkit.preview.templating import environment, formatted
+from tests.preview import submission
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
@@ -274,3 +275,18 @@ class TestTokens:
         conversation._counter.cache_clear()
 
         assert conversation._tokens("abcd") == 1
+
+
+@pytest.mark.parametrize("language", ["python", "nothing-of-that-name", "", "html"])
+def test_code_is_coloured_and_nothing_else(language):
+    """
+    The classes of its words are the page's; what it says stands there as it is, and runs nowhere.
+    """
+    code = "def f():\n    return '<script>alert(1)</script>'\n"
+    shown = str(formatted(f"```{language}\n{code}```"))
+    tree = submission.parsed(shown)
+
+    body = tree.find("body")
+    assert {one.tag for one in body.iter()} <= {"body", "pre", "code", "span"}
+    assert "".join(body.itertext()).strip() == code.strip()
+    assert ('<span class="k">def</span>' in shown) == (language == "python")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
@@ -204,6 +205,37 @@ class TestVendors:
         assert block.title == "messages of messages.create, with text in place of it"
         assert "<audio/wav 44 B" in block.text
         assert "lossy=True" in source.text
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_the_lines_of_python_send_it(self, form, tmp_path, monkeypatch):
+        """
+        Run, they give the SDK's method what the page shows, and what it cannot do without.
+        """
+        catalog, target = project(
+            tmp_path, "from promptkit import prompt\n\n@prompt\ndef talk(a: str):\n    return 'Say ' + a\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        rendering = rendering_of(catalog, "talk", {"a": "x"})
+        content = content_of("vendors", rendering, target, form)
+        calls, method = [], SimpleNamespace(create=lambda **sent: calls.append(sent))
+        client = SimpleNamespace(
+            chat=SimpleNamespace(completions=method),
+            responses=method,
+            messages=method,
+            models=SimpleNamespace(generate_content=method.create),
+        )
+        modules = {
+            "openai": SimpleNamespace(OpenAI=lambda: client),
+            "anthropic": SimpleNamespace(Anthropic=lambda: client),
+            "google": SimpleNamespace(genai=SimpleNamespace(Client=lambda: client)),
+        }
+        for name, module in modules.items():
+            monkeypatch.setitem(sys.modules, name, module)
+        exec(content.blocks[1].text, {})  # noqa: S102 (what people would run)
+
+        (sent,) = calls
+        assert sent.pop("model") == "..."
+        assert json.loads(content.blocks[0].text) in sent.values()
 
     def test_faults_have_no_request(self):
         """

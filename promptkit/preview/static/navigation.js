@@ -8,6 +8,8 @@ const work = by("work");
 function openTab(tab) {
   const name = tab.dataset.tab;
   const panel = by("tab-panel");
+  const isFarDown = work.getBoundingClientRect().top < 0;
+  tab.classList.remove("changed");
   for (const one of tab.closest("[role=tablist]").querySelectorAll("[role=tab]")) {
     // One that is fetched takes the place of what is asked for, as hx-sync says.
     if (one.getAttribute("aria-selected") === "true" && !isFetched(tab)) htmx.trigger(one, "htmx:abort");
@@ -17,6 +19,9 @@ function openTab(tab) {
   if (name !== work.dataset.tab) panel.replaceChildren(); // it would follow the form, and ask in the name of the former
   if (isFetched(tab)) panel.setAttribute("aria-labelledby", tab.id);
   work.dataset.tab = name;
+  tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (isFarDown) work.scrollIntoView();
+  if (isFetched(tab) && document.body.classList.contains("lost")) panel.textContent = by("news").textContent;
   keepTab();
 }
 
@@ -81,7 +86,6 @@ const palette = by("palette");
 function openPalette() {
   if (palette.open) return;
   isDecided = false;
-  palette.classList.toggle("has-tabs", Boolean(work));
   palette.showModal();
   by("go").value = "";
   by("go").dispatchEvent(new Event("input", { bubbles: true }));
@@ -116,10 +120,25 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     openPalette();
   } else if (palette?.open) moveInPalette(event);
-  else if (event.key === "/" && !event.target.closest("input, select, textarea") && by("q")) {
+  else if (event.key === "ArrowDown" && event.target.id === "q") {
+    event.preventDefault();
+    document.querySelector("#found a")?.focus();
+  } else if (event.key === "/" && !event.target.closest("input, select, textarea") && by("q")) {
     event.preventDefault();
     by("q").focus();
   } else moveAlong(event);
+});
+
+// After a save, the tab Changes says that there is something to see, if the prompt says something else now.
+
+let before = null;
+const said = () => by("said")?.textContent.trim();
+
+document.body.addEventListener("reload", () => (before = said()));
+document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+  if (before === null || ctx.sourceElement.id !== "arguments") return;
+  if (before !== said() && work?.dataset.tab !== "changes") by("tab-changes")?.classList.add("changed");
+  before = null;
 });
 
 // A case is shown in the tab that is open.
@@ -135,5 +154,6 @@ document.addEventListener("click", (event) => {
   else if (button.dataset.tab) {
     palette.close();
     by(`tab-${button.dataset.tab}`).click();
-  } else if (button.dataset.search) search(button.dataset.search);
+  } else if ("palette" in button.dataset) openPalette();
+  else if (button.dataset.search) search(button.dataset.search);
 });

@@ -36,6 +36,14 @@ function follow() {
   });
 }
 
+// While nobody answers, a link would lead away from what is still to be seen.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='/']");
+  if (!link || !document.body.classList.contains("lost")) return;
+  event.preventDefault();
+  tell("promptkit dev does not answer: start it again.");
+}, { capture: true });
+
 function unfollow() {
   follow.events?.close();
   follow.events = null;
@@ -124,7 +132,9 @@ function showAs(form) {
     button.setAttribute("aria-pressed", String(button.dataset.show === form));
 }
 
-showAs(sessionStorage.getItem("show") ?? "formatted");
+const shown = () => sessionStorage.getItem("show") ?? "formatted";
+showAs(shown());
+document.addEventListener("htmx:after:swap", () => showAs(shown()));
 
 // What a button copies: what is shown, or the whole of it where a part is shown, or escapes.
 

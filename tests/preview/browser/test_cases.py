@@ -52,6 +52,25 @@ def test_all_cases_side_by_side(visiting):
     expect(columns.nth(1)).to_contain_text("Judge y = 2 in a cold tone.")
 
 
+def test_the_tab_tells_that_there_is_a_change(visiting):
+    """
+    After a save that changes what the prompt says, until it is opened.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review")
+    tab = page.get_by_role("tab", name="Changes")
+    visit.save("review.py", REVIEW + "# a comment\n")
+    expect(page.locator("#news")).to_contain_text("Reloaded")
+    expect(tab).not_to_have_class("changed")
+
+    visit.save("review.py", REVIEW.replace("Review", "Judge"))
+
+    expect(tab).to_have_class("changed")
+    tab.click()
+    expect(tab).not_to_have_class("changed")
+    expect(page.get_by_role("tabpanel", name="Changes").locator("ins").first).to_have_text("Judge")
+
+
 def test_what_a_save_has_changed(visiting):
     """
     Word by word, for each case; and since the last commit, too.
@@ -63,7 +82,7 @@ def test_what_a_save_has_changed(visiting):
     page = visit.prompt("review")
     page.get_by_role("tab", name="Changes").click()
     panel = page.get_by_role("tabpanel", name="Changes")
-    expect(panel).to_contain_text("Nothing was saved yet")
+    expect(panel).to_contain_text("Every case says the same as at the last commit.")
 
     visit.save("review.py", REVIEW.replace("Review", "Judge"))
 

@@ -96,7 +96,7 @@ def test_a_file_that_is_no_text(visit):
     The fault is at the field, and names the file.
     """
     page = visit.prompt("read")
-    page.get_by_text("Other values of The text").click()
+    page.locator("#field-of-text summary").click()
     page.get_by_role("button", name="Read a file into The text").set_input_files(file("x.bin", b"ok\xff"))
 
     expect(page.locator("#faults-of-text")).to_contain_text("'x.bin'")

@@ -12,7 +12,7 @@ LONG = """
 from promptkit import prompt, user, assistant
 
 @prompt(tags=["two words"])
-def long(count: int = 40):
+def long(count: int = 40, text: str = "a long line of text, as there are some: " + "on and on " * 9):
     for number in range(count):
         yield (user, assistant)[number % 2](f"Turn {number}: " + "word " * 40)
 
@@ -66,6 +66,7 @@ def test_on_a_small_screen_arguments_are_a_tab(shown_small):
     page = shown_small
     expect(page.get_by_role("spinbutton", name="count")).to_be_hidden()
     page.get_by_role("tab", name="Arguments").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.get_by_role("spinbutton", name="count").fill("3")
     expect(page.locator("#state")).to_contain_text("3 messages")
     expect(page.locator("#state")).to_be_in_viewport()
@@ -151,8 +152,7 @@ def test_keys_lead_anywhere(visiting):
 
     page.keyboard.press("Control+k")
     page.keyboard.type("wir")
-    expect(palette.get_by_role("button")).to_have_text(["Wire"])
-    page.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("button")).to_have_text(["Wire of this prompt"])
     page.keyboard.press("Enter")
     expect(page.get_by_role("tabpanel", name="Wire")).to_contain_text("Turn 0")
     page.keyboard.press("Control+k")

@@ -89,6 +89,21 @@ def test_a_server_that_is_gone(recipes, windows):
         process.stdout.close()
 
 
+def test_a_prompt_of_a_broken_file_is_shown_as_it_was(visiting):
+    """
+    As what it was, not as what it is.
+    """
+    visit = visiting(good=GOOD)
+    page = visit.prompt("good", "?text=abc")
+    visit.save("good.py", GOOD.replace("return", "retrn"))
+
+    expect(page.locator("#wrong")).to_contain_text("Its file cannot be loaded")
+    expect(page.get_by_text("What it said before:")).to_be_visible()
+    expect(page.locator("#said .turn")).to_have_css("border-top-style", "dashed")
+    visit.save("good.py", GOOD)
+    expect(page.locator("#said .turn")).to_have_css("border-top-style", "solid")
+
+
 def test_the_last_rendering_stays_while_a_value_is_unfinished(visiting):
     """
     Dimmed, labelled, and where it was; it is bright again once the value is right.
