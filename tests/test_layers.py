@@ -45,11 +45,13 @@ LAZY = {
 
 #: What a listing out of a compiled set takes of others, beyond what msgspec takes.
 LISTING = {
-    *("_blake2", "_locale", "_weakrefset", "argparse", "atexit", "errno", "gc", "gettext", "locale", "math"),
+    *("_blake2", "_locale", "_weakrefset", "argparse", "atexit", "errno", "gc", "math"),
     "threading",
 }
 if sys.version_info >= (3, 14):  # argparse takes more
     LISTING |= {"_colorize", "copy", "dataclasses"}
+if sys.version_info >= (3, 15):  # math does
+    LISTING |= {"_math_integer", "math.integer"}
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.
 LOOKING = """

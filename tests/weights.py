@@ -74,6 +74,7 @@ ADDED: Final = {
         "errors": Weight(3, 0),
         "testing": Weight(83, 1),
     },
+    "a start without gettext": {"cli": Weight(11, 0)},
     "cases, and what changes, in the preview": {
         "cli": Weight(86, 2),
         "preview": Weight(429, 4),

@@ -71,6 +71,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         gc.disable()  # imports leave no garbage, and what is imported stays
         try:
             _import_msgspec()
+            _import_argparse()
             options = _import("promptkit.cli.options").parse(argv)
             module = _MODULES.get(options.command, options.command)
             run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
@@ -110,6 +111,18 @@ def _import_msgspec() -> None:
         _import("msgspec")
     finally:
         del sys.modules["typing_extensions"]
+
+
+def _import_argparse() -> None:
+    """Import argparse, but not gettext for it, and locale for that: all that promptkit says is English."""
+    if "argparse" in sys.modules or "gettext" in sys.modules:
+        return
+    sys.modules["gettext"] = english = ModuleType("gettext")
+    vars(english).update(gettext=str, ngettext=lambda one, several, count: one if count == 1 else several)
+    try:
+        _import("argparse")
+    finally:
+        del sys.modules["gettext"]
 
 
 def _import(name: str) -> ModuleType:
