@@ -34,7 +34,7 @@ class Endpoints:
             The scheme of the URLs that open a place in an editor; ``""`` for no such links.
     """
 
-    def __init__(self, live: Live, targets: Sequence[str], media: MediaStore, editor: str = "") -> None:
+    def __init__(self, live: Live, targets: Sequence[str], media: MediaStore, editor: str) -> None:
         self._live = live
         self._targets = targets
         self._media = media

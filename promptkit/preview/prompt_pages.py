@@ -53,7 +53,7 @@ _AT_ONCE_S: Final = 0.2
 _ASKED_WITHIN_S: Final = 10.0
 
 #: What is rendered: the version, the prompt, and what is sent.
-_Slow: TypeAlias = tuple[int, str, tuple[tuple[str, str], ...]]
+_Slow: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
 
 
 class PromptPages(Endpoints):
@@ -61,16 +61,7 @@ class PromptPages(Endpoints):
     Answers the requests of the pages of prompts.
 
     Args:
-        live:
-            Has what is shown.
-
-        targets:
-            How the pages call it.
-
-        media:
-            Keeps what browsers will ask for.
-
-        editor:
+        live, targets, media, editor:
             As for `Endpoints`.
 
         comparison:
@@ -82,8 +73,8 @@ class PromptPages(Endpoints):
         live: Live,
         targets: Sequence[str],
         media: MediaStore,
-        editor: str = "",
-        comparison: Comparison | None = None,
+        editor: str,
+        comparison: Comparison | None,
     ) -> None:
         super().__init__(live, targets, media, editor)
         self._comparisons = Comparisons(comparison)
@@ -234,7 +225,7 @@ class PromptPages(Endpoints):
 
 
 def _slow_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submission) -> _Slow:
-    return version.number, prompt.name, tuple(form.given.items())
+    return version.number, prompt.name, frozenset(form.given.items())
 
 
 def _own(form: FormData | QueryParams) -> FormData:

@@ -107,14 +107,18 @@ class Side:
             cwd=folder,
             env=environment,
         )
-        self._send(targets)
+        assert self._process.stdin is not None  # noqa: S101 (it is a pipe)
+        with suppress(BrokenPipeError):  # it has ended already, and `answer` says how
+            self._process.stdin.write(_line(targets))
+            self._process.stdin.flush()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.communicate()
+        with suppress(BrokenPipeError), self._process:  # which closes what leads to it
+            pass
 
     def answer(self, asked: Any) -> dict[str, Any]:
         """
@@ -125,9 +129,8 @@ class Side:
 
             RevisionError: If the process ends before it has answered, or does not end in time.
         """
-        self._send(asked)
-        try:
-            printed, _ = self._process.communicate(timeout=_MAX_S)
+        try:  # a side that hangs may not even read what it is asked
+            printed, _ = self._process.communicate(_line(asked), timeout=_MAX_S)
         except subprocess.TimeoutExpired:
             why = "a recipe hangs, or its examples take too long"
             msg = f"the process that loads {self._named!r} did not end within {_MAX_S:g} s: {why}"
@@ -145,11 +148,9 @@ class Side:
             raise LoadError(data["target"], data["unloadable"])
         return data
 
-    def _send(self, value: Any) -> None:
-        assert self._process.stdin is not None  # noqa: S101 (it is a pipe)
-        with suppress(BrokenPipeError):  # it has ended, and its answer says why
-            self._process.stdin.write(json.dumps(value).encode() + b"\n")
-            self._process.stdin.flush()
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value).encode() + b"\n"
 
 
 def read_asked() -> Any:

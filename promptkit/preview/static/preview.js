@@ -27,7 +27,9 @@ function follow() {
     htmx.trigger(document.body, "reload");
   });
   events.addEventListener("open", () => {
-    if (document.body.classList.replace("lost", "found")) tell("Connected again.");
+    if (!document.body.classList.contains("lost")) return;
+    document.body.classList.remove("lost");
+    tell("Connected again.");
   });
   events.addEventListener("error", () => {
     document.body.classList.add("lost"); // what is shown may not be true any more

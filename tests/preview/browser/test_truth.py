@@ -59,6 +59,22 @@ def test_the_page_of_a_slow_prompt_is_there_at_once(visiting):
     expect(page.locator("#state")).to_contain_text("1 message")
 
 
+def test_a_slow_prompt_is_rendered_once(visiting):
+    """
+    The page shows the rendering that has begun when it was opened, in whatever order its case has the values.
+    """
+    slow = "from pathlib import Path\nimport asyncio\nfrom promptkit import prompt\n\n"
+    slow += "calls = Path(__file__).parents[1] / 'calls'\n\n@prompt\nasync def slow(text: str, count: int):\n"
+    slow += "    calls.write_text(calls.read_text() + 'x' if calls.exists() else 'x')\n"
+    slow += "    await asyncio.sleep(0.6)\n    return text * count\n\n"
+    slow += "slow.case_wire('case', {'count': '2', 'text': 'ab'})\n"
+    visit = visiting(slow=slow)
+
+    page = visit.prompt("slow")
+    expect(page.locator("#said")).to_contain_text("abab")
+    assert (visit.folder.parent / "calls").read_text() == "x"
+
+
 def test_a_server_that_is_gone(recipes, windows):
     """
     The page says so in red, and what it shows is no longer shown as true.
