@@ -12,6 +12,7 @@ from promptkit.version import VERSION as __version__  # noqa: N811 (what the eco
 if TYPE_CHECKING:
     from promptkit.compiler.prompts import Prompt, prompt
     from promptkit.compiler.resources import Resource, resource
+    from promptkit.compiler.skills.declaration import Skill, skill
     from promptkit.conversion.scalar_types import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.content import Content
@@ -41,6 +42,7 @@ __all__ = [
     "PromptkitError",
     "Resource",
     "ResourceLink",
+    "Skill",
     "Text",
     "Tool",
     "UnknownPrompt",
@@ -51,6 +53,7 @@ __all__ = [
     "read_below",
     "register_type",
     "resource",
+    "skill",
     "system",
     "user",
 ]
@@ -59,6 +62,7 @@ __all__ = [
 _MODULES: Final = {
     "compiler.prompts": ("Prompt", "prompt"),
     "compiler.resources": ("Resource", "resource"),
+    "compiler.skills.declaration": ("Skill", "skill"),
     "conversion.scalar_types": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.declarations": ("Arg",),

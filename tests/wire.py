@@ -142,6 +142,10 @@ RESULTS = {
     "subscriptions/listen": "SubscriptionsListenResult",
     "tools/list": "ListToolsResult",
     "tools/call": "CallToolResult",
+    # Of an extension, which the schemas do not have.
+    "skills/list": "Result",
+    "skills/get": "Result",
+    "resources/directory/read": "Result",
 }
 
 

@@ -13,9 +13,10 @@ from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.language.messages import Workflow
 
-if TYPE_CHECKING:  # most recipes hold no resources, and few requests complete a value
+if TYPE_CHECKING:  # most recipes hold neither resources nor skills, and few requests complete a value
     from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
+    from promptkit.catalog.skills import CompiledSkill
     from promptkit.catalog.uri_templates import Value
     from promptkit.language.documents import EmbeddedResource
 
@@ -35,21 +36,31 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
         resources:
             The compiled resources; sorted by URI template, as clients list them.
+
+        skills:
+            The compiled skills; sorted by URI, as clients list them.
     """
 
-    __slots__ = ("_by_name", "_by_uri", "_diagnostics", "_prompts", "_resources")
+    __slots__ = (
+        *("_by_name", "_by_uri", "_diagnostics", "_prompts", "_resources"),
+        *("_skill_by_uri", "_skill_with", "_skills"),
+    )
 
     def __init__(
         self,
         prompts: Iterable[CompiledPrompt] = (),
         diagnostics: Iterable[Diagnostic] = (),
         resources: "Iterable[CompiledResource]" = (),
+        skills: "Iterable[CompiledSkill]" = (),
     ) -> None:
         self._prompts = tuple(sorted(prompts, key=attrgetter("name")))
         self._diagnostics = tuple(diagnostics)
         self._resources = tuple(sorted(resources, key=attrgetter("uri_template")))
         self._by_name = {prompt.name: prompt for prompt in self._prompts}
         self._by_uri = {resource.uri_template: resource for resource in self._resources}
+        self._skills = tuple(sorted(skills, key=attrgetter("uri_template")))
+        self._skill_by_uri = {skill.uri_template: skill for skill in self._skills}
+        self._skill_with: dict[str, CompiledSkill] | None = None
 
     @property
     def prompts(self) -> tuple[CompiledPrompt, ...]:
@@ -67,8 +78,13 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return self._resources
 
     @property
+    def skills(self) -> "tuple[CompiledSkill, ...]":
+        """The compiled skills."""
+        return self._skills
+
+    @property
     def declared(self) -> "tuple[CompiledPrompt | CompiledResource, ...]":
-        """The prompts, and then the resources."""
+        """The prompts, and then the resources: what takes arguments."""
         return *self.prompts, *self.resources
 
     @property
@@ -100,11 +116,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def _parts(self) -> tuple[object, ...]:
-        return self.prompts, self.diagnostics, self.resources
+        return self.prompts, self.diagnostics, self.resources, self.skills
 
     def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> "Catalog":
-        """Return a catalog of the same prompts and resources, with other diagnostics."""
-        return Catalog(self.prompts, diagnostics, self.resources)
+        """Return a catalog of the same prompts, resources and skills, with other diagnostics."""
+        return Catalog(self.prompts, diagnostics, self.resources, self.skills)
 
     def visible_to(self, scopes: frozenset[str]) -> "Catalog":
         """
@@ -114,12 +130,13 @@ class Catalog(Mapping[str, CompiledPrompt]):
             return self
         prompts = tuple(prompt for prompt in self.prompts if prompt.scopes <= scopes)
         resources = tuple(resource for resource in self.resources if resource.scopes <= scopes)
-        return Catalog(prompts, self.diagnostics, resources)
+        skills = tuple(skill for skill in self.skills if skill.scopes <= scopes)
+        return Catalog(prompts, self.diagnostics, resources, skills)
 
     @property
-    def scoped(self) -> "list[CompiledPrompt | CompiledResource]":
-        """The prompts and resources that need scopes."""
-        return [item for item in self.declared if item.scopes]
+    def scoped(self) -> "list[CompiledPrompt | CompiledResource | CompiledSkill]":
+        """The prompts, resources and skills that need scopes."""
+        return [item for item in (*self.declared, *self.skills) if item.scopes]
 
     @property
     def requirements(self) -> frozenset[frozenset[str]]:
@@ -205,13 +222,33 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]] | None":
         """Find what `resource` does; None if there is none, or the URI is too long."""
-        found = self._by_uri.get(uri)
+        found = self.find_fixed(uri)
         if found is not None and not found.is_template:
             return found, {}
         for resource in self.resources:
             if resource.is_template and (variables := resource.match(uri)) is not None:
                 return resource, variables
         return None
+
+    def find_skill(self, uri: str) -> "CompiledSkill | None":
+        """Find the skill whose ``SKILL.md`` has a URI; None if there is none."""
+        return self._skill_by_uri.get(uri)
+
+    def find_skill_with(self, uri: str) -> "CompiledSkill | None":
+        """Find the innermost skill that has a file, or a folder, at a URI; None if there is none."""
+        if self._skill_with is None:  # nobody may ever ask
+            outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
+            self._skill_with = {
+                place: skill for skill in outermost_first for place in (*skill.resources, *skill.children)
+            }
+        return self._skill_with.get(uri)
+
+    def find_fixed(self, uri: str) -> "CompiledResource | None":
+        """Find what was declared with a URI, or is a file of a skill; None if there is none."""
+        if (found := self._by_uri.get(uri)) is not None:
+            return found
+        skill = self.find_skill_with(uri) if self._skills else None
+        return None if skill is None else skill.resources.get(uri)
 
     def template(self, uri_template: str) -> "CompiledResource":
         """

@@ -77,6 +77,9 @@ class CompiledResource(Struct, frozen=True):
 
         saved:
             Returns the cases that its author has saved.
+
+        is_fixed:
+            Whether it holds the same as long as the catalog is served.
     """
 
     uri_template: str
@@ -90,6 +93,7 @@ class CompiledResource(Struct, frozen=True):
     location: Location
     scopes: frozenset[str] = frozenset()
     saved: "Callable[[], tuple[Case, ...]]" = tuple
+    is_fixed: bool = False
 
     @property
     def is_template(self) -> bool:

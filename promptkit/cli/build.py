@@ -2,10 +2,11 @@
 
 import os
 from argparse import Namespace
+from pathlib import Path
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.loading import report_hidden
+from promptkit.cli.loading import load_catalog, report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.reloading import Reloader
@@ -22,9 +23,13 @@ def run(options: Namespace, output: Output) -> int:
     """
     Import the recipes, and write their lists, and what they were made from, into a file.
 
+    With ``--skills``, write the skills into a folder in place of that.
+
     Raises:
         LoadError: If there is nothing at the target.
     """
+    if options.skills is not None:
+        return _build_skills(options, output)
     purpose = Purpose.of(options.targets, options.name, options.page_size, options.tools, options.scopes)
     if not purpose.folders:
         named = " ".join(options.targets)
@@ -51,6 +56,30 @@ def run(options: Namespace, output: Output) -> int:
     except (OSError, ValueError) as error:
         return fail(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}", Exit.FAULTY)
     print(f"built {counted(len(visible), 'prompt')} into {file}", file=output)
+    return Exit.FINE
+
+
+def _build_skills(options: Namespace, output: Output) -> int:
+    """Write the folders of skills, as agents read them."""
+    from promptkit.cli.clients.skills import SkillsRefused, skill_change
+
+    if options.out is not None:
+        options.refuse("--skills writes folders, and --out a file: leave out either")
+    catalog = load_catalog(options.targets)
+    print_diagnostics(catalog.diagnostics, output)
+    if not catalog.healthy:
+        output.send()
+        return fail("nothing was built: fix the faults above", Exit.FAULTY)
+    report_hidden(catalog, options.scopes)
+    visible = catalog.visible_to(options.scopes or frozenset())
+    try:
+        change = skill_change(Path(options.skills), visible.skills, source="")
+        change.carry_out()
+    except SkillsRefused as error:
+        return fail(f"nothing was built: {error}", Exit.FAULTY)
+    except OSError as error:
+        return fail(f"cannot write into {options.skills!r}: {error.strerror or error}", Exit.FAULTY)
+    print(f"wrote {counted(len(change.names), 'skill')} into {options.skills}", file=output)
     return Exit.FINE
 
 

@@ -35,6 +35,10 @@ def run(options: Namespace, output: Output) -> int:
     catalog = _linted(options.targets)
     found = [*checks.of_catalog(catalog)]
     skipped: Mapping[str, str] = {}
+    if catalog.skills:
+        from promptkit.cli.stability import unstable_skills
+
+        found += unstable_skills(catalog, options.targets)
     if options.render:
         from promptkit.cli.calls import render_examples
 
@@ -78,6 +82,7 @@ def _data(
     data: dict[str, Any] = {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
+        "skills": [skill.uri_template for skill in catalog.skills],
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
     if options.render:
@@ -116,8 +121,10 @@ def _print(options: Namespace, catalog: Catalog, notes: Iterable[tuple[str, str]
 
 
 def _summary(catalog: Catalog) -> str:
-    prompts = [counted(len(catalog), "prompt")] if catalog or not catalog.resources else []
-    resources = [counted(len(catalog.resources), "resource")] if catalog.resources else []
+    kinds = {"prompt": catalog.prompts, "resource": catalog.resources, "skill": catalog.skills}
+    served = [counted(len(found), kind) for kind, found in kinds.items() if found] or ["0 prompts"]
+    *others, last = served
     severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
     found = [counted(severities[one], one.value) for one in Severity if severities[one]]
-    return ", ".join([f"{' and '.join(prompts + resources)} can be served", *found])
+    all_served = f"{', '.join(others)} and {last}" if others else last
+    return ", ".join([f"{all_served} can be served", *found])

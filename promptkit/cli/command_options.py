@@ -180,12 +180,16 @@ def _add_build(build: ArgumentParser) -> None:
     _add_targets(build)
     out = "where to write it (default: beside the first target, with .compiled)"
     build.add_argument("--out", metavar="FILE", help=out)
+    skills = "write the skills into this folder, each with its files, and nothing else"
+    build.add_argument("--skills", metavar="DIR", help=skills)
     add_lists(build)
 
 
 def _add_new(new: ArgumentParser) -> None:
     folder = "where to write (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
+    skill = "make a skill, which models read, in place of a prompt"
+    new.add_argument("--skill", action="store_true", help=skill)
     _add_json(new, "print the files and the next commands as JSON")
 
 
@@ -212,6 +216,8 @@ def _add_entry(command: ArgumentParser) -> None:
     add("--scope", choices=("user", "project"), default="user", help=scope)
     url = "where it is served over HTTP, if the client does not start it"
     add("--url", type=_http_url, metavar="URL", help=url)
+    skills = "put the skills into the folder where the client looks for them, in place of a server"
+    add("--skills", action="store_true", help=skills)
     add("--dry-run", action="store_true", help="print what would change, and change nothing")
     _add_json(command, "print it as JSON")
 
@@ -235,14 +241,14 @@ def _add_json(command: ArgumentParser, summary: str) -> None:
 #: What each command does, and what adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "serve": ("answer an MCP client on standard input and output, or many over HTTP", _add_serve),
-    "list": ("show the prompts and resources, and their arguments", _add_list),
+    "list": ("show the prompts and their arguments, the resources and the skills", _add_list),
     "render": ("render one prompt and show it", _add_render),
     "check": ("report every fault in the recipes", _add_check),
     "complete": ("show what a client would be offered for an argument", _add_complete),
     "dev": ("show on a page what prompts say, while they are written", _add_dev),
     "diff": ("show what clients would see differently from a git revision", _add_diff),
     "build": ("write what a server of the recipes starts from, for deployment", _add_build),
-    "new": ("make a folder with one prompt, its test and the configuration", _add_new),
-    "install": ("put a server of prompts into the configuration of a client", _add_install),
-    "uninstall": ("take a server of prompts out of the configuration of a client", _add_uninstall),
+    "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
+    "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
+    "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),
 }

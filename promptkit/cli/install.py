@@ -1,4 +1,4 @@
-"""``promptkit install`` and ``uninstall``: a server of prompts in the configuration of a client."""
+"""``promptkit install`` and ``uninstall``: a server of prompts, or skills, where a client looks for them."""
 
 import os
 from argparse import Namespace
@@ -45,6 +45,10 @@ def run(options: Namespace, output: Output) -> int:
     if options.client is None:
         options.refuse(f"name a client: {', '.join(INSTALLABLE)}")
     place = _place_in(options, options.client, options.scope)
+    if options.skills:
+        from promptkit.cli.install_skills import change_skills  # most installs are of servers
+
+        return change_skills(options, place, output)
     if options.scope not in place.scopes:
         options.refuse(f"argument --scope: {place.title} has no configuration of a {options.scope}")
     return _change(options, place, output)

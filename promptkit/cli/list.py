@@ -1,6 +1,7 @@
-"""``promptkit list``: show the prompts and resources, and their arguments."""
+"""``promptkit list``: show the prompts and their arguments, the resources and the skills."""
 
 from argparse import Namespace
+from collections.abc import Iterator
 from enum import Enum
 from itertools import chain
 from types import NoneType
@@ -13,7 +14,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on
+from promptkit.cli.diagnostics import console_on, counted
 from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.conversion.kinds import is_enum, is_union, type_name
@@ -27,12 +28,14 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from promptkit.catalog.skills import CompiledSkill
+
 __all__ = ["lists_of", "run", "shown_type"]
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print every prompt and every resource, as text or as JSON.
+    Print every prompt, resource and skill, as text or as JSON.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -54,8 +57,10 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
     They are as a client of the newest revision with a handshake receives them, each on one page.
     """
     lowering = lowering_for(LATEST_HANDSHAKE)
-    page_size = max(len(catalog.declared), 1)
-    methods = [method for method in LISTS if method != "tools/list"]  # they are prompts
+    page_size = max(len(catalog.declared) + len(catalog.skills), 1)
+    # Tools are prompts, and where there are no skills, no list of them is sent.
+    hidden = {"tools/list"} if catalog.skills else {"tools/list", "skills/list"}
+    methods = [method for method in LISTS if method not in hidden]
     pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
     found = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
     needed = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
@@ -69,8 +74,8 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
 def _print(catalog: Catalog, output: Output) -> None:
     """Print the lists as text: wrapped on a terminal, elsewhere one line for each item."""
     console = console_on(output, output.width)
-    for item in catalog.declared:
-        for indent, text in ((0, _head(item)), *((4, _described(a)) for a in item.arguments.ordered)):
+    for item in (*catalog.declared, *catalog.skills):
+        for indent, text in ((0, _head(item)), *((4, text) for text in _parts(item))):
             text.overflow = "fold"  # breaks a word that is too long
             lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
             for i, line in enumerate(lines):
@@ -79,13 +84,27 @@ def _print(catalog: Catalog, output: Output) -> None:
                 console.print(line, soft_wrap=True)
 
 
-def _head(item: CompiledPrompt | CompiledResource) -> "Text":
+def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Iterator[Text]":
+    """What belongs to it, a line each: arguments, or the files of a skill."""
+    if isinstance(item, CompiledPrompt | CompiledResource):
+        yield from map(_described, item.arguments.ordered)
+        return
+    from rich.text import Text
+
+    size = sum(file.content.size for file in item.files)
+    names = ", ".join(_line(file.path) for file in item.files)
+    yield Text(f"{counted(len(item.files), 'file')}, {size:,} bytes: {names}")
+
+
+def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Text":
     """Its kind, name and description."""
     from rich.text import Text
 
     kind, title, uri = "prompt", item.title, None
     if isinstance(item, CompiledResource):
         kind, uri = "template" if item.is_template else "resource", item.uri_template
+    elif not isinstance(item, CompiledPrompt):
+        kind, uri = "skill", item.uri_template
     text = Text.assemble((f"{kind} ", "dim"), (_line(item.name), "bold"))
     needs = f"needs {' '.join(sorted(item.scopes))}" if item.scopes else None
     for aside in filter(None, (uri, title, needs)):

@@ -1,4 +1,4 @@
-"""``promptkit new``: a folder with one prompt, its test and the configuration."""
+"""``promptkit new``: a folder with one prompt, or one skill, its test and the configuration."""
 
 import shutil
 import sys
@@ -57,12 +57,47 @@ def test_a_client_may_write_the_language_as_it_likes():
     assert "Review this go code." in review.render_wire({"code": "x", "language": "GO"})
 """
 
+_SKILL: Final = '''\
+from promptkit import skill
+from promptkit.fragments import blocks, bullets, section
+
+
+@skill(allowed_tools=["Read", "Bash(git diff:*)"])
+def review_changes():
+    """Review a change as our team does it. Use it when somebody asks for a review, or before a commit."""
+    rules = ["Name the input that fails, or leave the problem out.", "If you find nothing, say so."]
+    return blocks("Read `git diff HEAD`, and what calls the code in it.", section("Rules", bullets(rules)))
+'''
+
+_SKILL_TEST: Final = """\
+from prompts.review_changes import review_changes
+
+from promptkit.testing import Client
+
+
+def test_it_says_what_to_read():
+    assert "git diff" in review_changes()
+
+
+def test_a_host_can_read_it():
+    skill = Client(review_changes).read_skill("review-changes")
+
+    assert skill.listed.frontmatter["description"].startswith("Review a change")
+"""
+
 #: What is written, by its path in the folder.
 _FILES: Final[Mapping[str, str]] = {
     "pyproject.toml": _CONFIGURATION,
     "prompts/review.py": _PROMPT,
     "prompts/test_review.py": _TEST,
 }
+_SKILL_FILES: Final[Mapping[str, str]] = {
+    "pyproject.toml": _CONFIGURATION,
+    "prompts/review_changes.py": _SKILL,
+    "prompts/test_review_changes.py": _SKILL_TEST,
+}
+
+_RENDERED: Final = 'review code="x = 1"'
 
 #: The client to name where none is found.
 _USUAL_CLIENT: Final = "claude-code"
@@ -71,7 +106,7 @@ _USUAL_CLIENT: Final = "claude-code"
 def run(options: Namespace, output: Output) -> int:
     """Write the files, unless one of them is there, and print which commands come next."""
     folder = Path(options.folder)
-    files = {folder / name: text for name, text in _FILES.items()}
+    files = {folder / name: text for name, text in (_SKILL_FILES if options.skill else _FILES).items()}
     try:
         _write(files)
     except FileExistsError as error:  # a file is there, or a folder's name is a file's
@@ -79,7 +114,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"nothing was written: {Path(error.filename)} is in the way: {way_out}", Exit.FAULTY)
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
-    commands = _next_commands(folder)
+    commands = _next_commands(folder, is_skill=options.skill)
     if options.json:
         output.print_json({"files": [str(file) for file in files], "next": commands})
         return Exit.FINE
@@ -102,7 +137,7 @@ def _write(files: Mapping[Path, str]) -> None:
         undo.pop_all()
 
 
-def _next_commands(folder: Path) -> list[str]:
+def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:
     """The three commands that lead from here into a client. They work in a shell, one after the other."""
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
@@ -110,9 +145,9 @@ def _next_commands(folder: Path) -> list[str]:
     installer = f"{python} -m pip" if find_spec("pip") else "uv pip"
     install = "" if find_spec("pytest") else f"{installer} install pytest && "
     return [
-        f'{enter}{promptkit} render review code="x = 1"',
+        f"{enter}{promptkit} render {'review-changes' if is_skill else _RENDERED}",
         f"{install}{python} -m pytest",
-        f"{promptkit} install {_client()}",
+        f"{promptkit} install {_client(is_skill=is_skill)}{' --skills' if is_skill else ''}",
     ]
 
 
@@ -126,7 +161,8 @@ def _program(name: str, program: str | None) -> str:
     return name if is_same else quoted(program)
 
 
-def _client() -> str:
-    """The first client on this machine that offers prompts."""
-    with_prompts = (name for name in INSTALLABLE if CLIENTS[name].has_prompts)
-    return next((name for name in with_prompts if ConfigurationFile(name).client_is_found), _USUAL_CLIENT)
+def _client(*, is_skill: bool) -> str:
+    """The first client on this machine that offers prompts, or reads skills."""
+    fitting = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
+    found = (name for name in fitting if ConfigurationFile(name).client_is_found)
+    return next((name for name in found if not is_skill or INSTALLABLE[name].skills), _USUAL_CLIENT)

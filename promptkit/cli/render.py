@@ -73,7 +73,7 @@ def run(options: Namespace, output: Output) -> int:
         return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_wants_cases(options))
     catalog = compiler.compile(recipes)
-    if options.name not in catalog and not is_uri(options.name):
+    if not _is_served(options.name, catalog) and not is_uri(options.name):
         return _explain_absence(options, recipes, catalog.diagnostics)
     return request.show(catalog)
 
@@ -98,7 +98,8 @@ class _Request:
                 if self._arguments is None:
                     self._arguments = self._read_or_ask(catalog, catalog[name])
                 return self._show_call(Call(catalog[name], self._arguments))
-            return self._show_call(Call(catalog.resource(name)[0], name))
+            uri = next((skill.uri_template for skill in catalog.skills if skill.name == name), name)
+            return self._show_call(Call(catalog.resource(uri)[0], uri))
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
@@ -193,6 +194,11 @@ class _Request:
         return files
 
 
+def _is_served(name: str, catalog: Catalog) -> bool:
+    """Whether there is a prompt or a skill of that name."""
+    return name in catalog or any(skill.name == name for skill in catalog.skills)
+
+
 def _wants_cases(options: Namespace) -> bool:
     return options.cases or options.case is not None
 
@@ -235,6 +241,7 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
     names = [prompt.options.name for prompt in recipes.prompts]
+    names += [skill.name for one in recipes.by_file for skill in one.skills]
     uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
     meant = uris[0] if uris else nearest(options.name, names)
     message = str(UnknownPrompt(options.name, meant))

@@ -74,6 +74,9 @@ class ClientConfiguration(Struct, frozen=True):
 
         also_servers:
             Where the table of servers may be instead; entries go there if it exists.
+
+        skills:
+            Where it looks for skills: a folder of yours, and one of a project; none if it reads no folders.
     """
 
     user: tuple[str, ...]
@@ -87,6 +90,7 @@ class ClientConfiguration(Struct, frozen=True):
     programs: tuple[str, ...] = ()
     home: str = ""
     also_servers: tuple[str, ...] = ()
+    skills: Mapping[Literal["user", "project"], str] = MappingProxyType({})
 
 
 class ClientProfile(Struct, frozen=True):

@@ -87,12 +87,13 @@ def _recipes_of(target: "Target") -> Recipes:
     if isinstance(target, str | Path):
         return load(target)
     from promptkit.compiler.resources import Resource  # most recipes hold none
+    from promptkit.compiler.skills.declaration import Skill
 
-    made: list[Any] = [target] if isinstance(target, Prompt | Resource) else list(target)
+    kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
+    made: list[Any] = [target] if isinstance(target, kinds) else list(target)
     if made and all(isinstance(one, str | Path) for one in made):
         return load(made)
-    resources = [one for one in made if isinstance(one, Resource)]
-    return Recipes([one for one in made if isinstance(one, Prompt)], resources)
+    return Recipes(*([one for one in made if isinstance(one, kind)] for kind in kinds))
 
 
 def sound(catalog: Catalog) -> Catalog:
@@ -135,7 +136,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
     if file is None:
         return _compile_file(loaded, lint)
     try:
-        if loaded.prompts or loaded.resources:
+        if loaded.definitions:
             compiling(file)
         return call_interruptible(_compile_file, loaded, lint)
     except KeyboardInterrupt:
@@ -150,7 +151,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
 def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT001
     diagnostics = list(loaded.diagnostics)
     declarations = []
-    for definition in _in_source_order((*loaded.prompts, *loaded.resources)):
+    for definition in _in_source_order(loaded.definitions):
         compiled, found = definition.compile()
         diagnostics += found
         declarations.append(Declaration(key_of(definition), definition, compiled))
@@ -178,7 +179,11 @@ def _lints_of(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
             compiled = declaration.compiled
             with suppress(RecursionError):  # a source may be nested more deeply than lints can follow
                 yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
-    if loaded.file is not None:
+        elif declaration.key[0] == "skill" and declaration.compiled is not None:
+            from promptkit.compiler.lints.skills import lint_skill
+
+            yield from lint_skill(declaration.compiled)
+    if loaded.file is not None and loaded.file.suffix == ".py":
         with suppress(RecursionError):
             yield from lint_file(loaded.file)
         yield from lint_suppressions(loaded.file)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -14,9 +14,12 @@ from promptkit.compiler.loading.targets import display_path, recipes_near
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 
-if TYPE_CHECKING:  # most recipes hold no resources
+if TYPE_CHECKING:  # most recipes hold neither
     from promptkit.catalog.resources import CompiledResource
+    from promptkit.catalog.skills import CompiledSkill
     from promptkit.compiler.resources import Resource
+    from promptkit.compiler.skills.declaration import Skill
+    from promptkit.compiler.skills.folders import SkillFolder
 
 __all__ = [
     "CompiledFile",
@@ -31,11 +34,11 @@ __all__ = [
     "summary",
 ]
 
-#: What an author's decorator makes.
-Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any]"
+#: What an author's decorator makes, or a folder is.
+Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder"
 
-#: What only one declaration may have: whether it is a prompt, and its name or URI template.
-Key: TypeAlias = tuple[bool, str]
+#: What only one declaration may have: what it is, and its name or URI template.
+Key: TypeAlias = tuple[Literal["prompt", "resource", "skill"], str]
 
 #: Which file has served what so far.
 Owners: TypeAlias = Mapping[Key, Path | None]
@@ -43,7 +46,7 @@ Owners: TypeAlias = Mapping[Key, Path | None]
 
 class Declaration(Struct, frozen=True):
     """
-    One prompt or resource of a file.
+    One prompt, resource or skill of a file.
 
     Args:
         key:
@@ -58,7 +61,7 @@ class Declaration(Struct, frozen=True):
 
     key: Key
     definition: Definition
-    compiled: "CompiledPrompt | CompiledResource | None"
+    compiled: "CompiledPrompt | CompiledResource | CompiledSkill | None"
 
 
 class CompiledFile(Struct, frozen=True):
@@ -70,7 +73,7 @@ class CompiledFile(Struct, frozen=True):
             The recipe file; None for declarations that were not loaded from a file.
 
         declarations:
-            Its prompts and resources, in the order of their definitions.
+            Its prompts, resources and skills, in the order of their definitions.
 
         diagnostics:
             What is wrong with the file as it is now.
@@ -138,8 +141,8 @@ Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
 def key_of(definition: Definition) -> Key:
     """Return what no other declaration than that of *definition* may have."""
     if isinstance(definition, Prompt):
-        return True, definition.options.name
-    return False, definition.uri_template
+        return "prompt", definition.options.name
+    return definition.kind, definition.uri_template
 
 
 def link(
@@ -163,15 +166,17 @@ def link(
             The folder that the files are in.
     """
     by_key, duplicates = _resolve(files, owners)
-    compiled = [declaration.compiled for declaration in by_key.values()]
-    prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
-    resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
+    compiled: dict[str, list[Any]] = {"prompt": [], "resource": [], "skill": []}
+    for (kind, _), declaration in by_key.items():
+        if declaration.compiled is not None:
+            compiled[kind].append(declaration.compiled)
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
-    return Linked(Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources), files, by_key)
+    prompts, resources, skills = compiled.values()
+    return Linked(Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources, skills), files, by_key)
 
 
 def merge(
@@ -264,7 +269,9 @@ def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
         fault = f"prompt {made.options.name!r}: already defined at {earlier}"
         remedy = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
         return Diagnostic(Rule.DUPLICATE_NAME, fault, remedy, place)
-    fault = f"resource {made.name!r}: {made.uri_template!r} is already defined at {earlier}"
+    fault = f"{made.kind} {made.name!r}: {made.uri_template!r} is already defined at {earlier}"
+    if made.kind == "skill":
+        return Diagnostic(Rule.DUPLICATE_SKILL, fault, "give one of the two another name, or prefix", place)
     return Diagnostic(Rule.DUPLICATE_TEMPLATE, fault, "change the URI of one of the two, or remove it", place)
 
 

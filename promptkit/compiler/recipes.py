@@ -9,8 +9,10 @@ from msgspec import Struct
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic
 
-if TYPE_CHECKING:  # most recipes hold no resources
+if TYPE_CHECKING:  # most recipes hold neither
     from promptkit.compiler.resources import Resource
+    from promptkit.compiler.skills.declaration import Skill
+    from promptkit.compiler.skills.folders import SkillFolder
 
 __all__ = ["LoadedFile", "Recipes"]
 
@@ -32,12 +34,21 @@ class LoadedFile(Struct, frozen=True):
 
         diagnostics:
             Why it could not be imported.
+
+        skills:
+            The skills in its namespace, or in its folder.
     """
 
     file: Path | None = None
     prompts: tuple[Prompt[..., Any], ...] = ()
     resources: "tuple[Resource[..., Any], ...]" = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    skills: "tuple[Skill[Any] | SkillFolder, ...]" = ()
+
+    @property
+    def definitions(self) -> "tuple[Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder, ...]":
+        """All that it declares."""
+        return *self.prompts, *self.resources, *self.skills
 
 
 class Recipes:
@@ -51,6 +62,9 @@ class Recipes:
         resources:
             Resources that were not loaded from a file.
 
+        skills:
+            Skills that were not loaded from a file.
+
         by_file:
             What each file declares.
 
@@ -61,17 +75,18 @@ class Recipes:
             The paths of all files that were read to import the recipes, both modules and media.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (there are that many kinds)
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
         resources: "Iterable[Resource[..., Any]]" = (),
+        skills: "Iterable[Skill[Any]]" = (),
         *,
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
         read: Iterable[str] = (),
     ) -> None:
-        loose = LoadedFile(None, tuple(prompts), tuple(resources))
-        self.by_file = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
+        loose = LoadedFile(None, tuple(prompts), tuple(resources), skills=tuple(skills))
+        self.by_file = (loose, *by_file) if loose.definitions else tuple(by_file)
         self.root = root
         self.read = frozenset(read)
 

@@ -137,8 +137,8 @@ class Reloader:
         """
         names: dict[str, list[str]] = {}
         if (folder := self._only_folder) is not None:
-            for (is_prompt, name), file in self._owners.items():
-                if is_prompt and file is not None:
+            for (kind, name), file in self._owners.items():
+                if kind == "prompt" and file is not None:
                     names.setdefault(folder.name_of(file), []).append(name)
         return names
 

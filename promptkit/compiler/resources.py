@@ -4,7 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar
 
 import attrs
 
@@ -45,6 +45,8 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     Calling it calls the function.
     """
+
+    kind: ClassVar[Literal["resource"]] = "resource"
 
     function: Callable[P, R]
     uri_template: str

@@ -15,7 +15,8 @@ class Rule(Enum):
     The kinds of diagnostics. A code never changes its meaning.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
-    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client. docs/diagnostics.md explains each.
+    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill.
+    docs/diagnostics.md explains each.
 
     Attributes:
         title:
@@ -90,6 +91,15 @@ class Rule(Enum):
     SPLIT_TEXT = "PK503", "an argument whose words a client gives to others", _WARNING
     UNFILLED_ARGUMENT = "PK504", "an argument that a client does not fill as its author means", _WARNING
     TITLE_AS_COMMAND = "PK505", "a title that people cannot type as a command", _WARNING
+    BAD_SKILL = "PK601", "a skill that its format does not allow"
+    SKILL_FILES = "PK602", "files of a skill that cannot be served"
+    SKILL_FAILS = "PK603", "a skill whose function fails, or returns what is no text"
+    DUPLICATE_SKILL = "PK604", "two skills with the same URI"
+    UNSTABLE_SKILL = "PK605", "a skill that differs from one start to the next"
+    LOST_REFERENCE = "PK606", "a reference to a file that the skill does not have"
+    LONG_SKILL = "PK607", "a `SKILL.md` that is longer than models should read at once", _WARNING
+    UNUSED_FILE = "PK608", "a file of a skill that nothing in it refers to", _WARNING
+    SAME_SKILL_NAME = "PK609", "two skills whose names differ in their prefix alone", _WARNING
 
     title: str
     severity: str
@@ -113,4 +123,6 @@ IGNORABLE: Final = WARNINGS | {
     Rule.MISSING_TEXT,
     Rule.NO_SUCH_HOLE,
     Rule.BAD_CASE,
+    Rule.UNSTABLE_SKILL,
+    Rule.LOST_REFERENCE,
 }

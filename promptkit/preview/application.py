@@ -23,7 +23,7 @@ from promptkit.preview.guard import PageGuard
 from promptkit.preview.live import Live
 from promptkit.preview.media import MediaStore
 from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, PromptPages
-from promptkit.preview.rendering import read
+from promptkit.preview.rendering import body_of, read
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path
 from promptkit.preview.uploads import number_in
 
@@ -116,28 +116,33 @@ class _CatalogPages(Endpoints):
         return response
 
     async def search_all(self, request: Request) -> Response:
-        """What a palette lists: prompts, their cases, and tabs."""
+        """What a palette lists: prompts, their cases, skills, and tabs."""
         typed, version = request.query_params.get("q", ""), self._version(request)
         found = list(islice(version.places(typed), _MOST_IN_PALETTE))
         has_tabs = request.query_params.get("of") == "prompt"
         tabs = {"conversation": "Conversation", **PANELS} if has_tabs else {}
-        return self._draw(request, "palette.html", found=found, tabs=tabs, typed=typed)
+        skills = version.skills(typed)[: _MOST_IN_PALETTE - len(found)]
+        return self._draw(request, "palette.html", found=found, skills=skills, tabs=tabs, typed=typed)
 
     async def show_resource(self, request: Request) -> Response:
         """A resource, read if it has this URI, and described if it is a template."""
         version, uri = self._version(request), request.query_params.get("uri", "")
-        reading = await unless_gone(request, read(version.calls, version.catalog, uri))
+        catalog = version.catalog
+        reading = await unless_gone(request, read(version.calls, catalog, uri))
+        resource = reading.resource
+        skill = catalog.find_skill_with(uri) if resource and resource.is_fixed else None
         conversation, document = Conversation(self._media, reading.redacted), None
         if reading.document is not None:
             most = None if SHOW_ALL in request.query_params else SHORT
-            document = await to_thread(conversation.document, reading.document, most)
-        resource = reading.resource
+            shown = reading.document if skill is None else body_of(skill, reading.document)
+            document = await to_thread(conversation.document, shown, most)
         return self._draw(
             request,
             "resource.html",
             uri=uri,
             reading=reading,
             document=document,
+            skill=skill,
             examples=resource.example_uris if resource else (),
             cases=[(case, sent) for case, sent in sendable(resource.saved())] if resource else [],
             faults=version.faults_beside(resource.location) if resource else [],

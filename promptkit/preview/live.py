@@ -10,7 +10,7 @@ from os.path import commonpath
 from pathlib import PurePath
 from threading import Lock
 from types import CodeType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -22,6 +22,9 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.preview.rendering import LimitedCalls
 from promptkit.server.lookup import name_of
+
+if TYPE_CHECKING:  # most recipes hold none
+    from promptkit.catalog.skills import CompiledSkill
 
 __all__ = ["CatalogVersion", "Live", "tag_search"]
 
@@ -48,13 +51,14 @@ class CatalogVersion:
             Counts the catalogs, from 0.
 
         added:
-            Names of prompts and URIs of resources that are new.
+            Names of prompts and URIs of resources and skills that are new.
 
         removed:
             Those that are gone.
 
         changed:
-            The prompts whose function, or what clients see of them, is another.
+            The prompts whose function, or what clients see of them, is another, and the skills of which a
+            file is.
 
         found:
             How many warnings are new.
@@ -112,8 +116,9 @@ class CatalogVersion:
             self.number + 1,
             added=tuple(name for name in new if name not in old),
             removed=tuple(name for name in old if name not in new),
-            changed=tuple(
-                name for name in remade if _fingerprint(catalog[name]) != _fingerprint(before[name])
+            changed=(
+                *(name for name in remade if _fingerprint(catalog[name]) != _fingerprint(before[name])),
+                *(uri for uri, skill in _skills(catalog).items() if uri in old and old[uri] != skill),
             ),
             found=len(left - faults),
             mended=len(faults - left),
@@ -178,6 +183,10 @@ class CatalogVersion:
             for one in self.catalog.resources
             if _has_all(typed, one.uri_template, one.name, one.title, one.description, *one.arguments.by_name)
         ]
+
+    def skills(self, typed: str = "") -> "list[CompiledSkill]":
+        """Return the skills that have each word of what was typed."""
+        return [one for one in self.catalog.skills if _has_all(typed, one.uri_template, one.description)]
 
 
 class Live:
@@ -253,7 +262,12 @@ def _has_all(typed: str, *texts: str | None) -> bool:
 
 
 def _by_name(catalog: Catalog) -> Mapping[str, object]:
-    return {name_of(item): item for item in catalog.declared}
+    return {name_of(item): item for item in catalog.declared} | _skills(catalog)
+
+
+def _skills(catalog: Catalog) -> Mapping[str, object]:
+    """What the files of each skill hold, by its URI."""
+    return {skill.uri_template: skill.files for skill in catalog.skills}
 
 
 def _messages(diagnostics: Iterable[Diagnostic]) -> set[tuple[str, str, str]]:

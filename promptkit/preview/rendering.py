@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
 
@@ -33,7 +33,10 @@ from promptkit.server.elicitation import askable
 from promptkit.server.elicitation_forms import message
 from promptkit.server.scheduling.worker_thread import WorkerThread
 
-__all__ = ["LimitedCalls", "Reading", "Rendering", "call", "failure", "read", "render"]
+if TYPE_CHECKING:  # most recipes hold none
+    from promptkit.catalog.skills import CompiledSkill
+
+__all__ = ["LimitedCalls", "Reading", "Rendering", "body_of", "call", "failure", "read", "render"]
 
 T = TypeVar("T")
 
@@ -296,6 +299,16 @@ async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return Reading(resource, error=redacted(failure(f"resource {resource.name!r}", error)))
     return Reading(resource, document, redacted=redacted)
+
+
+def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
+    """Return a file of a skill; a ``SKILL.md`` without its fields, which stand beside it."""
+    if document.uri != skill.uri_template or document.text is None:
+        return document
+    from promptkit.compiler.skills.frontmatter import read_skill  # most recipes hold none
+
+    _, body, _ = read_skill(document.text.encode())
+    return EmbeddedResource(document.uri, text=body, mime_type=document.mime_type)
 
 
 def failure(whose: str, error: BaseException) -> str:

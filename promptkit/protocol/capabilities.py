@@ -13,6 +13,7 @@ from promptkit.protocol.revisions import Revision
 
 __all__ = [
     "METHODS",
+    "SKILL_METHODS",
     "TOOL_METHODS",
     "Capabilities",
     "Method",
@@ -25,6 +26,9 @@ __all__ = [
 
 #: How long a client may cache what does not change while the server runs, in milliseconds.
 _CACHE_MS: Final = 300_000
+
+#: The extension by which clients read skills: https://modelcontextprotocol.io/extensions/skills.
+SKILLS: Final = "io.modelcontextprotocol/skills"
 
 #: What identifies a page of a list: its method, the client's revision, and its cursor.
 PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]
@@ -60,11 +64,15 @@ class Capabilities(Struct, frozen=True):
 
         tools:
             Whether it offers prompts as tools.
+
+        skills:
+            Whether it has any skills. Then it has resources, too: their files.
     """
 
     resources: bool = False
     changes: bool = False
     tools: ToolMode = False
+    skills: bool = False
 
     def declared(self, revision: Revision) -> dict[str, Any]:
         """
@@ -77,7 +85,17 @@ class Capabilities(Struct, frozen=True):
             declared["tools"] = {"listChanged": bool(self.tools) and self.changes}
         if revision.completions:
             declared["completions"] = {}
+        if self.skills:
+            declared["extensions"] = {SKILLS: {"directoryRead": True}}
         return declared
+
+    def method(self, name: str) -> "Method | None":
+        """
+        Return a method that there is only with some of the capabilities; None if it is not there.
+        """
+        if self.tools and name in TOOL_METHODS:
+            return TOOL_METHODS[name]
+        return SKILL_METHODS.get(name) if self.skills else None
 
 
 class Method(Struct, frozen=True, dict=True):
@@ -144,6 +162,13 @@ METHODS: Final[Mapping[str, Method]] = {
 
 #: The methods that there are if prompts are offered as tools. A call has the params of a prompt.
 TOOL_METHODS: Final[Mapping[str, Method]] = {"tools/call": METHODS["prompts/get"]}
+
+#: The methods that there are if there are skills.
+SKILL_METHODS: Final[Mapping[str, Method]] = {
+    "skills/list": METHODS["prompts/list"],
+    "skills/get": METHODS["resources/read"],
+    "resources/directory/read": Method(wire.DirectoryParams),
+}
 
 
 def method_not_found(method: str) -> MethodNotFound:

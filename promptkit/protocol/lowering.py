@@ -34,6 +34,7 @@ from promptkit.protocol.revisions import Revision
 if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
+    from promptkit.catalog.skills import CompiledSkill
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.media import Audio, Icon, Image
 
@@ -98,15 +99,21 @@ class Lowering:
         offered = wire.CompletionValues(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(offered))
 
-    def contents(self, resource: "EmbeddedResource") -> bytes:
+    def contents(self, resource: "EmbeddedResource", *, changes: bool = True) -> bytes:
         """
         Encode the result of ``resources/read``.
+
+        Args:
+            resource:
+                What was read.
+
+            changes:
+                Whether it may be something else the next time, as what comes from a function may.
 
         Raises:
             UnicodeEncodeError: If a text holds a lone surrogate.
         """
-        # The contents come from a function, which may return something else the next time.
-        return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=True)
+        return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=changes)
 
     def prompt(self, prompt: CompiledPrompt) -> "wire.PromptEntry":
         """A prompt, as listed."""
@@ -162,13 +169,30 @@ class Lowering:
         """The icons of a prompt, if the revision has them."""
         return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
 
-    def resource(self, resource: "CompiledResource") -> "wire.ResourceEntry":
-        """A resource without variables, as listed."""
+    def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
+        """A resource without variables, as listed; of a skill, its ``SKILL.md``."""
         return wire.ResourceEntry(resource.uri_template, *self._described(resource))
 
     def template(self, resource: "CompiledResource") -> "wire.ResourceTemplate":
         """A resource with variables, as listed."""
         return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
+
+    def skill(self, skill: "CompiledSkill") -> "wire.SkillEntry":
+        """A skill, as listed."""
+        files = [
+            wire.SkillFileEntry(skill.uri_of(file.path), f"sha256:{file.content.digest}", file.content.size)
+            for file in skill.files
+        ]
+        return wire.SkillEntry(skill.uri_template, skill.frontmatter, files)
+
+    def directory(self, skill: "CompiledSkill", uri: str) -> "list[wire.ResourceEntry]":
+        """What a folder of a skill holds, as listed."""
+        return [
+            self.resource(skill.resources[inner])
+            if inner in skill.resources
+            else wire.ResourceEntry(inner, inner.rpartition("/")[2], mime_type="inode/directory")
+            for inner in skill.children[uri]
+        ]
 
     def annotations(self, content: Content) -> wire.ContentAnnotations | UnsetType:
         """The annotations of *content*, if it has any that the revision knows."""
@@ -194,7 +218,7 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _described(self, resource: "CompiledResource") -> tuple[str, Any, Any, Any]:
+    def _described(self, resource: "CompiledResource | CompiledSkill") -> tuple[str, Any, Any, Any]:
         """The listed members of a resource or a template, except its URI."""
         title = _set(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _set(resource.description), _set(resource.mime_type)

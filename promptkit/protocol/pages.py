@@ -99,7 +99,7 @@ def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
 LISTS: Final = {
     "prompts/list": _Listed(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
     "resources/list": _Listed(
-        lambda catalog, _: [resource for resource in catalog.resources if not resource.is_template],
+        lambda catalog, _: [*(one for one in catalog.resources if not one.is_template), *catalog.skills],
         Lowering.resource,
         wire.ListResourcesResult,
     ),
@@ -108,6 +108,7 @@ LISTS: Final = {
         Lowering.template,
         wire.ListResourceTemplatesResult,
     ),
+    "skills/list": _Listed(lambda catalog, _: catalog.skills, Lowering.skill, wire.ListSkillsResult),
     "tools/list": _Listed(_tools, Lowering.tool, wire.ListToolsResult),
 }
 

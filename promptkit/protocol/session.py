@@ -14,7 +14,6 @@ from msgspec import UNSET, Raw, UnsetType
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import (
     METHODS,
-    TOOL_METHODS,
     Capabilities,
     Method,
     ResultEncoder,
@@ -202,7 +201,7 @@ class Session:
     def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
         from promptkit.protocol.partial_decoding import decode_beginning
 
-        method = self.methods.get(incoming.method) or self._tool_method(incoming.method)
+        method = self.methods.get(incoming.method) or self.capabilities.method(incoming.method)
         sender = decode_sender(incoming.params) if method is None or method.enveloped else None
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
         number: Any = decode_beginning(incoming.id) if isinstance(incoming.id, Raw) else incoming.id
@@ -219,13 +218,10 @@ class Session:
             return self.subscriptions.ready() or None
         return None
 
-    def _tool_method(self, name: str) -> Method | None:
-        return TOOL_METHODS.get(name) if self.capabilities.tools else None
-
     def _receive_request(self, incoming: Incoming, request_id: RequestId, channel: Channel | None) -> Event:
         """Return the request for the server, or the reply. Raises JsonRpcError if it cannot be served."""
         name = incoming.method
-        if (method := self.methods.get(name)) is None and (method := self._tool_method(name)) is None:
+        if (method := self.methods.get(name) or self.capabilities.method(name)) is None:
             raise refuse_unknown(name, incoming.params)
         if large := len(incoming.params) > self._harmless:
             from promptkit.protocol.limit_checks import check_params

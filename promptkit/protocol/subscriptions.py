@@ -37,7 +37,7 @@ _KINDS: Final = (
     ),
     _Kind(
         "notifications/resources/list_changed",
-        ("resources/list", "resources/templates/list"),
+        ("resources/list", "resources/templates/list", "skills/list"),
         "resources_list_changed",
         lambda offered: offered.resources,
     ),

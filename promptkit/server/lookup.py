@@ -15,6 +15,7 @@ from promptkit.server.snapshot import Snapshot
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
+    from promptkit.catalog.skills import CompiledSkill
 
 __all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "target_of", "unmet_scopes"]
 
@@ -56,8 +57,8 @@ class RequestTarget(Struct, frozen=True):
         return frozenset() if self.found is None else self.found.arguments.secret
 
 
-def name_of(item: "CompiledPrompt | CompiledResource") -> str:
-    """Return the name of a prompt, or the URI template of a resource."""
+def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
+    """Return the name of a prompt, the URI template of a resource, or the URI of a skill."""
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
 
 

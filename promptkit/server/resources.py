@@ -1,6 +1,7 @@
 """What clients do with resources: read them, and subscribe to changes."""
 
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from promptkit.errors.exceptions import UnknownResource, shortened
@@ -42,6 +43,8 @@ class ResourceMethods:
         """Return what a resource holds; None if the result comes later."""
         params: wire.ResourceParams = exchange.request.params
         resource, values = _resource_of(exchange)
+        if resource.is_fixed:
+            return _kept(exchange, resource)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
@@ -72,6 +75,18 @@ class ResourceMethods:
                 stop()
 
         self._notifier.listen(request, hold)
+
+
+def _kept(exchange: Exchange, resource: "CompiledResource") -> bytes:
+    """The result of reading what is always the same, encoded once for many."""
+    request, snapshot = exchange.request, exchange.snapshot
+    key = request.method, resource.uri_template, request.revision.date, b""
+    if (kept := snapshot.replies.get(key)) is None:
+        content = resource.content(resource.uri_template, {})
+        changes = snapshot.capabilities.changes
+        kept = snapshot.lowerings[request.revision].contents(content, changes=changes)
+        snapshot.replies.put(key, kept, inf)
+    return kept
 
 
 def _resource_of(exchange: Exchange) -> "tuple[CompiledResource, dict[str, Any]]":

@@ -306,12 +306,15 @@ def _handlers_of(
         "resources/list": _list,
         "resources/templates/list": _list,
         "tools/list": _list,
+        "skills/list": _list,
         "tools/call": prompts.call,
         "completion/complete": CompletionMethod(executor, limits.completions).complete,
         "resources/read": resources.read,
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
         "subscriptions/listen": resources.listen,
+        "skills/get": _get_skill,
+        "resources/directory/read": _read_directory,
     }
     if limits.rate == inf:
         return handlers
@@ -327,6 +330,21 @@ def _handlers_of(
 def _list(exchange: Exchange) -> bytes:
     request = exchange.request
     return exchange.snapshot.page(request.method, request.revision, request.params.cursor)
+
+
+# Most servers have no skills.
+
+
+def _get_skill(exchange: Exchange) -> bytes:
+    from promptkit.server.skills import get_skill
+
+    return get_skill(exchange)
+
+
+def _read_directory(exchange: Exchange) -> bytes:
+    from promptkit.server.skills import read_directory
+
+    return read_directory(exchange)
 
 
 def _ended_before(request: Request) -> InternalError:

@@ -83,6 +83,9 @@ class Snapshot:
 
         lowerings:
             What encodes for each revision.
+
+        page_size:
+            How many items a page of a list holds.
     """
 
     def __init__(  # noqa: PLR0913 (a list depends on that much)
@@ -101,10 +104,10 @@ class Snapshot:
         self.importing: Callable[[], str] | None = None
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = capabilities or Capabilities(bool(catalog.resources), changes, tools)
+        self.capabilities = capabilities or _capabilities_of(catalog, changes, tools)
         self.lowerings = {revision: lowering_for(revision, identity) for revision in REVISIONS.values()}
         self._identity = identity
-        self._page_size = page_size
+        self.page_size = page_size
         self._known_page = known_page
         self._pages: dict[tuple[str, Revision], Pages] = {}
         self._whole: Snapshot | None = None  # of a view: the snapshot that has all
@@ -118,7 +121,7 @@ class Snapshot:
         return Snapshot(
             catalog,
             self._identity,
-            self._page_size,
+            self.page_size,
             changes=offered.changes,
             tools=offered.tools,
             before=before,
@@ -151,7 +154,7 @@ class Snapshot:
 
         Of a URI that only a template may match, it says so if any template was.
         """
-        new, old = self.catalog.find_template, other.catalog.find_template
+        new, old = self.catalog.find_fixed, other.catalog.find_fixed
         templates, before = (
             [id(one) for one in of.resources if one.is_template] for of in (self.catalog, other.catalog)
         )
@@ -221,7 +224,12 @@ class Snapshot:
         from promptkit.protocol.pages import pages_of  # the first lists were made before, if they are cached
 
         lowering, offered = self.lowerings[revision], self.capabilities
-        return pages_of(method, self.catalog, lowering, self._page_size, offered=offered, before=before)
+        return pages_of(method, self.catalog, lowering, self.page_size, offered=offered, before=before)
+
+
+def _capabilities_of(catalog: Catalog, changes: bool, tools: ToolMode) -> Capabilities:  # noqa: FBT001
+    skills = bool(catalog.skills)
+    return Capabilities(skills or bool(catalog.resources), changes, tools, skills)
 
 
 class ReplyCache:

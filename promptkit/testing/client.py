@@ -7,7 +7,7 @@ from contextvars import copy_context
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from weakref import finalize
 
 import msgspec
@@ -27,6 +27,9 @@ from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
 from promptkit.testing import received
 from promptkit.version import VERSION
+
+if TYPE_CHECKING:
+    from promptkit.testing.skills import ListedSkill, ReceivedSkill
 
 __all__ = ["Client"]
 
@@ -197,6 +200,55 @@ class Client:
             ProtocolError: If there is nothing, or it cannot be read.
         """
         return received.document_of(self.request("resources/read", {"uri": uri})["contents"][0])
+
+    def list_skills(self) -> "list[ListedSkill]":
+        """
+        Return the skills, as the list shows them: frontmatter, and the digests of their files.
+
+        Raises:
+            ProtocolError: If the server refuses, as it does where there are none.
+        """
+        from promptkit.testing.skills import ListedSkill  # few tests are of skills
+
+        return self._listed("skills/list", "skills", ListedSkill)
+
+    def get_skill(self, name: str) -> "ListedSkill":
+        """
+        Return what the server says of a skill.
+
+        Args:
+            name:
+                Its name, or the URI of its ``SKILL.md``.
+
+        Raises:
+            ProtocolError: If there is no such skill.
+        """
+        from promptkit.testing.skills import ListedSkill
+
+        if ":" not in name:  # no skill's name has one
+            named = (skill.uri for skill in self.list_skills() if skill.name == name)
+            name = next(named, f"skill://{name}/SKILL.md")
+        return msgspec.convert(self.request("skills/get", {"uri": name})["skill"], ListedSkill)
+
+    def read_skill(self, name: str) -> "ReceivedSkill":
+        """
+        Read a skill with all of its files, and verify each as a host has to.
+
+        Args:
+            name:
+                Its name, or the URI of its ``SKILL.md``.
+
+        Returns:
+            What its files hold, by their paths, and the text of ``SKILL.md``.
+
+        Raises:
+            SkillMismatch: If a size, a digest, the frontmatter or the name is not what the server says.
+
+            ProtocolError: If there is no such skill.
+        """
+        from promptkit.testing.skills import received_skill
+
+        return received_skill(self.get_skill(name), self.read_resource)
 
     def complete(
         self, name: str, argument: str, typed: str = "", chosen: Mapping[str, str] | None = None

@@ -40,8 +40,9 @@ ASKED = {
     for code, client in re.findall(r"^## (PK\d+)\n[^#]*?check --client ([a-z-]+)`", PAGE, re.MULTILINE)
 }
 
-#: Found by rendering, which nothing but `check --render` does: tests/cli/test_check.py.
-RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS}
+#: Found by rendering, which nothing but `check --render` does: tests/cli/test_check.py. The last is found by
+#: starting again, which nothing but `check` does: tests/cli/test_skills.py.
+RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: What an author changes who does as the remedy says: this text of the recipe, into that.
@@ -103,6 +104,14 @@ MENDED = {
     "PK503": ("intent: str, lines: int", "lines: int, intent: str"),
     "PK504": ("service", "service_name"),
     "PK505": ('"Review a change"', '"Review"'),
+    "PK601": ('"Bad Skill"', '"bad-skill"'),
+    "PK602": ('"../rules.md"', '"rules.md"'),
+    "PK603": ('print("Read the change.")', 'return "Read the change."'),
+    "PK604": ('name="duplicate-skill"', 'name="another"'),
+    "PK606": ("@skill\n", '@skill(files={"references/rules.md": "Name the input that fails."})\n'),
+    "PK607": ("* 700", "* 7"),
+    "PK608": ('"Read the change."', '"Read the change, and rules.md."'),
+    "PK609": ('name="same-skill-name", ', ""),
 }
 
 #: What a diagnostic is for machines.
@@ -120,7 +129,7 @@ SHAPE = {
         "end_column",
     ],
     "properties": {
-        "code": {"pattern": "^PK[1-5][0-9]{2}$"},
+        "code": {"pattern": "^PK[1-6][0-9]{2}$"},
         "rule": {"pattern": "^[a-z]+(-[a-z]+)+$"},
         "severity": {"enum": ["error", "warning"]},
         "message": {"type": "string", "minLength": 1},
@@ -225,7 +234,8 @@ class TestRules:
 
         assert catalog.healthy == (rule in IGNORABLE - {Rule.NO_PROMPTS, Rule.NOT_SERVED})
         if catalog.healthy:
-            assert rule.name.lower() in {name.casefold() for name in catalog}
+            names = {*catalog, *(skill.name.replace("-", "_") for skill in catalog.skills)}
+            assert rule.name.lower() in {name.casefold() for name in names}
             assert catalog.diagnostics == ()
 
     def test_codes_are_of_one_form(self):
@@ -241,7 +251,7 @@ class TestRules:
         """
         The rules of PK5xx, and no others, are asked about a client on the page.
         """
-        assert {rule.value for rule in ASKED} == {rule.value for rule in Rule if rule.value >= "PK5"}
+        assert {rule.value for rule in ASKED} == {rule.value for rule in Rule if rule.value.startswith("PK5")}
 
     def test_the_page_lists_them_all(self):
         """

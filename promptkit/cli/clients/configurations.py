@@ -73,6 +73,12 @@ class ConfigurationFile(Struct, frozen=True):
         folder = self._place(home) if home else ConfigurationFile(self.client).path.parent
         return folder.is_dir() or any(map(shutil.which, self.settings.programs))
 
+    @property
+    def skills(self) -> Path | None:
+        """Where the client looks for skills; None if it reads no folders."""
+        folder = self.settings.skills.get(self.scope)
+        return None if folder is None else self._place(folder)
+
     def read(self) -> FileContents:
         """Read it, whether it exists or not. Raises `FileRefused` if it cannot be read."""
         return read_file(self.path, self.project if self.scope == "project" else None)
@@ -84,6 +90,7 @@ class ConfigurationFile(Struct, frozen=True):
             "config": user_config_path(roaming=True),
             "xdg": os.environ.get("XDG_CONFIG_HOME") or home / ".config",
             "claude": os.environ.get("CLAUDE_CONFIG_DIR") or home,
+            "claude_home": os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude",
             "codex": os.environ.get("CODEX_HOME") or home / ".codex",
             "gemini": os.environ.get("GEMINI_CLI_HOME") or home,
             "project": self.project,

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
 from enum import Enum
 from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
 
 from msgspec import Struct
 
 from promptkit.catalog.prompts import SCHEMA
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli.differences.widening import WORDS, takes_all
 
 __all__ = ["Difference", "Kind", "changes_between"]
@@ -52,6 +54,9 @@ class Kind(Enum):
     MIME_TYPE = "mime-type", False
     READING = "reading", False
     READING_FAILS = "reading-fails", True
+    SKILL_REMOVED = "skill-removed", True
+    SKILL_ADDED = "skill-added", False
+    SKILL_FILE = "skill-file", False
 
     def __init__(self, code: str, breaking: bool) -> None:  # noqa: FBT001 (as it stands in the table)
         self.code = code
@@ -63,7 +68,12 @@ _LISTS: Final = (
     ("prompts", "name", "prompt"),
     ("resources", "uri", "resource"),
     ("resourceTemplates", "uriTemplate", "template"),
+    ("skills", "uri", "skill"),
 )
+
+#: What to say of an item that is gone, or new.
+_GONE: Final = {"prompt": Kind.PROMPT_REMOVED, "skill": Kind.SKILL_REMOVED}
+_NEW: Final = {"prompt": Kind.PROMPT_ADDED, "skill": Kind.SKILL_ADDED}
 
 #: Members of items that are words.
 _MEMBERS: Final = {
@@ -145,7 +155,7 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Diff
     """
     found: list[Difference] = []
     for name, key, noun in _LISTS:
-        before, after = ({item[key]: item for item in side["lists"].get(name, ())} for side in (old, new))
+        before, after = ({item[key]: item for item in _items(side["lists"], name)} for side in (old, new))
         for one in sorted(before.keys() | after.keys()):
             owner = f"{noun} {one!r}"
             listed = list(_listed(noun, owner, before.get(one), after.get(one)))
@@ -157,14 +167,23 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Diff
     return found
 
 
+def _items(lists: Mapping[str, Any], name: str) -> Iterable[Item]:
+    """The items of a list. The resources that skills begin with are compared as skills."""
+    skills = {skill["uri"] for skill in lists.get("skills", ())} if name == "resources" else ()
+    return (item for item in lists.get(name, ()) if item.get("uri") not in skills)
+
+
 def _listed(noun: str, owner: str, old: Item | None, new: Item | None) -> Iterator[Difference]:
     """What has changed of one item of a list, which may be missing on one side."""
-    is_prompt = noun == "prompt"
     if old is None or new is None:
         if new is None:
-            yield Difference(Kind.PROMPT_REMOVED if is_prompt else Kind.RESOURCE_REMOVED, owner, "is gone")
+            yield Difference(_GONE.get(noun, Kind.RESOURCE_REMOVED), owner, "is gone")
         else:
-            yield Difference(Kind.PROMPT_ADDED if is_prompt else Kind.RESOURCE_ADDED, owner, "is new")
+            yield Difference(_NEW.get(noun, Kind.RESOURCE_ADDED), owner, "is new")
+        return
+    if noun == "skill":
+        yield from _files(owner, old, new)
+        yield from _scopes(owner, old, new)
         return
     yield from _words(owner, _with_meta(old), _with_meta(new), _MEMBERS)
     before, after = _arguments(old), _arguments(new)
@@ -183,6 +202,19 @@ def _scopes(owner: str, old: Item, new: Item) -> Iterator[Difference]:
         yield Difference(Kind.SCOPES_NEEDED, owner, f"callers need more scopes: {' '.join(more)}")
     if fewer := sorted(before - after):
         yield Difference(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
+
+
+def _files(owner: str, old: Item, new: Item) -> Iterator[Difference]:
+    """Which files of a skill have changed: a host forgets that somebody has approved the skill."""
+    before, after = ({one["uri"]: one for one in item["resources"]} for item in (old, new))
+    for uri in sorted(before.keys() | after.keys()):
+        was, now = before.get(uri, {}), after.get(uri, {})
+        if was.get("digest") == now.get("digest"):
+            continue
+        path = unquote(uri.removeprefix(new["uri"].removesuffix(SKILL_FILE)))
+        how = "has changed" if was and now else "is gone" if was else "is new"
+        message = f"{path} {how}, so that approvals of the skill are lost"
+        yield Difference(Kind.SKILL_FILE, owner, message, was.get("text"), now.get("text"))
 
 
 def _shown(noun: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Difference]:

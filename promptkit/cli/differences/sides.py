@@ -11,19 +11,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import msgspec
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.calls import Call, Item, failure_reason, wire_examples
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
 from promptkit.errors.exceptions import LoadError
+
+if TYPE_CHECKING:  # most recipes hold none
+    from promptkit.catalog.skills import CompiledSkill
 
 __all__ = ["Side", "ask_side", "faults_of", "key_of", "main", "own_examples", "read_asked", "side_of"]
 
@@ -184,7 +188,10 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
     """
     return {
         "lists": _lists(catalog),
-        "places": {key_of(item): [item.location.file, item.location.line] for item in catalog.declared},
+        "places": {
+            key_of(item): [item.location.file, item.location.line]
+            for item in (*catalog.declared, *catalog.skills)
+        },
         "examples": examples,
         "shown": {
             key_of(item): [_shown(Call(item, sent)) for sent in examples.get(key_of(item), ())]
@@ -199,15 +206,17 @@ def faults_of(catalog: Catalog) -> list[list[Any]]:
     return [[one.location.file, one.location.line, one.message] for one in catalog.errors]
 
 
-def key_of(item: Item) -> str:
-    """Return what a prompt or a resource is called in the data."""
+def key_of(item: "Item | CompiledSkill") -> str:
+    """Return what a prompt, a resource or a skill is called in the data."""
     if isinstance(item, CompiledPrompt):
         return f"prompt {item.name!r}"
+    if not isinstance(item, CompiledResource):
+        return f"skill {item.uri_template!r}"
     return f"{'template' if item.is_template else 'resource'} {item.uri_template!r}"
 
 
 def _lists(catalog: Catalog) -> dict[str, Any]:
-    """All lists, with more of the arguments of prompts than clients receive."""
+    """All lists, with more of the arguments of prompts, and of skills, than clients receive."""
     lists = lists_of(catalog)
     for item in lists["prompts"]:
         arguments = catalog[item["name"]].arguments
@@ -218,6 +227,15 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
             one["schema"] = schema["properties"][argument.name]
             one["type"] = shown_type(argument.annotation)
             one["words"] = argument.arg.description
+    texts = {
+        uri: text
+        for skill in catalog.skills
+        for uri, resource in skill.resources.items()
+        if isinstance(text := resource.function(), str)
+    }
+    for item in lists.get("skills", ()):
+        for one in item["resources"]:
+            one["text"] = texts.get(one["uri"])
     return lists
 
 

@@ -254,6 +254,10 @@ def with_lints(catalog: Catalog) -> Catalog:
     found = [*catalog.diagnostics, *_names_alike(catalog.prompts)]
     found += _answered_by_templates(catalog.resources)
     found += (one for item in catalog.declared for one in lint_cases(item))
+    if catalog.skills:
+        from promptkit.compiler.lints.skills import lint_skill_names
+
+        found += lint_skill_names(catalog)
     found.sort(key=lambda one: (one.location, one.rule.value, one.message))
     return catalog.with_diagnostics(found)
 

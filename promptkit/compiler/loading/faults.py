@@ -21,7 +21,7 @@ from promptkit.errors.tracebacks import is_authors_file
 
 __all__ = ["fault_of", "not_served"]
 
-_DECORATORS: Final = frozenset({"prompt", "resource"})
+_DECORATORS: Final = frozenset({"prompt", "resource", "skill"})
 
 #: What is cut from Python's message: the suggestions that some versions add, as the remedy has its own,
 #: and the path of the module.
@@ -85,8 +85,7 @@ def not_served(files: FoundFiles, likely: Iterable[str], loaded: Sequence[Loaded
     found = {str(path): _import_failed(path, what) for path, what in unreadable}
     found |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
     served = {str(file.file) for file in loaded}  # of a package that cannot be imported, that is said already
-    served.update(one.location.file for file in loaded for one in file.prompts)
-    served.update(one.location.file for file in loaded for one in file.resources)
+    served.update(one.location.file for file in loaded for one in file.definitions)
     found |= {path: fault for path in likely if path not in served and (fault := _unserved_prompts(path))}
     return [LoadedFile(Path(path), diagnostics=(fault,)) for path, fault in found.items()]
 

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial, reduce
 from pathlib import Path
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from promptkit.compiler.declared import drops_cases
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
@@ -22,11 +22,17 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.language.files import files_read
 
 if TYPE_CHECKING:
-    from promptkit.compiler.resources import Resource
+    from promptkit.compiler.skills.folders import SkillsOnDisk
 
 __all__ = ["FolderImport", "declared_in", "do_nothing", "fault_of", "named_declarations"]
 
 T = TypeVar("T")
+
+#: What a module may hold besides prompts: the module that defines it, and its class.
+_OTHER_KINDS: Final = (
+    ("promptkit.compiler.resources", "Resource"),
+    ("promptkit.compiler.skills.declaration", "Skill"),
+)
 
 
 def do_nothing(_: Path) -> None:
@@ -88,6 +94,7 @@ class FolderImport:
         self.names = tuple(names)
         self.folder = folder = finder.folder
         self.declared: dict[str, LoadedFile] = {}
+        self.skills: dict[str, SkillsOnDisk] = {}
         self._importing = importing
         self._drops_cases = not (cases or keep)
         self._named = named
@@ -135,6 +142,7 @@ class FolderImport:
             by_file.append(self._fault)
         if self._files is not None:
             by_file += _not_served(self._files, by_file)
+            by_file += self._skills_of(self._files)
         by_file.sort(key=lambda one: str(one.file))
         self._before, self._importing = None, do_nothing  # neither is kept alive
         root = None if self._files is None else self.folder
@@ -221,7 +229,18 @@ class FolderImport:
     def _read(self) -> set[str]:
         """The paths of the files that the recipes were made from, and of those that were looked for."""
         anew = [name for name, module in self._modules.items() if module not in self.package.kept]
-        return read_files().union(map(self._path, anew if self._fault is None else ["__init__.py", *anew]))
+        read = read_files().union(map(self._path, anew if self._fault is None else ["__init__.py", *anew]))
+        return read.union(*(skill.stamps for skill in self.skills.values()))
+
+    def _skills_of(self, files: FoundFiles) -> list[LoadedFile]:
+        """What the folders of skills declare."""
+        if not files.skills:
+            return []
+        from promptkit.compiler.skills.folders import skills_on_disk  # most recipes hold none
+
+        known = {} if self._before is None else self._before.skills
+        self.skills = {one: skills_on_disk(one, self.folder, known.get(one)) for one in files.skills}
+        return [skill.loaded for skill in self.skills.values()]
 
 
 def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
@@ -281,39 +300,42 @@ def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
         and (package is None or f"{value.__module__}.".startswith(f"{package}."))
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
-    return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(_resources_among(held))))
+    resources, skills = (_among(held, *kind) for kind in _OTHER_KINDS)
+    return LoadedFile(file, tuple(dict.fromkeys(own)), resources, skills=skills)
 
 
 def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
     """
-    Return only the prompts and resources that a module calls *attribute*.
+    Return only the prompts, resources and skills that a module calls *attribute*.
 
     Raises:
         LoadError: If it has nothing of that name, or something else.
     """
     from promptkit.compiler.resources import Resource  # few targets name an object
+    from promptkit.compiler.skills.declaration import Skill
 
+    kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:
         found = reduce(getattr, attribute.split("."), module)
-        items = [found] if isinstance(found, Prompt | Resource) else list(found)
+        items = [found] if isinstance(found, kinds) else list(found)
     except AttributeError:
         raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
     except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
         items = [None]
-    if not all(isinstance(item, Prompt | Resource) for item in items):
-        raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
-    prompts = tuple(item for item in items if isinstance(item, Prompt))
-    resources = tuple(item for item in items if isinstance(item, Resource))
-    return LoadedFile(file, prompts, resources)
+    if not all(isinstance(item, kinds) for item in items):
+        reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor several of them"
+        raise LoadError(target, reason)
+    prompts, resources, skills = (tuple(item for item in items if isinstance(item, kind)) for kind in kinds)
+    return LoadedFile(file, prompts, resources, skills=skills)
 
 
-def _resources_among(values: Iterable[Any]) -> "list[Resource[..., Any]]":
-    # A module that holds a resource has loaded the class, which takes a while. Most hold none.
-    if "promptkit.compiler.resources" not in sys.modules:
-        return []
-    from promptkit.compiler.resources import Resource
-
-    return [value for value in values if issubclass(type(value), Resource)]
+def _among(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
+    """The objects of a class among *values*, each once."""
+    # A module that holds one has loaded the class, which takes a while. Most hold none.
+    if (defining := sys.modules.get(module)) is None:
+        return ()
+    kind = getattr(defining, name)
+    return tuple(dict.fromkeys(value for value in values if issubclass(type(value), kind)))
 
 
 def _is_left_over(prompt: Prompt[..., Any], module: ModuleType) -> bool:

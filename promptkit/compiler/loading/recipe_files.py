@@ -37,13 +37,13 @@ PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 #: Folders on which no recipe depends: caches, tests, packages of others.
 _NEVER_ENTERED: Final = frozenset({"__pycache__", "node_modules", "tests"})
 
-#: What a virtual environment holds, and what a skill holds, whose programs are no recipes.
+#: What a virtual environment holds, and what a skill begins with, whose programs are no recipes.
 _ENVIRONMENT: Final = "pyvenv.cfg"
 _SKILL: Final = "SKILL.md"
 
 #: How much is read of a file, and what is in those that define prompts.
 _READ_BYTES: Final = 1 << 16
-_DECORATORS: Final = (b"@prompt", b"@resource", b".prompt", b".resource")
+_DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource")
 
 #: At most this many folders are entered.
 _MAX_FOLDERS: Final = 10_000
@@ -124,6 +124,9 @@ class FoundFiles(NamedTuple):
 
         cases:
             The paths of the files with cases within it, in order.
+
+        skills:
+            The folders of skills that lie in no other, in order.
     """
 
     names: tuple[str, ...]
@@ -131,6 +134,7 @@ class FoundFiles(NamedTuple):
     skipped: tuple[tuple[str, str], ...]
     others: tuple[str, ...]
     cases: tuple[str, ...]
+    skills: tuple[str, ...]
 
 
 def find_recipes(folder: str) -> FoundFiles:
@@ -156,10 +160,12 @@ def find_recipes(folder: str) -> FoundFiles:
                     unreadable.append((entry.path, reason))
             if is_case or is_test(entry.name) or entry.name == "__init__.py":
                 others.append(entry.path)
-    if not walk.entered:
+    if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
+    skills = tuple(sorted(walk.skills))
+    skipped = tuple(walk.skipped)
     return FoundFiles(
-        tuple(sorted(names)), tuple(unreadable), tuple(walk.skipped), tuple(others), tuple(sorted(cases))
+        tuple(sorted(names)), tuple(unreadable), skipped, tuple(others), tuple(sorted(cases)), skills
     )
 
 
@@ -199,6 +205,9 @@ class FolderWalk:
 
         skipped:
             The folders that cannot be entered, each with the reason.
+
+        skills:
+            The folders of skills, which are not entered, as no program in them is a recipe.
     """
 
     def __init__(self, folder: str, *, depth: float = inf, private: bool = False) -> None:
@@ -207,6 +216,7 @@ class FolderWalk:
         self._private = private
         self.entered: set[str] = set()
         self.skipped: list[tuple[str, str]] = []
+        self.skills: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
         root = end_of(self._folder) or self._folder
@@ -243,9 +253,10 @@ class FolderWalk:
             self.skipped.append((folder, str(error.strerror)))
             return None
         names = {entry.name for entry in entries}
-        if folder != self._folder and (_ENVIRONMENT in names or (_SKILL in names and not self._private)):
+        if _SKILL in names and not self._private:
+            self.skills.append(folder)
             return None
-        return entries
+        return None if folder != self._folder and _ENVIRONMENT in names else entries
 
 
 def is_folder(entry: "os.DirEntry[str]") -> bool:

@@ -17,6 +17,7 @@ __all__ = [
     "ClientInfo",
     "CompleteParams",
     "CompletionContext",
+    "DirectoryParams",
     "DiscoverResult",
     "GetPromptParams",
     "Implementation",
@@ -169,6 +170,14 @@ class ResourceParams(Params):
     """
 
     uri: str
+
+
+class DirectoryParams(ResourceParams):
+    """
+    The params of ``resources/directory/read``: a folder, and which page of what is in it.
+    """
+
+    cursor: str | UnsetType = UNSET
 
 
 class SubscriptionFilter(Struct, rename="camel"):

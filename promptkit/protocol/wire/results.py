@@ -1,5 +1,6 @@
 """The results of requests besides handshakes: content, lists with their entries, completions, questions."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -15,12 +16,14 @@ __all__ = [
     "ContentAnnotations",
     "EmbeddedContent",
     "GetPromptResult",
+    "GetSkillResult",
     "IconEntry",
     "ImageContent",
     "InputRequiredResult",
     "ListPromptsResult",
     "ListResourceTemplatesResult",
     "ListResourcesResult",
+    "ListSkillsResult",
     "ListToolsResult",
     "PromptArgument",
     "PromptEntry",
@@ -30,6 +33,8 @@ __all__ = [
     "ResourceEntry",
     "ResourceLinkContent",
     "ResourceTemplate",
+    "SkillEntry",
+    "SkillFileEntry",
     "TextContent",
     "ToolAnnotations",
     "ToolEntry",
@@ -240,6 +245,43 @@ class ListToolsResult(Result, rename="camel"):
 
     tools: list[Raw]
     next_cursor: str | UnsetType = UNSET
+
+
+class SkillFileEntry(Struct):
+    """
+    A file of a skill, and what tells whether it is still the same.
+    """
+
+    uri: str
+    digest: str
+    size: int
+
+
+class SkillEntry(Struct):
+    """
+    An entry of ``skills/list``: the frontmatter of a skill, and all of its files.
+    """
+
+    uri: str
+    frontmatter: Mapping[str, Any]
+    resources: list[SkillFileEntry]
+
+
+class ListSkillsResult(Result, rename="camel"):
+    """
+    One page of the skills, each already encoded.
+    """
+
+    skills: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class GetSkillResult(Result):
+    """
+    One skill.
+    """
+
+    skill: SkillEntry
 
 
 class CompletionValues(Struct, rename="camel"):

@@ -66,17 +66,27 @@ class TestFoldersBelow:
 
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
 
-    @pytest.mark.parametrize("mark", ["pyvenv.cfg", "SKILL.md"])
-    def test_virtual_environments_and_skills(self, put, mark):
+    def test_virtual_environments(self, put):
         """
         They are known by a file, and nothing below them is imported; the target itself may be one.
         """
         put("hello.py", "hello")
-        put(mark)
-        put(f"other/{mark}")
+        put("pyvenv.cfg")
+        put("other/pyvenv.cfg")
         put("other/scripts/run.py", text="raise RuntimeError")
 
         assert (served(put.folder), load(put.folder).diagnostics) == (["hello"], ())
+
+    @pytest.mark.parametrize("skill", ["", "other/"])
+    def test_skills(self, put, skill):
+        """
+        Nothing below them is imported, whatever it is called; nor is it if the target itself is one.
+        """
+        put("hello.py", "hello" if skill else "", text="" if skill else "raise RuntimeError")
+        put(f"{skill}SKILL.md")
+        put(f"{skill}scripts/run.py", text="raise RuntimeError")
+
+        assert (served(put.folder), load(put.folder).diagnostics) == (["hello"] if skill else [], ())
 
     def test_links(self, put, tmp_path):
         """

@@ -1,0 +1,161 @@
+"""
+Skills: the start with many of them, a page of the list, and a file, beside a server without and an echo.
+
+`python -m benchmarks.skills` prints medians of ratios that were measured in turns, and ends with 1 if one of
+them is over its budget.
+"""
+
+import os
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cases import Case, echo_of
+from benchmarks.session import Session
+from benchmarks.wire import HANDSHAKE
+
+SKILLS: Final = 1_000
+FILES: Final = 9  # of each skill, besides `SKILL.md`
+LARGE: Final = 100 * 1024  # bytes
+ROUNDS: Final = 20
+
+_ECHO: Final = (sys.executable, str(Path(__file__).parent / "servers" / "echo.py"))
+_PROMPT: Final = "from promptkit import prompt\n\n\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
+_SKILL: Final = (
+    "---\nname: skill-{0}\ndescription: Do number {0}. Use it when somebody asks for it.\n---\n\n{1}\n"
+)
+
+LIST: Final = Case("skills/list", "skills/list", {}, len, 0)
+PROMPTS: Final = Case("prompts/list", "prompts/list", {}, len, 0)
+FILE: Final = Case("a file of 100 KiB", "resources/read", {"uri": "skill://skill-0/file-0.md"}, len, 0)
+
+
+@attrs.frozen
+class Ratio:
+    """
+    What was measured, and how often another figure it may be.
+
+    Args:
+        title:
+            What it is.
+
+        ours:
+            Each time, in seconds.
+
+        theirs:
+            What it is held against, each time, in seconds.
+
+        budget:
+            How many times that it may be.
+    """
+
+    title: str
+    ours: list[float]
+    theirs: list[float]
+    budget: float
+
+    @property
+    def value(self) -> float:
+        """
+        The median of the ratios of each turn.
+        """
+        return median(mine / his for mine, his in zip(self.ours, self.theirs, strict=True))
+
+
+def main() -> int:
+    """
+    Measure, print, and return the exit code.
+    """
+    parser = ArgumentParser("python -m benchmarks.skills", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often (default: %(default)s)")
+    parser.add_argument("--skills", type=int, default=SKILLS, help="how many (default: %(default)s)")
+    options = parser.parse_args()
+    with TemporaryDirectory() as scratch:
+        with_skills, without = _folders(Path(scratch), options.skills)
+        ratios = list(_measure(with_skills, without, options.rounds))
+    _print(ratios, options.skills)
+    return 0 if all(ratio.value <= ratio.budget for ratio in ratios) else 1
+
+
+def _folders(scratch: Path, skills: int) -> tuple[Path, Path]:
+    """A folder with many skills, and one without, each with the same prompt."""
+    folders = scratch / "with", scratch / "without"
+    for folder in folders:
+        folder.mkdir()
+        (folder / "hello.py").write_text(_PROMPT)
+    for number in range(skills):
+        folder = folders[0] / "skills" / f"skill-{number}"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(_SKILL.format(number, "Do it.\n" * 50))
+        for file in range(FILES):
+            (folder / f"file-{file}.md").write_text(f"{number} {file}\n" * 100)
+    (folders[0] / "skills" / "skill-0" / "file-0.md").write_text("x" * (LARGE - 1) + "\n")
+    return folders
+
+
+def _measure(with_skills: Path, without: Path, rounds: int) -> Iterator[Ratio]:
+    ours, theirs = _command(with_skills), _command(without)
+    for command in (ours, theirs):  # which writes what later starts begin with
+        with _session(command) as session:
+            session.ask(PROMPTS)
+            session.settle()
+    with _session(ours) as session:
+        session.ask(LIST)  # from what was kept
+        session.settle()
+    pairs = [(_start(ours), _start(theirs)) for _ in range(rounds)]
+    yield Ratio("the start with a current cache, to the list of prompts", *_columns(pairs), 1.6)
+    for case in (LIST, FILE):
+        with _session(ours) as session, _session(_ECHO) as echo:
+            size = len(session.ask(case))
+            pairs = [
+                (_median(session, case), _median(echo, echo_of(case, size - 2)))
+                for _ in range(max(rounds // 4, 1))
+            ]
+        yield Ratio(f"{case.name}, {size / 1024:,.0f} KiB, against the echo", *_columns(pairs), 1.3)
+
+
+def _command(folder: Path) -> tuple[str, ...]:
+    return sys.executable, "-m", "promptkit", "serve", str(folder)
+
+
+def _session(command: tuple[str, ...]) -> Session:
+    return Session(command, os.environ, HANDSHAKE)
+
+
+def _start(command: tuple[str, ...]) -> float:
+    """From nothing to the first list."""
+    with _session(command) as session:
+        session.ask(PROMPTS)
+        return time.perf_counter() - session.started
+
+
+def _median(session: Session, case: Case) -> float:
+    return median(session.one_at_a_time(case, 0.5, 5, 2_000))
+
+
+def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    ours, theirs = zip(*pairs, strict=True)
+    return list(ours), list(theirs)
+
+
+def _print(ratios: list[Ratio], skills: int) -> None:
+    table = Table(title=f"{skills:,} skills of {FILES + 1} files")
+    for heading in ("", "promptkit", "beside", "ratio", "at most"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for ratio in ratios:
+        times = (f"{median(values) * 1000:,.3f} ms" for values in (ratio.ours, ratio.theirs))
+        table.add_row(ratio.title, *times, f"{ratio.value:.2f}", f"{ratio.budget:g}")
+    Console(width=150).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

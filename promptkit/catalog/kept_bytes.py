@@ -1,0 +1,88 @@
+"""
+Bytes that stay as they were read, whatever becomes of their file: in memory, and on disk once there are many.
+
+Bytes that are equal are kept once, so that a catalog that replaces another keeps only what has changed.
+"""
+
+from functools import cache
+from hashlib import sha256
+from tempfile import TemporaryFile
+from threading import RLock
+from typing import IO, Any, Final
+from weakref import WeakValueDictionary
+
+__all__ = ["MOST_IN_MEMORY", "KeptBytes", "keep"]
+
+#: So many bytes are kept in memory.
+MOST_IN_MEMORY: Final = 64 * 1024 * 1024
+
+_by_digest: Final = WeakValueDictionary[str, "KeptBytes"]()
+_lock: Final = RLock()  # what is collected while it is held takes it, too
+
+
+class KeptBytes:
+    """
+    Bytes, and what tells them from others.
+
+    Args:
+        digest:
+            Their SHA-256, in lowercase hexadecimal digits.
+
+        data:
+            The bytes.
+
+    Attributes:
+        size:
+            How many there are.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_place", "digest", "size")
+
+    in_memory = 0
+
+    def __init__(self, digest: str, data: bytes) -> None:
+        self.digest = digest
+        self.size = len(data)
+        self._data: bytes | None = data
+        with _lock:
+            if KeptBytes.in_memory + self.size <= MOST_IN_MEMORY:
+                KeptBytes.in_memory += self.size
+            else:
+                self._place, self._data = _file().seek(0, 2), None
+                _file().write(data)
+
+    def __del__(self) -> None:
+        with _lock:
+            KeptBytes.in_memory -= 0 if self._data is None else self.size
+
+    @property
+    def data(self) -> bytes:
+        """
+        The bytes.
+        """
+        if self._data is not None:
+            return self._data
+        with _lock:
+            _file().seek(self._place)
+            data: bytes = _file().read(self.size)
+            return data
+
+
+def keep(data: bytes) -> KeptBytes:
+    """
+    Keep *data*: in memory, unless there is too much there.
+
+    Raises:
+        OSError: If there is no room on the disk either.
+    """
+    digest = sha256(data).hexdigest()
+    with _lock:
+        if (known := _by_digest.get(digest)) is None:
+            known = _by_digest[digest] = KeptBytes(digest, data)
+        return known
+
+
+@cache
+def _file() -> IO[Any]:
+    """A file without a name, which nobody else can open, and which ends with the process."""
+    return TemporaryFile(prefix="promptkit-")

@@ -1,0 +1,78 @@
+"""``promptkit install --skills`` and ``uninstall --skills``: skills where an agent looks for them."""
+
+import os
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from promptkit.catalog.skills import CompiledSkill
+from promptkit.cli import Exit
+from promptkit.cli.clients.configurations import ConfigurationFile
+from promptkit.cli.clients.skills import SkillChange, SkillsRefused, skill_change
+from promptkit.cli.diagnostics import counted, fail
+from promptkit.cli.loading import load_catalog, report_faults
+from promptkit.cli.options import configured_targets
+from promptkit.cli.output import Output
+from promptkit.compiler.client_profiles import INSTALLABLE
+
+__all__ = ["change_skills"]
+
+
+def change_skills(options: Namespace, place: ConfigurationFile, output: Output) -> int:
+    """
+    Write the skills into the folder that a client reads, or take out those that were written.
+
+    Raises:
+        LoadError: If there is nothing at the target.
+    """
+    if options.url is not None or options.name is not None:
+        options.refuse("--skills writes folders: neither --url nor --name is for it")
+    if (folder := place.skills) is None:
+        readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
+        options.refuse(f"{place.title} reads no skills from folders; these do: {readers}")
+    targets, skills = configured_targets(options), tuple[CompiledSkill, ...]()
+    if options.command == "install":
+        catalog = load_catalog(targets)
+        report_faults(catalog)
+        if not catalog.healthy:
+            return fail("nothing was written: fix the faults above", Exit.FAULTY)
+        skills = catalog.skills
+    try:
+        change = skill_change(folder, skills, " ".join(map(os.path.abspath, targets)))
+        if not options.dry_run:
+            change.carry_out()
+    except SkillsRefused as error:
+        return fail(f"nothing was changed: {error}", Exit.FAULTY)
+    except OSError as error:
+        return fail(f"cannot write into {str(folder)!r}: {error.strerror or error}", Exit.FAULTY)
+    if options.json:
+        output.print_json(_data(change, place, is_done=not options.dry_run))
+    else:
+        output.print_lines(_lines(change, place, is_done=not options.dry_run))
+    return Exit.FINE
+
+
+def _data(change: SkillChange, place: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:
+    return {
+        "client": place.client,
+        "scope": place.scope,
+        "folder": str(change.folder),
+        "skills": list(change.names),
+        "removed": list(change.gone),
+        "changed": change.is_needed and is_done,
+        "writes": sorted(change.writes),
+        "removes": sorted(change.removes),
+    }
+
+
+def _lines(change: SkillChange, place: ConfigurationFile, *, is_done: bool) -> Iterator[str]:
+    if not change.is_needed:
+        yield f"{place.title}: nothing to change"
+    elif is_done:
+        names = f": {', '.join(change.names)}" if change.names else ""
+        yield f"{place.title} has {counted(len(change.names), 'skill')} of these recipes{names}"
+        yield from (f"    removed: {name}" for name in change.gone)
+    else:
+        yield from (f"would write {change.folder / path}" for path in sorted(change.writes))
+        yield from (f"would remove {change.folder / path}" for path in sorted(change.removes))
+    yield f"    folder: {change.folder}"

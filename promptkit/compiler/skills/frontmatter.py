@@ -1,0 +1,193 @@
+"""
+The frontmatter of ``SKILL.md``: YAML between two lines of hyphens, before the Markdown.
+
+See https://agentskills.io/specification.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from typing import Any, Final
+
+import msgspec
+
+from promptkit.language.validation import describe
+
+__all__ = ["FrontmatterFault", "faults_of", "read_skill", "write_skill"]
+
+#: What hosts take of it, in characters.
+_MOST: Final = 64 * 1024
+
+_FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:.*\r?\n)*?)---[ \t]*(?:\r?\n|\Z)")
+
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME_CHARACTERS: Final = 64
+_MOST_CHARACTERS: Final = {"description": 1024, "compatibility": 500}
+
+#: A key, or a text, that is the same text in every version of YAML. All others are written as JSON, which is
+#: YAML, too: its versions differ in what is a number, a date or true.
+_PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+
+class FrontmatterFault(Exception):
+    """
+    The beginning of a ``SKILL.md`` cannot be read.
+
+    Args:
+        fault:
+            What is wrong.
+
+        remedy:
+            What to do about it.
+
+        line:
+            Where, counted from 1.
+    """
+
+    def __init__(self, fault: str, remedy: str, line: int = 1) -> None:
+        super().__init__(fault)
+        self.remedy = remedy
+        self.line = line
+
+
+def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
+    """
+    Return a ``SKILL.md``: the same bytes for the same fields and body.
+
+    Args:
+        frontmatter:
+            Texts by their keys, and mappings of texts to texts.
+
+        body:
+            The Markdown.
+    """
+    lines = ["---"]
+    for key, value in frontmatter.items():
+        if isinstance(value, str):
+            lines.append(f"{_written(key)}: {_written(value)}")
+        else:
+            lines.append(f"{_written(key)}:")
+            lines += (f"  {_written(inner)}: {_written(text)}" for inner, text in value.items())
+    return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
+
+
+def _written(text: str) -> str:
+    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if is_plain else msgspec.json.encode(text).decode()
+
+
+def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
+    """
+    Return the fields of a ``SKILL.md``, its Markdown, and the line before that.
+
+    Raises:
+        FrontmatterFault: If it is no UTF-8, does not begin with frontmatter, or that is no mapping of plain
+            YAML, without anchors, tags and what JSON has not.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        msg = f"SKILL.md is no UTF-8 at byte {error.start + 1:,}"
+        raise FrontmatterFault(msg, "save it as UTF-8") from None
+    if text.startswith("\ufeff"):
+        msg = "SKILL.md begins with a byte order mark, behind which hosts find no frontmatter"
+        raise FrontmatterFault(msg, "save it as UTF-8 without a byte order mark")
+    if not text.startswith("---"):
+        remedy = "begin it with a line '---', then 'name:' and 'description:', then another line '---'"
+        msg = "SKILL.md begins with no frontmatter"
+        raise FrontmatterFault(msg, remedy)
+    if (found := _FRONTMATTER.match(text)) is None:
+        msg = "the frontmatter of SKILL.md has no end"
+        raise FrontmatterFault(msg, "write a line '---' below its last field")
+    if len(found[1]) > _MOST:
+        msg = f"the frontmatter of SKILL.md has {len(found[1]):,} characters: at most {_MOST:,} are read"
+        raise FrontmatterFault(msg, "move what is long below the frontmatter")
+    return _fields(found[1]), text[found.end() :], found[0].count("\n")
+
+
+def _fields(text: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML  # slow to import, and most servers have no folders of skills
+    from ruamel.yaml.error import YAMLError
+
+    reader = YAML(typ="safe", pure=True)
+    reader.Constructor = _constructor()
+    try:
+        for event in reader.parse(StringIO(text)):
+            _refuse_special(event)
+        fields = reader.load(text)
+        encoded = msgspec.json.encode(fields)
+    except (YAMLError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
+        msg = f"the frontmatter of SKILL.md is not YAML that JSON can say: {reason}"
+        line = mark.line + 2 if mark else 1
+        raise FrontmatterFault(msg, "write plain YAML, with texts in quotes where in doubt", line) from None
+    if not isinstance(fields, dict):
+        msg = f"the frontmatter of SKILL.md is no mapping, but {describe(fields)}"
+        raise FrontmatterFault(msg, "write a field a line, as in 'name: code-review'")
+    decoded: dict[str, Any] = msgspec.json.decode(encoded)
+    if decoded != fields:  # a key that is no text, or a number that is none of JSON's
+        msg = "the frontmatter of SKILL.md holds a key or a number that JSON has not"
+        raise FrontmatterFault(msg, "write it in quotes")
+    return decoded
+
+
+def _constructor() -> Any:
+    """What makes values as JSON has them: a date is text."""
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class Constructor(SafeConstructor):
+        pass
+
+    text = SafeConstructor.construct_yaml_str
+    Constructor.add_constructor("tag:yaml.org,2002:timestamp", text)
+    return Constructor
+
+
+def _refuse_special(event: Any) -> None:
+    """Raise FrontmatterFault for what stands for something else, or may be anything."""
+    kinds = {"an anchor": getattr(event, "anchor", None), "a tag": getattr(event, "tag", None)}
+    for kind, found in kinds.items():
+        if found is not None:
+            line = event.start_mark.line + 2
+            msg = f"the frontmatter of SKILL.md has {kind}, {str(found)!r}, which hosts may read differently"
+            raise FrontmatterFault(msg, "write out what it stands for", line)
+
+
+def faults_of(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str, str]]:
+    """
+    Yield what the format does not allow in a skill's fields: the field, what is wrong, and what to do.
+
+    Args:
+        fields:
+            The frontmatter.
+
+        folder:
+            The name of its folder, which the skill has to have.
+    """
+    name, description = fields.get("name"), fields.get("description")
+    if not isinstance(name, str) or len(name) > _NAME_CHARACTERS or not _NAME.fullmatch(name):
+        fault = f"its name is {name!r}: a name has 1 to 64 of a-z, 0-9 and single hyphens between them"
+        yield "name", fault, f"call it {_proposed(str(name or folder))!r}"
+    elif name != folder:
+        yield "name", f"its name is {name!r}, and its folder is {folder!r}", "give both the same name"
+    if not isinstance(description, str) or not description.strip():
+        fault = "it has no description, by which models choose it"
+        yield "description", fault, "say what it does, and when to use it"
+    for key in ("license", "compatibility", "allowed-tools"):
+        if key in fields and not (isinstance(fields[key], str) and fields[key].strip()):
+            yield key, f"its {key} is {describe(fields[key])}, and no text", f"write text, or leave {key} out"
+    for key, most in _MOST_CHARACTERS.items():
+        text = fields.get(key)
+        if isinstance(text, str) and len(text) > most:
+            fault = f"its {key} has {len(text):,} characters: at most {most:,} are taken"
+            yield key, fault, "shorten it: what models need later goes into the text"
+    metadata = fields.get("metadata", {})
+    if not isinstance(metadata, Mapping) or not all(isinstance(value, str) for value in metadata.values()):
+        yield "metadata", "its metadata is no mapping of texts to texts", "write each value in quotes"
+
+
+def _proposed(name: str) -> str:
+    """A name that the format allows."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_NAME_CHARACTERS].strip("-") or "skill"

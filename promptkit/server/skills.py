@@ -1,0 +1,58 @@
+"""
+What clients ask of skills: one of them, and what is in their folders.
+
+See https://modelcontextprotocol.io/extensions/skills.
+"""
+
+from msgspec import Raw
+
+from promptkit.errors.exceptions import nearest, shortened
+from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import InvalidParams, encode
+from promptkit.protocol.pages import Pages
+from promptkit.server.exchange import Exchange
+
+__all__ = ["get_skill", "read_directory"]
+
+
+def get_skill(exchange: Exchange) -> bytes:
+    """
+    Return a skill: its frontmatter, and the digests of its files.
+
+    Raises:
+        InvalidParams: If there is none.
+    """
+    snapshot, request = exchange.snapshot, exchange.request
+    uri = request.params.uri
+    if (skill := snapshot.catalog.find_skill(uri)) is None:
+        near = nearest(uri, [skill.uri_template for skill in snapshot.catalog.skills])
+        hint = f"; did you mean {near!r}?" if near else ""
+        msg = f"there is no skill {shortened(uri)!r}{hint}"
+        raise InvalidParams(msg, {"uri": shortened(uri)})
+    lowering = snapshot.lowerings[request.revision]
+    result = wire.GetSkillResult(skill=lowering.skill(skill))
+    return lowering.results.encode_kept(result, changes=snapshot.capabilities.changes)
+
+
+def read_directory(exchange: Exchange) -> bytes:
+    """
+    Return a page of what a folder of a skill holds.
+
+    Raises:
+        InvalidParams: If there is no such folder, or the cursor does not belong to it.
+    """
+    snapshot, request = exchange.snapshot, exchange.request
+    params: wire.DirectoryParams = request.params
+    skill = snapshot.catalog.find_skill_with(params.uri)
+    if skill is None or params.uri not in skill.children:
+        uri = shortened(params.uri)
+        msg = f"no skill has a folder {uri!r}: a folder's URI has no '/' at its end"
+        raise InvalidParams(msg, {"uri": uri})
+    lowering = snapshot.lowerings[request.revision]
+    entries = [Raw(encode(entry)) for entry in lowering.directory(skill, params.uri)]
+    pages = Pages(
+        entries,
+        snapshot.page_size,
+        lambda items, cursor: lowering.results.encode(wire.ListResourcesResult(items, cursor)),
+    )
+    return pages.page(params.cursor)

@@ -1,0 +1,298 @@
+from pathlib import Path
+
+import pytest
+
+from promptkit import Image, Text, assistant, prompt, skill, system, user
+from promptkit.compiler.compilation import compile
+from promptkit.errors.diagnostics import Rule
+from promptkit.fragments import blocks, section
+
+GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
+
+
+def compiled(made):
+    """The only skill of a catalog without faults."""
+    catalog = compile([made])
+    assert catalog.diagnostics == ()
+    (found,) = catalog.skills
+    return found
+
+
+def texts(found):
+    """What the files of a skill hold, by their paths."""
+    return {file.path: file.content.data.decode() for file in found.files}
+
+
+def fault(made):
+    """The only fault of a skill that is not served."""
+    catalog = compile([made])
+    (found,) = catalog.diagnostics
+    assert catalog.skills == ()
+    return found
+
+
+def says(text="Do it.", **options):
+    """A skill that says a text."""
+
+    @skill(**{"description": "What it does.", **options})
+    def some_skill():
+        return text
+
+    return some_skill
+
+
+class TestASkill:
+    def test_all_of_it(self):
+        """
+        The name is the function's, the description its docstring's; the file is the same to the byte.
+        """
+
+        @skill(
+            license="MIT",
+            compatibility="Needs git",
+            metadata={"version": "1.0"},
+            allowed_tools=["Read", "Bash(git:*)"],
+            prefix="acme/billing",
+        )
+        def code_review():
+            """Review a change. Use it
+            when somebody asks.
+
+            More for those who read the code.
+            """
+            return blocks("# Review", section("Steps", "Read."))
+
+        found = compiled(code_review)
+
+        assert found.uri_template == "skill://acme/billing/code-review/SKILL.md"
+        assert texts(found) == {
+            "SKILL.md": "---\n"
+            "name: code-review\n"
+            "description: Review a change. Use it when somebody asks.\n"
+            "license: MIT\n"
+            "compatibility: Needs git\n"
+            'allowed-tools: "Read Bash(git:*)"\n'
+            "metadata:\n"
+            '  version: "1.0"\n'
+            "---\n\n# Review\n\n## Steps\n\nRead.\n"
+        }
+
+    def test_it_stays_a_function(self):
+        """
+        That tests call, with its own name and docstring.
+        """
+
+        @skill
+        def greet():
+            """Say hello. Use it often."""
+            return Text("Hello")
+
+        assert greet() == Text("Hello")
+        assert (greet.__name__, greet.__doc__) == ("greet", "Say hello. Use it often.")
+        assert "greet" in repr(greet)
+
+    @pytest.mark.parametrize("text", ["Do it.", Text("Do it."), user("Do it."), ["Do it."]])
+    def test_what_it_may_return(self, text):
+        """
+        One text, in any of the forms that a prompt takes.
+        """
+        assert texts(compiled(says(text)))["SKILL.md"].endswith("---\n\nDo it.\n")
+
+    @pytest.mark.parametrize(
+        "result",
+        ["", None, 7, assistant("Do it."), system("Do it."), user("a") + user("b"), ["a", "b"], Image(GIF)],
+    )
+    def test_what_it_may_not_return(self, result):
+        """
+        Anything but one text of the user.
+        """
+        found = fault(says(result))
+
+        assert found.rule is Rule.SKILL_FAILS
+        assert "its function returned" in found.message
+        assert found.remedy
+
+    def test_a_function_that_fails(self):
+        """
+        The other skills, and prompts, are served.
+        """
+
+        @skill(description="Fails.")
+        def broken():
+            return str(1 // 0)
+
+        @prompt
+        def fine() -> str:
+            return "fine"
+
+        catalog = compile([broken, fine, says()])
+
+        (found,) = catalog.diagnostics
+        assert found.rule is Rule.SKILL_FAILS
+        assert "the function of 'SKILL.md' raised ZeroDivisionError" in found.message
+        assert (list(catalog), len(catalog.skills)) == (["fine"], 1)
+
+    @pytest.mark.parametrize(
+        ("options", "rule", "part"),
+        [
+            ({"name": "Code Review"}, Rule.BAD_SKILL, "its name is 'Code Review'"),
+            ({"description": "x" * 1025}, Rule.BAD_SKILL, "1,025 characters"),
+            ({"compatibility": "x" * 501}, Rule.BAD_SKILL, "501 characters"),
+            ({"prefix": "a b"}, Rule.BAD_SKILL, "prefix 'a b'"),
+            ({"prefix": "../a"}, Rule.BAD_SKILL, "prefix '../a'"),
+            ({"prefix": "a//b"}, Rule.BAD_SKILL, "prefix 'a//b'"),
+            ({"scopes": ["two words"]}, Rule.BAD_SCOPE, "no scope"),
+            ({"files": {"SKILL.md": "x"}}, Rule.SKILL_FILES, "'SKILL.md'"),
+        ],
+    )
+    def test_options_that_the_format_does_not_allow(self, options, rule, part):
+        """
+        Each is a fault with a remedy, and the skill is not served.
+        """
+        found = fault(says(**options))
+
+        assert found.rule is rule
+        assert part in found.message
+        assert found.remedy
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"name": 7},
+            {"description": 7},
+            {"license": 7},
+            {"metadata": {"version": 1}},
+            {"metadata": "x"},
+            {"allowed_tools": [1]},
+            {"files": ["a"]},
+            {"files": {1: "a"}},
+        ],
+    )
+    def test_options_of_another_type(self, options):
+        """
+        They are refused where they stand.
+        """
+        with pytest.raises(TypeError, match=next(iter(options))):
+            says(**options)
+
+    def test_what_is_decorated(self):
+        """
+        A plain function without parameters.
+        """
+
+        async def coroutine():
+            return "x"
+
+        def generator():
+            yield "x"
+
+        for wrong in (lambda x: x, lambda x=1: x, coroutine, generator, 7):
+            with pytest.raises(TypeError, match="a plain function without parameters"):
+                skill(wrong)
+
+    def test_two_of_one_uri(self):
+        """
+        The second is not served.
+        """
+        catalog = compile([says(), says()])
+
+        (found,) = catalog.diagnostics
+        assert found.rule is Rule.DUPLICATE_SKILL
+        assert "'skill://some-skill/SKILL.md' is already defined at" in found.message
+        assert len(catalog.skills) == 1
+
+
+class TestFiles:
+    def test_texts_bytes_and_functions(self):
+        """
+        Each becomes a file; functions are called once a catalog.
+        """
+        calls = []
+
+        def made():
+            calls.append(1)
+            return Text("made")
+
+        found = compiled(says(files={"b.txt": "text", "a/c.bin": b"\xff", "d.md": made, "empty": b""}))
+
+        assert {file.path: file.content.data for file in found.files if file.path != "SKILL.md"} == {
+            "a/c.bin": b"\xff",
+            "b.txt": b"text",
+            "d.md": b"made",
+            "empty": b"",
+        }
+        assert [file.path for file in found.files] == ["SKILL.md", "a/c.bin", "b.txt", "d.md", "empty"]
+        assert calls == [1]
+
+    def test_paths_beside_the_recipe(self, recipes):
+        """
+        A file, and all files of a folder but hidden ones; Python files among them are not imported.
+        """
+        folder = recipes(
+            review="""
+            from pathlib import Path
+            from promptkit import skill
+
+            FILES = {"rules.md": Path("_rules.md"), "scripts/": Path("_scripts"), "again": Path("_scripts")}
+
+            @skill(files=FILES)
+            def review():
+                "Review. Use it often."
+                return "Read rules.md"
+            """
+        )
+        (folder / "_rules.md").write_text("Rules")
+        (folder / "_scripts" / "deep").mkdir(parents=True)
+        (folder / "_scripts" / "run.py").write_text("raise RuntimeError")
+        (folder / "_scripts" / "deep" / "x.txt").write_text("x")
+        (folder / "_scripts" / ".hidden").write_text("x")
+
+        catalog = compile(folder)
+
+        assert catalog.diagnostics == ()
+        assert sorted(texts(catalog.skills[0])) == [
+            *("SKILL.md", "again/deep/x.txt", "again/run.py"),
+            *("rules.md", "scripts/deep/x.txt", "scripts/run.py"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("files", "part"),
+        [
+            ({"../x": "a"}, "no plain path"),
+            ({"/x": "a"}, "no plain path"),
+            ({"a\\b": "a"}, "no plain path"),
+            ({"c:x": "a"}, "no plain path"),
+            ({"a//b": "a"}, "no plain path"),
+            ({"./a": "a"}, "no plain path"),
+            ({"a/": "a"}, "no plain path"),
+            ({"": "a"}, "no plain path"),
+            ({"a\nb": "a"}, "no plain path"),
+            ({"a.md": "a", "A.md": "b"}, "differ in case alone"),
+            ({"skill.md": "a"}, "differ in case alone"),
+            ({"a": "a", "a/b": "b"}, "is a file"),
+            ({f"{i}.md": str(i) for i in range(512)}, "more than 512 files"),
+            ({"large": bytes(17 << 20)}, "more than 16 MiB"),
+            ({"x": Path("../outside")}, "leads out of the folder"),
+            ({"x": Path("/etc/passwd")}, "leads out of the folder"),
+            ({"x": Path("missing.md")}, "cannot be read"),
+        ],
+    )
+    def test_what_cannot_be_served(self, files, part):
+        """
+        It is a fault of the skill, which is not served.
+        """
+        found = fault(says(files=files))
+
+        assert found.rule is Rule.SKILL_FILES
+        assert part in found.message
+        assert found.remedy
+
+    @pytest.mark.parametrize("source", [7, None, lambda: 7, "half \ud800"])
+    def test_what_is_no_file(self, source):
+        """
+        Neither text nor bytes.
+        """
+        found = fault(says(files={"x": source}))
+
+        assert found.rule is Rule.SKILL_FAILS
+        assert "'x'" in found.message

@@ -1,0 +1,75 @@
+from hashlib import sha256
+
+from tests.preview.test_pages import links, text_of
+
+SKILLS = '''
+from promptkit import prompt, skill
+
+@prompt
+def review(code: str):
+    """Ask for a review."""
+    return code
+
+@skill(license="MIT", metadata={"by": "<us>"}, files={"references/words.md": "# Words", "logo.bin": b"\\xff"})
+def code_review():
+    """Review a change. Use it often."""
+    return "# Review\\n\\nRead [words](references/words.md)."
+'''
+
+PAGE = "/resources?uri=skill%3A%2F%2Fcode-review%2FSKILL.md"
+
+
+class TestLists:
+    def test_the_gallery(self, preview):
+        """
+        Each is a link of its name, with what hosts show of it.
+        """
+        page = preview(shelf=SKILLS).page("/")
+
+        assert "1 prompt, 1 skill" in text_of(page)
+        assert links(page)["code-review"] == PAGE
+        assert "Review a change. Use it often." in text_of(page)
+
+    def test_search(self, preview):
+        """
+        It looks for skills, too; a palette finds them.
+        """
+        shown = preview(shelf=SKILLS)
+
+        assert "code-review" in shown.page("/gallery?q=often")
+        assert "code-review" not in shown.page("/gallery?q=never")
+        assert links(shown.page("/palette?q=code"))["code-review skill"] == PAGE
+
+    def test_beside_other_pages(self, preview):
+        """
+        They are in the list of names.
+        """
+        assert links(preview(shelf=SKILLS).page("/prompts/review"))["code-review"] == PAGE
+
+
+class TestPage:
+    def test_all_of_it(self, preview):
+        """
+        Its fields, its text as Markdown, and its files with their digests.
+        """
+        page = preview(shelf=SKILLS).page(PAGE)
+        said = text_of(page)
+
+        assert "license MIT" in said
+        assert 'metadata {"by": "<us>"}' in said or "\\u003cus\\u003e" in said
+        assert "<h1>Review</h1>" in page
+        assert links(page)["references/words.md"].endswith("code-review%2Freferences%2Fwords.md")
+        assert sha256(b"# Words").hexdigest() in page
+
+    def test_another_file(self, preview):
+        """
+        It is shown with the skill that it belongs to.
+        """
+        page = preview(shelf=SKILLS).page("/resources?uri=skill%3A%2F%2Fcode-review%2Freferences%2Fwords.md")
+
+        assert "<h1>Words</h1>" in page
+        assert "license MIT" in text_of(page)
+        assert (
+            'aria-current="page" href="/resources?uri=skill%3A%2F%2Fcode-review%2Freferences%2Fwords.md"'
+            in page
+        )

@@ -1,0 +1,300 @@
+from base64 import b64decode
+from hashlib import sha256
+
+import pytest
+
+from promptkit import prompt, resource, skill
+from promptkit.compiler.compilation import compile
+from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client
+
+SKILLS = "io.modelcontextprotocol/skills"
+FILES = {"references/rules.md": "Rules", "references/deep/x.txt": "x", "logo.bin": b"\xff\x00", "empty": ""}
+
+
+@skill(files=FILES, license="MIT")
+def review():
+    """Review a change. Use it often."""
+    return "Read [the rules](references/rules.md)."
+
+
+@skill(prefix="acme", description="Only for some.", scopes=["team"])
+def secret():
+    return "Hush."
+
+
+@prompt
+def hello() -> str:
+    return "hello"
+
+
+@resource("notes://welcome")
+def welcome() -> str:
+    return "Welcome"
+
+
+CATALOG = compile([review, secret, hello, welcome])
+assert CATALOG.diagnostics == ()
+
+ROOT = "skill://review"
+
+
+@pytest.fixture(params=REVISIONS)
+def client(request):
+    """A client of each revision that may not see all."""
+    return Client(CATALOG, request.param)
+
+
+def hashed(data):
+    return {"digest": f"sha256:{sha256(data).hexdigest()}", "size": len(data)}
+
+
+def own_members(client, **members):
+    """The members that only results of the modern era have."""
+    return members if client.revision == MODERN else {}
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_capability(revision):
+    """
+    It is declared, with that of resources, where there are skills, and nowhere else.
+    """
+
+    def declared(catalog):
+        client = Client(catalog, revision)
+        method = "server/discover" if revision == MODERN else "initialize"
+        params = {} if revision == MODERN else {"protocolVersion": revision, "capabilities": {}}
+        params |= {} if revision == MODERN else {"clientInfo": {"name": "x", "version": "1"}}
+        return client.ask(method, params)["result"]["capabilities"]
+
+    with_skills, without = declared(compile([review])), declared(compile([hello]))
+
+    assert with_skills["extensions"] == {SKILLS: {"directoryRead": True}}
+    assert "resources" in with_skills
+    assert "extensions" not in without
+
+
+@pytest.mark.parametrize("method", ["skills/list", "skills/get", "resources/directory/read"])
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_without_skills_there_are_no_methods(revision, method):
+    """
+    A server without skills does not know them.
+    """
+    reply = Client(compile([hello]), revision).ask(method, {"uri": "skill://x/SKILL.md"})
+
+    assert reply["error"]["code"] == -32601
+
+
+class TestListing:
+    def test_all_of_it(self, client):
+        """
+        The frontmatter, and each file once with its size and digest; nothing of what one may not see.
+        """
+        result = client.ask("skills/list")["result"]
+
+        (entry,) = result.pop("skills")
+        result.pop("_meta", None)
+        assert result == own_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
+        assert entry["uri"] == f"{ROOT}/SKILL.md"
+        assert entry["frontmatter"] == {
+            "name": "review",
+            "description": "Review a change. Use it often.",
+            "license": "MIT",
+        }
+        by_uri = {one["uri"]: {"digest": one["digest"], "size": one["size"]} for one in entry["resources"]}
+        assert len(by_uri) == len(entry["resources"]) == 5
+        assert by_uri[f"{ROOT}/references/rules.md"] == hashed(b"Rules")
+        assert by_uri[f"{ROOT}/logo.bin"] == hashed(b"\xff\x00")
+        assert by_uri[f"{ROOT}/empty"] == hashed(b"")
+
+    def test_pages(self, client):
+        """
+        A skill stands whole on one page.
+        """
+
+        def numbered(number):
+            return skill(name=f"skill-{number}", description="x", files={"a": "a", "b": "b"})(lambda: "x")
+
+        many = Client(compile([numbered(i) for i in range(5)]), client.revision, page_size=2)
+        names, sizes, cursor = [], [], {}
+        while cursor is not None:
+            result = many.ask("skills/list", cursor)["result"]
+            names += [one["frontmatter"]["name"] for one in result["skills"]]
+            sizes += [len(one["resources"]) for one in result["skills"]]
+            cursor = {"cursor": result["nextCursor"]} if "nextCursor" in result else None
+
+        assert names == [f"skill-{i}" for i in range(5)]
+        assert sizes == [3] * 5
+
+    def test_resources_have_the_first_file_alone(self, client):
+        """
+        It has the name and the description of the skill: clients that know nothing of skills can read it.
+        """
+        listed = client.ask("resources/list")["result"]["resources"]
+
+        assert listed == [
+            {"uri": "notes://welcome", "name": "welcome"},
+            {
+                "uri": f"{ROOT}/SKILL.md",
+                "name": "review",
+                "description": "Review a change. Use it often.",
+                "mimeType": "text/markdown",
+            },
+        ]
+
+
+class TestOne:
+    def test_it_is_what_the_list_has(self, client):
+        """
+        By the URI of its first file.
+        """
+        (listed,) = client.ask("skills/list")["result"]["skills"]
+        result = client.ask("skills/get", {"uri": f"{ROOT}/SKILL.md"})["result"]
+
+        assert result.pop("skill") == listed
+        result.pop("_meta", None)
+        assert result == own_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
+
+    @pytest.mark.parametrize(
+        "uri", [ROOT, f"{ROOT}/", f"{ROOT}/references/rules.md", "skill://acme/secret/SKILL.md", "x"]
+    )
+    def test_what_is_none(self, client, uri):
+        """
+        Other URIs, and the skills that one may not see, are unknown.
+        """
+        error = client.ask("skills/get", {"uri": uri})["error"]
+
+        assert error["code"] == -32602
+        assert uri in error["message"]
+
+    def test_scopes(self, client):
+        """
+        Who has them sees the skill, and its files.
+        """
+        other = Client(CATALOG, client.revision, scopes=frozenset({"team"}))
+        uri = "skill://acme/secret/SKILL.md"
+
+        assert len(other.ask("skills/list")["result"]["skills"]) == 2
+        assert other.ask("skills/get", {"uri": uri})["result"]["skill"]["uri"] == uri
+        assert "Hush." in other.ask("resources/read", {"uri": uri})["result"]["contents"][0]["text"]
+        assert "error" in client.ask("resources/read", {"uri": uri})
+        assert "error" in client.ask("resources/directory/read", {"uri": "skill://acme/secret"})
+
+
+class TestFiles:
+    @pytest.mark.parametrize("path", ["SKILL.md", *FILES])
+    def test_every_byte(self, client, path):
+        """
+        Text if it is UTF-8, else bytes in base64; a second time, too.
+        """
+        uri = f"{ROOT}/{path}"
+        (first,), (second,) = (
+            client.ask("resources/read", {"uri": uri})["result"]["contents"] for _ in range(2)
+        )
+
+        assert first == second
+        assert first["uri"] == uri
+        data = b64decode(first["blob"]) if "blob" in first else first["text"].encode()
+        (entry,) = client.ask("skills/list")["result"]["skills"]
+        (said,) = (one for one in entry["resources"] if one["uri"] == uri)
+        assert hashed(data) == {"digest": said["digest"], "size": said["size"]}
+        assert ("blob" in first) == (path == "logo.bin")
+
+    def test_types(self, client):
+        """
+        By their names.
+        """
+
+        def type_of(path):
+            (contents,) = client.ask("resources/read", {"uri": f"{ROOT}/{path}"})["result"]["contents"]
+            return contents["mimeType"]
+
+        assert [type_of(path) for path in ("SKILL.md", "references/deep/x.txt", "logo.bin", "empty")] == [
+            "text/markdown",
+            "text/plain",
+            "application/octet-stream",
+            "text/plain",
+        ]
+
+    @pytest.mark.parametrize(
+        "path", ["", "/", "/nothing", "/references", "/../review/SKILL.md", "/references//rules.md"]
+    )
+    def test_what_is_none(self, client, path):
+        """
+        A URI names one file, in one spelling.
+        """
+        error = client.ask("resources/read", {"uri": f"{ROOT}{path}"})["error"]
+
+        assert error["code"] == (-32602 if client.revision == MODERN else -32002)
+
+
+class TestFolders:
+    def test_direct_children(self, client):
+        """
+        Files, and folders with a type of their own.
+        """
+        result = client.ask("resources/directory/read", {"uri": ROOT})["result"]
+
+        assert [(one["uri"], one.get("mimeType")) for one in result["resources"]] == [
+            (f"{ROOT}/SKILL.md", "text/markdown"),
+            (f"{ROOT}/empty", None),
+            (f"{ROOT}/logo.bin", "application/octet-stream"),
+            (f"{ROOT}/references", "inode/directory"),
+        ]
+        assert "nextCursor" not in result
+
+    def test_below(self, client):
+        """
+        Any folder of a skill answers.
+        """
+        result = client.ask("resources/directory/read", {"uri": f"{ROOT}/references"})["result"]
+
+        assert [(one["uri"], one["name"]) for one in result["resources"]] == [
+            (f"{ROOT}/references/deep", "deep"),
+            (f"{ROOT}/references/rules.md", "rules.md"),
+        ]
+
+    def test_pages(self, client):
+        """
+        A cursor belongs to one folder.
+        """
+        small = Client(CATALOG, client.revision, page_size=3)
+        first = small.ask("resources/directory/read", {"uri": ROOT})["result"]
+        params = {"uri": ROOT, "cursor": first["nextCursor"]}
+        second = small.ask("resources/directory/read", params)["result"]
+
+        assert [len(page["resources"]) for page in (first, second)] == [3, 1]
+        other = small.ask("resources/directory/read", {**params, "uri": f"{ROOT}/references"})
+        assert other["error"]["code"] == -32602
+
+    @pytest.mark.parametrize(
+        "uri", [f"{ROOT}/", f"{ROOT}/SKILL.md", f"{ROOT}/nothing", "skill:/", "skill://", "", "x"]
+    )
+    def test_what_is_none(self, client, uri):
+        """
+        Files, other spellings and what does not exist.
+        """
+        assert client.ask("resources/directory/read", {"uri": uri})["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+def test_a_changed_file_is_told_of(revision):
+    """
+    As a change of the resources, of which skills are some: their lists have the digests of files.
+    """
+
+    def made(text):
+        return compile([hello, skill(name="a", description="x", files={"x.md": text})(lambda: "x")])
+
+    client = Client(made("one"), revision, changes=True)
+    client.ask("resources/subscribe", {"uri": "skill://a/x.md"})
+    client.sent.clear()
+
+    client.server.replace(made("two"))
+
+    assert [reply["method"] for reply in client.replies()] == [
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    ]
+    listed = client.ask("skills/list")["result"]["skills"][0]["resources"]
+    read = client.ask("resources/read", {"uri": "skill://a/x.md"})["result"]["contents"][0]
+    assert listed[1]["digest"] == hashed(read["text"].encode())["digest"]
