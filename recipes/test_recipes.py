@@ -9,12 +9,13 @@ FOLDER = Path(__file__).parent
 
 
 def test_each_file_holds_the_prompt_of_its_name(promptkit_catalog: Catalog) -> None:
-    """Everything compiles without a complaint, one prompt to a file."""
+    """Everything compiles without a complaint, one prompt, or one skill, to a file."""
     files = {file.stem for file in FOLDER.glob("*.py")}
     recipes = {name for name in files if not name.startswith(("_", "test_", "conftest", "cases_"))}
 
     assert promptkit_catalog.diagnostics == ()
-    assert set(promptkit_catalog) == recipes
+    skills = {skill.name.replace("-", "_") for skill in promptkit_catalog.skills}
+    assert {*promptkit_catalog, *skills} == {*recipes, "write_changelog"}
 
 
 def test_people_are_told_what_to_enter(promptkit_catalog: Catalog) -> None:

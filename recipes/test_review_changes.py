@@ -54,5 +54,5 @@ def test_commits_are_printed_by_kind(tmp_path: Path) -> None:
 
 
 def test_all_of_it(promptkit_snapshot: SnapshotAssertion) -> None:
-    """The file reads as in the snapshot: each change of a byte asks those who use it for their approval again."""
+    """The file reads as in the snapshot: whoever has approved it is asked again when a byte changes."""
     assert Client(review_changes).read_skill("review-changes").text == promptkit_snapshot

@@ -42,7 +42,7 @@ EXPORTING: Final = (
 )
 
 #: Classes that decorators make, and no author calls: their parameters are not the author's to fill.
-MADE_BY_DECORATORS: Final = {"promptkit.Prompt", "promptkit.Resource"}
+MADE_BY_DECORATORS: Final = {"promptkit.Prompt", "promptkit.Resource", "promptkit.Skill"}
 
 #: Not counted among the package's entries: the cache of bytecode, and the marker that types are shipped.
 UNCOUNTED: Final = {"__pycache__", "py.typed"}

@@ -23,10 +23,16 @@ __all__ = ["SKILL_FILE", "CompiledSkill", "SkillFile", "skill_uri"]
 #: The file that a skill begins with.
 SKILL_FILE: Final = "SKILL.md"
 
-#: What Python itself knows of types: with what a machine adds, servers would differ.
+#: What Python itself knows of types, and some that skills often have: with what a machine adds, servers would
+#: differ.
 _TYPES: Final = MimeTypes(filenames=())
-_TYPES.add_type("text/yaml", ".yaml")
-_TYPES.add_type("text/yaml", ".yml")
+for _kind, _suffix in {
+    ("application/toml", ".toml"),
+    ("application/yaml", ".yaml"),
+    ("application/yaml", ".yml"),
+    ("text/markdown", ".md"),
+}:
+    _TYPES.add_type(_kind, _suffix)
 
 #: What a file has in common with resources that have variables.
 _NO_TEMPLATE: Final = URITemplate("skill:")
@@ -128,7 +134,8 @@ class CompiledSkill(Struct, frozen=True, dict=True):
         """What each of its folders holds, by the folder's URI: files and, as None, folders, by their URIs."""
         found: dict[str, dict[str, SkillFile | None]] = {self.folder: {}}
         for file in self.files:
-            inner, uri = file, self.uri_of(file.path)
+            inner: SkillFile | None = file
+            uri = self.uri_of(file.path)
             while uri != self.folder:
                 above = uri.rpartition("/")[0]
                 found.setdefault(above, {}).setdefault(uri, inner)

@@ -29,7 +29,7 @@ def change_skills(options: Namespace, place: ConfigurationFile, output: Output) 
         options.refuse("--skills writes folders: neither --url nor --name is for it")
     if (folder := place.skills) is None:
         readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
-        options.refuse(f"{place.title} reads no skills from folders; these do: {readers}")
+        return int(options.refuse(f"{place.title} reads no skills from folders; these do: {readers}"))
     targets, skills = configured_targets(options), tuple[CompiledSkill, ...]()
     if options.command == "install":
         catalog = load_catalog(targets)

@@ -76,7 +76,7 @@ from promptkit.testing import Client
 
 
 def test_it_says_what_to_read():
-    assert "git diff" in review_changes()
+    assert "git diff" in review_changes().text
 
 
 def test_a_host_can_read_it():

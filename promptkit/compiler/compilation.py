@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.linking import CompiledFile, Declaration, Definition, is_sound, key_of, link
 from promptkit.compiler.loading.loader import RecipeImport, load
 from promptkit.compiler.prompts import Prompt
@@ -90,7 +91,7 @@ def _recipes_of(target: "Target") -> Recipes:
     from promptkit.compiler.skills.declaration import Skill
 
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
-    made: list[Any] = [target] if isinstance(target, kinds) else list(target)
+    made = [target] if isinstance(target, kinds) else list(cast("Iterable[Any]", target))
     if made and all(isinstance(one, str | Path) for one in made):
         return load(made)
     return Recipes(*([one for one in made if isinstance(one, kind)] for kind in kinds))
@@ -175,14 +176,15 @@ def _lints_of(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
     from promptkit.compiler.lints.prompts import lint_prompt
 
     for declaration in declarations:
+        compiled: Any = declaration.compiled
         if isinstance(declaration.definition, Prompt):
-            compiled = declaration.compiled
+            arguments = compiled.arguments if isinstance(compiled, CompiledPrompt) else None
             with suppress(RecursionError):  # a source may be nested more deeply than lints can follow
-                yield from lint_prompt(declaration.definition, compiled.arguments if compiled else None)
-        elif declaration.key[0] == "skill" and declaration.compiled is not None:
+                yield from lint_prompt(declaration.definition, arguments)
+        elif declaration.key[0] == "skill" and compiled is not None:
             from promptkit.compiler.lints.skills import lint_skill
 
-            yield from lint_skill(declaration.compiled)
+            yield from lint_skill(compiled)
     if loaded.file is not None and loaded.file.suffix == ".py":
         with suppress(RecursionError):
             yield from lint_file(loaded.file)

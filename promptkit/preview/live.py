@@ -262,7 +262,7 @@ def _has_all(typed: str, *texts: str | None) -> bool:
 
 
 def _by_name(catalog: Catalog) -> Mapping[str, object]:
-    return {name_of(item): item for item in catalog.declared} | _skills(catalog)
+    return {**{name_of(item): item for item in catalog.declared}, **_skills(catalog)}
 
 
 def _skills(catalog: Catalog) -> Mapping[str, object]:

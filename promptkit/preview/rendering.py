@@ -308,7 +308,7 @@ def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResou
     from promptkit.compiler.skills.frontmatter import read_skill  # most recipes hold none
 
     _, body, _ = read_skill(document.text.encode())
-    return EmbeddedResource(document.uri, text=body, mime_type=document.mime_type)
+    return EmbeddedResource(document.uri, text=body.lstrip("\n"), mime_type=document.mime_type)
 
 
 def failure(whose: str, error: BaseException) -> str:

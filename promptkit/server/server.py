@@ -313,8 +313,8 @@ def _handlers_of(
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
         "subscriptions/listen": resources.listen,
-        "skills/get": _get_skill,
-        "resources/directory/read": _read_directory,
+        "skills/get": _ask_of_skills,
+        "resources/directory/read": _ask_of_skills,
     }
     if limits.rate == inf:
         return handlers
@@ -332,19 +332,10 @@ def _list(exchange: Exchange) -> bytes:
     return exchange.snapshot.page(request.method, request.revision, request.params.cursor)
 
 
-# Most servers have no skills.
+def _ask_of_skills(exchange: Exchange) -> bytes:
+    from promptkit.server.skills import METHODS  # most servers have none
 
-
-def _get_skill(exchange: Exchange) -> bytes:
-    from promptkit.server.skills import get_skill
-
-    return get_skill(exchange)
-
-
-def _read_directory(exchange: Exchange) -> bytes:
-    from promptkit.server.skills import read_directory
-
-    return read_directory(exchange)
+    return METHODS[exchange.request.method](exchange)
 
 
 def _ended_before(request: Request) -> InternalError:

@@ -4,6 +4,9 @@ What clients ask of skills: one of them, and what is in their folders.
 See https://modelcontextprotocol.io/extensions/skills.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from msgspec import Raw
 
 from promptkit.errors.exceptions import nearest, shortened
@@ -12,7 +15,7 @@ from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.pages import Pages
 from promptkit.server.exchange import Exchange
 
-__all__ = ["get_skill", "read_directory"]
+__all__ = ["METHODS", "get_skill", "read_directory"]
 
 
 def get_skill(exchange: Exchange) -> bytes:
@@ -56,3 +59,10 @@ def read_directory(exchange: Exchange) -> bytes:
         lambda items, cursor: lowering.results.encode(wire.ListResourcesResult(items, cursor)),
     )
     return pages.page(params.cursor)
+
+
+#: What answers each method.
+METHODS: Final[Mapping[str, Callable[[Exchange], bytes]]] = {
+    "skills/get": get_skill,
+    "resources/directory/read": read_directory,
+}

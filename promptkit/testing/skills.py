@@ -16,10 +16,10 @@ from promptkit.compiler.skills.frontmatter import FrontmatterFault, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.documents import EmbeddedResource
 
-__all__ = ["ListedSkill", "ReceivedSkill", "SkillFileEntry", "SkillMismatch", "received_skill"]
+__all__ = ["ListedSkill", "ListedSkillFile", "ReceivedSkill", "SkillMismatch", "received_skill"]
 
 
-class SkillFileEntry(Struct, frozen=True):
+class ListedSkillFile(Struct, frozen=True):
     """
     A file of a skill, as the list shows it.
 
@@ -56,7 +56,7 @@ class ListedSkill(Struct, frozen=True):
 
     uri: str
     frontmatter: Mapping[str, Any]
-    resources: tuple[SkillFileEntry, ...]
+    resources: tuple[ListedSkillFile, ...]
 
     @property
     def name(self) -> str:

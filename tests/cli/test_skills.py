@@ -66,9 +66,9 @@ class TestList:
 
         assert capsys.readouterr().out.splitlines()[-4:] == [
             "skill code-review (skill://code-review/SKILL.md): Review a change. Use it often.",
-            "    3 files, 182 bytes: SKILL.md, logo.bin, references/words.md",
+            "    3 files, 183 bytes: SKILL.md, logo.bin, references/words.md",
             "skill notes (skill://notes/SKILL.md): Write notes.",
-            "    1 file, 55 bytes: SKILL.md",
+            "    1 file, 58 bytes: SKILL.md",
         ]
 
     def test_json(self, project, capsys):
@@ -170,7 +170,7 @@ class TestCheck:
         assert found == [
             ["error PK606", "skill 'one': it refers to 'missing.md', which it does not have"],
             ["error PK606", "skill 'one': it refers to 'scripts/no.py', which it does not have"],
-            ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 762 tokens"],
+            ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 758 tokens"],
             ["warning PK608", "skill 'one': nothing in it refers to 'unused.md', so that no model reads it"],
             ["warning PK609", "skill 'two': 'skill://two/SKILL.md' has the name of 'skill://a/two/SKILL.md'"],
         ]
@@ -194,7 +194,7 @@ class TestDiff:
         (project / "skills" / "more").mkdir()
         (project / "skills" / "more" / "SKILL.md").write_text(FOLDER.replace("notes", "more"))
 
-        assert main(["diff", "HEAD", "recipes"]) == 0
+        assert main(["diff", "HEAD", "--target", "recipes"]) == 0
 
         said = capsys.readouterr().out
         words = "references/words.md has changed, so that approvals of the skill are lost"

@@ -1,38 +1,30 @@
-"""An import of a folder of recipes, file by file, and what each file declares."""
+"""An import of a folder of recipes, file by file."""
 
 import importlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
-from types import FunctionType, MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
 from promptkit.compiler.declared import drops_cases
+from promptkit.compiler.loading.declarations import declared_in, named_declarations
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.packages import import_package, read_files
 from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases, mentions_prompts
-from promptkit.compiler.prompts import Prompt, declared_prompts
+from promptkit.compiler.prompts import declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
-from promptkit.errors.exceptions import LoadError
 from promptkit.language.files import files_read
 
 if TYPE_CHECKING:
-    from promptkit.compiler.skills.folders import SkillsOnDisk
+    from promptkit.compiler.loading.skill_folders import SkillsOnDisk
 
-__all__ = ["FolderImport", "declared_in", "do_nothing", "fault_of", "named_declarations"]
+__all__ = ["FolderImport", "do_nothing", "fault_of"]
 
 T = TypeVar("T")
-
-#: What a module may hold besides prompts: the module that defines it, and its class.
-_OTHER_KINDS: Final = (
-    ("promptkit.compiler.resources", "Resource"),
-    ("promptkit.compiler.skills.declaration", "Skill"),
-)
 
 
 def do_nothing(_: Path) -> None:
@@ -236,10 +228,10 @@ class FolderImport:
         """What the folders of skills declare."""
         if not files.skills:
             return []
-        from promptkit.compiler.skills.folders import skills_on_disk  # most recipes hold none
+        from promptkit.compiler.loading.skill_folders import load_skills  # most recipes hold none
 
         known = {} if self._before is None else self._before.skills
-        self.skills = {one: skills_on_disk(one, self.folder, known.get(one)) for one in files.skills}
+        self.skills = {one: load_skills(one, self.folder, known.get(one)) for one in files.skills}
         return [skill.loaded for skill in self.skills.values()]
 
 
@@ -254,96 +246,6 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
         msg = f"{executed.file} is imported in its place"
         raise ImportError(msg, name=name, path=executed.file)
     return module
-
-
-def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
-    file: Path,
-    module: ModuleType,
-    made: Iterable[Prompt[..., Any]],
-    name: str,
-    *,
-    package: str | None = None,
-    recipes: AbstractSet[str] = frozenset(),
-) -> LoadedFile:
-    """
-    Return what a module declares, and what it holds of modules that are no recipes.
-
-    Args:
-        file:
-            Its file.
-
-        module:
-            The module.
-
-        made:
-            The prompts that were made of its functions. The names in it are not enough: one prompt's name may
-            have been defined again below it.
-
-        name:
-            Its full name.
-
-        package:
-            The package whose prompts count: what others define is not declared here. None if the module was
-            named itself: then all prompts count that it imports, or lists.
-
-        recipes:
-            The names of all modules of the package that are recipes.
-    """
-    own = [prompt for prompt in made if not _is_left_over(prompt, module)]
-    held = list(vars(module).values())
-    if package is None:
-        held += [item for value in held if type(value) in (list, tuple) for item in value]
-    own += [
-        value
-        for value in held
-        if issubclass(type(value), Prompt)
-        and (package is None or f"{value.__module__}.".startswith(f"{package}."))
-        and (value.__module__ == name or value.__module__ not in recipes)
-    ]
-    resources, skills = (_among(held, *kind) for kind in _OTHER_KINDS)
-    return LoadedFile(file, tuple(dict.fromkeys(own)), resources, skills=skills)
-
-
-def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
-    """
-    Return only the prompts, resources and skills that a module calls *attribute*.
-
-    Raises:
-        LoadError: If it has nothing of that name, or something else.
-    """
-    from promptkit.compiler.resources import Resource  # few targets name an object
-    from promptkit.compiler.skills.declaration import Skill
-
-    kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
-    try:
-        found = reduce(getattr, attribute.split("."), module)
-        items = [found] if isinstance(found, kinds) else list(found)
-    except AttributeError:
-        raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
-    except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
-        items = [None]
-    if not all(isinstance(item, kinds) for item in items):
-        reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor several of them"
-        raise LoadError(target, reason)
-    prompts, resources, skills = (tuple(item for item in items if isinstance(item, kind)) for kind in kinds)
-    return LoadedFile(file, prompts, resources, skills=skills)
-
-
-def _among(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
-    """The objects of a class among *values*, each once."""
-    # A module that holds one has loaded the class, which takes a while. Most hold none.
-    if (defining := sys.modules.get(module)) is None:
-        return ()
-    kind = getattr(defining, name)
-    return tuple(dict.fromkeys(value for value in values if issubclass(type(value), kind)))
-
-
-def _is_left_over(prompt: Prompt[..., Any], module: ModuleType) -> bool:
-    """Whether *prompt* is of a first execution of *module*, which failed in a circle of imports."""
-    if not isinstance(function := prompt.function, FunctionType):
-        return False
-    made_in = function.__globals__
-    return made_in.get("__name__") == prompt.__module__ and made_in is not vars(module)
 
 
 def _not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:

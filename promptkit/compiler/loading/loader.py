@@ -16,15 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from promptkit.compiler.loading.declarations import declared_in, named_declarations
 from promptkit.compiler.loading.executions import collecting
 from promptkit.compiler.loading.finders import RecipeFinder
-from promptkit.compiler.loading.folder_import import (
-    FolderImport,
-    declared_in,
-    do_nothing,
-    fault_of,
-    named_declarations,
-)
+from promptkit.compiler.loading.folder_import import FolderImport, do_nothing, fault_of
 from promptkit.compiler.loading.packages import install_finders
 from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes, is_cases
 from promptkit.compiler.loading.targets import (

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, overload
 
 import attrs
 
@@ -175,12 +175,7 @@ def _content(path: str, source: "Source | KeptBytes") -> KeptBytes:
 
 
 def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source | KeptBytes"]:
-    """
-    Read the files, and folders, that are given as paths below *folder*.
-
-    Raises:
-        SkillFault: If one leads out of it, or cannot be read.
-    """
+    """Read the files, and folders, that are given as paths below *folder*. Raises SkillFault."""
     found = dict[str, Source | KeptBytes]()
     for path, source in files.items():
         if not isinstance(source, Path):
@@ -202,8 +197,27 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source 
     return found
 
 
+@overload
+def skill(function: Callable[[], R], /) -> Skill[R]: ...
+
+
+@overload
+def skill(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    prefix: str = "",
+    license: str | None = None,
+    compatibility: str | None = None,
+    metadata: Mapping[str, str] = ...,
+    allowed_tools: str | Sequence[str] = (),
+    files: Mapping[str, Source] = ...,
+    scopes: Collection[str] = (),
+) -> Callable[[Callable[[], R]], Skill[R]]: ...
+
+
 def skill(  # noqa: PLR0913 (each is an option for authors)
-    function: Callable[[], R] | None = None,
+    function: Callable[[], Any] | None = None,
     /,
     *,
     name: str | None = None,
@@ -215,7 +229,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     allowed_tools: str | Sequence[str] = (),
     files: Mapping[str, Source] = MappingProxyType({}),
     scopes: Collection[str] = (),
-) -> Any:
+) -> Skill[Any] | Callable[[Callable[[], Any]], Skill[Any]]:
     """
     Declare instructions that models read when they need them: ``@skill``, or ``@skill(license="MIT")``.
 
@@ -278,7 +292,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     _check_texts("allowed_tools", (allowed_tools,) if isinstance(allowed_tools, str) else allowed_tools)
     _check_texts("files", files if isinstance(files, Mapping) else None)
 
-    def decorate(function: Callable[[], R]) -> Skill[R]:
+    def decorate(function: Callable[[], Any]) -> Skill[Any]:
         plain = inspect.unwrap(function)
         if (
             not inspect.isfunction(plain)

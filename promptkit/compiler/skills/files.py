@@ -1,5 +1,6 @@
 """The files of a skill: which paths they may have, how many there may be, how a folder is read."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -121,6 +122,8 @@ def read_files(places: Mapping[str, str]) -> dict[str, KeptBytes]:
         try:
             data = read_regular_file(place, MOST_BYTES)
         except OSError as error:
+            if error.errno == errno.EFBIG:
+                _check_size(MOST_BYTES + 1)
             msg = f"{path!r} cannot be read: {error.strerror}"
             raise SkillFault(msg, "let it be read, or remove it") from None
         left -= len(data)

@@ -26,8 +26,11 @@ _MOST_CHARACTERS: Final = {"description": 1024, "compatibility": 500}
 
 #: A key, or a text, that is the same text in every version of YAML. All others are written as JSON, which is
 #: YAML, too: its versions differ in what is a number, a date or true.
-_PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
+
+#: What JSON may hold as it is, and YAML may not, or reads as the end of a line.
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class FrontmatterFault(Exception):
@@ -73,8 +76,9 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
 
 
 def _written(text: str) -> str:
-    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
-    return text if is_plain else msgspec.json.encode(text).decode()
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(text).decode())
 
 
 def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:

@@ -70,7 +70,7 @@ def skill(front):
         (b"---\nname: a\n", "has no end", 1),
         (b"---", "has no end", 1),
         (skill("- a\n- b"), "no mapping, but a list", 1),
-        (skill("just text"), "no mapping, but the text 'just text'", 1),
+        (skill("just text"), "no mapping, but a str ('just text')", 1),
         (skill(""), "no mapping, but None", 1),
         (skill("name: [a"), "not YAML that JSON can say", 3),
         (skill("name: a\nname: b"), "not YAML that JSON can say", 3),
@@ -81,7 +81,7 @@ def skill(front):
         (skill("1: a"), "a key or a number that JSON has not", 1),
         (skill("a: .nan"), "a key or a number that JSON has not", 1),
         (skill("a: " + "[" * 5000 + "]" * 5000), "not YAML that JSON can say", 1),
-        (skill("a: " + "x" * 70_000), "70,003 characters", 1),
+        (skill("a: " + "x" * 70_000), "70,004 characters", 1),
     ],
 )
 def test_what_no_host_could_read(data, fault, line):
