@@ -14,6 +14,7 @@ from promptkit import compiler
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import Call, Item, report_failure, saved_calls
@@ -179,7 +180,7 @@ class _Request:
         elif form == "json":
             self._output.print_json(as_json(encoded(call.item, shown), redactor))
         else:
-            text = as_markdown(shown, files) if form == "markdown" else str(shown)
+            text = as_markdown(shown, files) if form == "markdown" else _as_text(call.item, shown)
             self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, name: str, shown: _Shown) -> Mapping[int, Path]:
@@ -192,6 +193,14 @@ class _Request:
         for file in files.values():
             print_error(f"wrote {file}")
         return files
+
+
+def _as_text(item: Item, shown: _Shown) -> str:
+    """What is shown, as a transcript; of a file of a skill its text alone, which somebody may want to keep."""
+    match item, shown:
+        case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
+            return text
+    return str(shown)
 
 
 def _is_served(name: str, catalog: Catalog) -> bool:

@@ -378,7 +378,7 @@ class TestRender:
             "check", "recipes", "--render", cwd=ROOT, env={"PROMPTKIT_WORKSPACE": str(folder)}
         )
 
-        assert (code, printed.decode()) == (0, "13 prompts and 1 resource can be served\n")
+        assert (code, printed.decode()) == (0, "13 prompts, 1 resource and 2 skills can be served\n")
 
     @pytest.mark.parametrize(
         ("code", "served"),

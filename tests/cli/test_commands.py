@@ -451,6 +451,7 @@ class TestList:
         assert json.loads(run(capsys, "check", "--json")[1]) == {
             "prompts": [],
             "resources": ["docs://guide", "docs://{section}/{page}"],
+            "skills": [],
             "diagnostics": [],
         }
         code, out, err = run(capsys, "list")

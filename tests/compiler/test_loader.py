@@ -160,7 +160,7 @@ class TestTargets:
         ("attribute", "reason"),
         [
             ("nope", "has no 'nope'"),
-            ("NUMBER", "'NUMBER' is neither a prompt nor a resource, nor several of them"),
+            ("NUMBER", "'NUMBER' is neither a prompt, a resource nor a skill, nor several of them"),
         ],
     )
     def test_no_such_object(self, recipes, attribute, reason):

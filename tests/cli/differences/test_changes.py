@@ -16,7 +16,7 @@ from datetime import date
 from enum import Enum
 from typing import Annotated, Literal
 from msgspec import Meta
-from promptkit import Arg, Icon, PromptError, prompt, resource, user
+from promptkit import Arg, Icon, PromptError, prompt, resource, skill, user
 """
 
 
@@ -28,6 +28,11 @@ def ask(arguments="", body="'Hello.'", options="", doc="Say hello."):
 def read(body="'Hello.'", options="", uri="docs://a", doc="A text."):
     """A file with one resource."""
     return f"@resource({uri!r}{options})\ndef text() -> str:\n    '''{doc}'''\n    return {body}\n"
+
+
+def teach(body="'Hello.'", options="", doc="How to say hello."):
+    """A file with one skill."""
+    return f"@skill({options})\ndef hello():\n    '''{doc}'''\n    return {body}\n"
 
 
 ICON = "icons=[Icon('https://example.org/a.png')]"
@@ -158,6 +163,16 @@ ROWS = {
     "resource named": (read(), read(options=", name='other'"), [Kind.RESOURCE_NAME]),
     "resource described": (read(), read(doc="The text."), [Kind.DESCRIPTION]),
     "MIME type": (read(), read(options=", mime_type='text/csv'"), [Kind.MIME_TYPE]),
+    "skill removed": (teach() + ask(), ask(), [Kind.SKILL_REMOVED]),
+    "skill added": (ask(), teach() + ask(), [Kind.SKILL_ADDED]),
+    "skill changed": (teach(), teach("'Bye.'"), [Kind.SKILL_FILE]),
+    "skill described": (teach(), teach(doc="How one says it."), [Kind.SKILL_FILE]),
+    "files of a skill": (
+        teach(options="files={'a': 'a', 'b': 'b', 'c': 'c'}"),
+        teach(options="files={'a': 'a', 'b': 'x', 'd': 'd'}"),
+        [Kind.SKILL_FILE, Kind.SKILL_FILE, Kind.SKILL_FILE],
+    ),
+    "skill needs scopes": (teach(), teach(options="scopes=['a']"), [Kind.SCOPES_NEEDED]),
     "reading": (read(), read("'Hi.'"), [Kind.READING]),
     "reading fails": (read(), read("''[1]"), [Kind.READING_FAILS]),
 }
@@ -173,6 +188,7 @@ BREAKING = {
     Kind.SCOPES_NEEDED,
     Kind.RESOURCE_REMOVED,
     Kind.READING_FAILS,
+    Kind.SKILL_REMOVED,
 }
 
 numbers = count()
