@@ -79,6 +79,17 @@ ADDED: Final = {
         "cli": Weight(86, 2),
         "preview": Weight(429, 4),
     },
+    "skills": {
+        "catalog": Weight(157, 2),
+        "cli": Weight(390, 3),
+        "compiler": Weight(645, 8),
+        "errors": Weight(11, 0),
+        "preview": Weight(20, 0),
+        "promptkit": Weight(4, 0),
+        "protocol": Weight(39, 0),
+        "server": Weight(62, 1),
+        "testing": Weight(90, 2),
+    },
 }
 
 

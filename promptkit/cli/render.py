@@ -196,7 +196,7 @@ class _Request:
 
 
 def _as_text(item: Item, shown: _Shown) -> str:
-    """What is shown, as a transcript; of a file of a skill its text alone, which somebody may want to keep."""
+    """What is shown, as a transcript; of a file of a skill its text alone, which may be kept in a file."""
     match item, shown:
         case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
             return text

@@ -89,6 +89,28 @@ def run(installed: Path, url: str, revision: str, folder: Path) -> Run:
     return Run(failed, {scenario: len(checks) for scenario, checks in found.items()}, scored, passed)
 
 
+def run_scenario(installed: Path, url: str, scenario: str, folder: Path) -> list[dict[str, str]]:
+    """
+    Run one scenario, of those that no revision requires, and return its checks.
+
+    Args:
+        installed:
+            Where the suite is installed.
+
+        url:
+            Where the server is.
+
+        scenario:
+            The scenario.
+
+        folder:
+            An empty folder, for what the suite writes.
+    """
+    command = [_node(installed), str(installed / SUITE), "server", "--url", url, "--scenario", scenario]
+    subprocess.run([*command, "--output-dir", str(folder)], capture_output=True, timeout=RUNNING, check=False)
+    return _checks(folder, scenario)
+
+
 def expected(revision: str) -> list[str]:
     """Return what is expected not to pass: scenarios, or ``scenario:check``."""
     return [entry for reason in EXPECTED["expected"] for entry in reason.get(revision, ())]

@@ -10,7 +10,7 @@ from shutil import copytree
 import pytest
 
 from tests.clients.node_clients import INSTALLING, install
-from tests.conformance.runs import EXPECTED, RUNNING, SCHEMA, expected, run
+from tests.conformance.runs import EXPECTED, FINE, RUNNING, SCHEMA, expected, run, run_scenario
 from tests.http_server import http_server
 
 HERE = Path(__file__).parent
@@ -22,6 +22,13 @@ PASSED = {"2025-11-25": (22, 30), "2026-07-28": (32, 37)}
 
 #: Of the newest revision, in which every check passes, with how many there are.
 WHOLE = {"caching": 8, "http-header-validation": 14, "server-stateless": 30}
+
+#: Of the extension for skills, with how many checks each has.
+SKILLS = {
+    "sep-2640-skills-directory": 7,
+    "sep-2640-skills-enumeration": 32,
+    "sep-2640-skills-manifest": 6,
+}
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + 2 * RUNNING)]
 
@@ -76,6 +83,19 @@ def test_scenarios_of_many_checks_pass_whole(runs, scenario):
     found = runs["2026-07-28"]
 
     assert (found.failed[scenario], found.checks[scenario]) == (set(), WHOLE[scenario])
+
+
+@pytest.mark.parametrize("scenario", SKILLS)
+def test_skills_pass_whole(scenario, installations, tmp_path):
+    """
+    Each check of the extension passes, of the skills that come with promptkit.
+    """
+    suite = install(HERE / "suite", installations, optional=True)
+    with http_server(HERE.parents[1] / "recipes") as url:
+        checks = run_scenario(suite, url, scenario, tmp_path)
+
+    assert [check for check in checks if check["status"] not in FINE] == []
+    assert len(checks) == SKILLS[scenario]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -473,7 +473,7 @@ class TestNothingStale:
         for path, text in (
             ("ops/deep/late.py", source.format("b")),
             ("ops/late.py", source.format("c")),
-            ("ops/deep/SKILL.md", ""),
+            ("ops/deep/SKILL.md", "---\nname: deep\ndescription: x\n---\n"),
         ):
             (folder / path).write_text(text)
             found.append([[each["name"] for each in ask()] for _ in range(2)])

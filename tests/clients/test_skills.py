@@ -1,0 +1,94 @@
+"""Clients that know the extension for skills list, get and verify ours; others see resources."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from fastmcp import Client as FastMCPClient
+from fastmcp.client.transports import StdioTransport
+from fastmcp.skills.client import SkillsClientExtension
+from mcp import Client, StdioServerParameters
+from skills_ref import validator
+
+from promptkit.cli import main
+from tests.clients.node_clients import INSPECTOR, PATIENCE, PATIENT, install, node
+from tests.http_server import http_server
+
+HERE = Path(__file__).parent
+RECIPES = HERE.parents[1] / "recipes"
+SKILLS = ["skill://review-changes/SKILL.md", "skill://write-changelog/SKILL.md"]
+COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_the_inspector_verifies_them(installations, way):
+    """
+    Every file has the size and the digest that the list says, and nothing breaks the extension's rules.
+    """
+    inspector = install(HERE / "inspector", installations)
+    verify = ["--cli", "--method", "skills/list", "--verify", "--require-digests", "--"]
+
+    def verified(*server):
+        return node(inspector / INSPECTOR, *verify, *server, timeout=2 * PATIENCE)
+
+    if way == "stdio":
+        ran = verified(*COMMAND)
+    else:
+        with http_server(RECIPES) as url:
+            ran = verified(url)
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    found = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    assert [(one["uri"], one["outcome"]) for one in found] == [(uri, "verified") for uri in SKILLS]
+
+
+def test_fastmcp_reads_them():
+    """
+    Its client knows the extension, and verifies what it reads.
+    """
+
+    async def read():
+        transport = StdioTransport(COMMAND[0], COMMAND[1:])
+        async with FastMCPClient(transport, extensions=[SkillsClientExtension()]) as client:
+            listed = await client.list_skills()
+            return listed, [await client.read_skill(str(skill.uri)) for skill in listed]
+
+    listed, skills = asyncio.run(read())
+
+    assert [str(skill.uri) for skill in listed] == SKILLS
+    assert [sorted(skill.files) for skill in skills] == [
+        ["SKILL.md", "references/focus.md"],
+        ["SKILL.md", "references/sections.md", "scripts/commits.py"],
+    ]
+
+
+def test_the_python_client_sees_resources():
+    """
+    It does not know the extension: each skill is a resource, and its files can be read.
+    """
+
+    async def read():
+        async with Client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])) as client:
+            listed = (await client.list_resources()).resources
+            texts = [(await client.read_resource(str(one.uri))).contents[0].text for one in listed[-2:]]
+            return listed, texts, len((await client.list_prompts()).prompts)
+
+    listed, texts, prompts = asyncio.run(read())
+
+    assert [str(one.uri) for one in listed][-2:] == SKILLS
+    assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]
+    assert prompts == 13
+
+
+def test_the_validator_of_the_format_minds_nothing(tmp_path):
+    """
+    What `build --skills` writes is valid for the reference library.
+    """
+    assert main(["build", str(RECIPES), "--skills", str(tmp_path)]) == 0
+
+    for skill in ("review-changes", "write-changelog"):
+        assert validator.validate(tmp_path / skill) == []
