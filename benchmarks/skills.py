@@ -116,6 +116,7 @@ def _measure(with_skills: Path, without: Path, rounds: int) -> Iterator[Ratio]:
     for case in (LIST, FILE):
         with _session(ours) as session, _session(_ECHO) as echo:
             size = len(session.ask(case))
+            session.settle()  # the recipes are imported now
             pairs = [
                 (_median(session, case), _median(echo, echo_of(case, size - 2)))
                 for _ in range(max(rounds // 4, 1))

@@ -4,6 +4,7 @@ The catalog: compiled prompts and resources, immutable and sorted, ready to rend
 The compiler makes it, and the server serves it; it knows neither.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -229,6 +230,12 @@ class Catalog(Mapping[str, CompiledPrompt]):
             if resource.is_template and (variables := resource.match(uri)) is not None:
                 return resource, variables
         return None
+
+    @property
+    def skill_folders(self) -> list[str]:
+        """The folders of the skills that are folders."""
+        files = (os.path.split(skill.location.file) for skill in self._skills)
+        return [folder for folder, name in files if name == "SKILL.md"]
 
     def find_skill(self, uri: str) -> "CompiledSkill | None":
         """Find the skill whose ``SKILL.md`` has a URI; None if there is none."""

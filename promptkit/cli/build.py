@@ -52,7 +52,8 @@ def run(options: Namespace, output: Output) -> int:
     kept = KeptLists(MADE_BY, purpose, files, snapshot.capabilities, reloader.names_by_file())
     file = options.out or _beside(options.targets[0])
     try:
-        kept.write_to(file, snapshot.pages(), ShellWords(), mode=0o644)  # other users may serve it
+        # Other users may serve it.
+        kept.write_to(file, snapshot.pages(), ShellWords(), catalog.skill_folders, mode=0o644)
     except (OSError, ValueError) as error:
         return fail(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}", Exit.FAULTY)
     print(f"built {counted(len(visible), 'prompt')} into {file}", file=output)

@@ -10,6 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose", "ShellWords"]
 
-MAGIC: Final = b"promptkit compiled set 5\n"
+MAGIC: Final = b"promptkit compiled set 6\n"
 
 #: What precedes all else: the magic, and the length and the digest of what precedes the pages.
 _HEAD_BYTES: Final = len(MAGIC) + 8 + 16
@@ -54,6 +55,9 @@ _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
 
 #: Of an argument with more values, the shell completes none.
 _MAX_VALUES: Final = 10_000
+
+#: The lists that depend on the files of skills.
+_OF_SKILLS: Final = ("skills/list", "resources/list")
 
 #: Where a page begins behind what precedes all pages, how long it is, and its digest.
 Page: TypeAlias = tuple[int, int, bytes]
@@ -144,9 +148,11 @@ class ShellWords(Struct, frozen=True, array_like=True):
         )
 
 
-class KeptLists(Struct, frozen=True, array_like=True):
+class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     """
     The lists that one server answers, and what they were made from. A page is read when it is asked for.
+
+    Skills may have very many files, so these are looked at once a list is asked for that depends on them.
 
     Args:
         made_by:
@@ -156,7 +162,7 @@ class KeptLists(Struct, frozen=True, array_like=True):
             What they are for.
 
         files:
-            The files that they were made from.
+            The files that they were made from, but for those of skills.
 
         capabilities:
             What a server of them declares.
@@ -169,6 +175,9 @@ class KeptLists(Struct, frozen=True, array_like=True):
 
         encoded_words:
             Where `ShellWords` lie among the pages.
+
+        encoded_skills:
+            Where the files of skills lie among the pages.
 
         file:
             Where they were read from.
@@ -184,6 +193,7 @@ class KeptLists(Struct, frozen=True, array_like=True):
     prompts: Mapping[str, Sequence[str]] = {}
     pages: Mapping[str, Page] = {}
     encoded_words: Page = (0, 0, b"")
+    encoded_skills: Page = (0, 0, b"")
     file: str = ""
     start: int = 0
 
@@ -218,6 +228,8 @@ class KeptLists(Struct, frozen=True, array_like=True):
             data, start = _read_beginning(file, is_built=is_built)
             kept = structs.replace(msgpack.decode(data, type=cls), file=file, start=start)
             reason = _why_unfit(kept, purpose) or next(kept.files.changes(seen, are_copied=is_built), None)
+            if is_built and reason is None:
+                reason = next(kept.skill_files.changes(seen, are_copied=True), None)
         except OSError as error:
             reason = f"it cannot be read: {error.strerror or error}"
         except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError, OverflowError):
@@ -227,7 +239,12 @@ class KeptLists(Struct, frozen=True, array_like=True):
         return kept
 
     def write_to(
-        self, file: str, pages: Iterable[tuple[PageKey, bytes]], words: ShellWords, mode: int = 0o600
+        self,
+        file: str,
+        pages: Iterable[tuple[PageKey, bytes]],
+        words: ShellWords,
+        skill_folders: Collection[str] = (),
+        mode: int = 0o600,
     ) -> None:
         """
         Write the lists, all at once, whoever else reads or writes the file.
@@ -242,6 +259,9 @@ class KeptLists(Struct, frozen=True, array_like=True):
             words:
                 What the shell completes.
 
+            skill_folders:
+                The folders whose files are those of skills.
+
             mode:
                 Who may read the file.
 
@@ -251,22 +271,41 @@ class KeptLists(Struct, frozen=True, array_like=True):
             ValueError: If a path cannot be written as text.
         """
         named = {_name_of(*key): page for key, page in pages}
-        encoded, places, size = msgpack.encode(words), dict[bytes, Page](), 0
-        for page in (*named.values(), encoded):
+        files, of_skills = self.files.split(skill_folders)
+        encoded, skills = msgpack.encode(words), msgpack.encode(of_skills)
+        places, size = dict[bytes, Page](), 0
+        for page in (*named.values(), encoded, skills):
             if page not in places:
                 places[page] = size, len(page), digest(page)
                 size += len(page)
         placed = {name: places[page] for name, page in named.items()}
-        data = msgpack.encode(structs.replace(self, pages=placed, encoded_words=places[encoded]))
+        kept = structs.replace(
+            self, files=files, pages=placed, encoded_words=places[encoded], encoded_skills=places[skills]
+        )
+        data = msgpack.encode(kept)
         head = MAGIC + len(data).to_bytes(8, "big") + digest(data)
         replace_regular_file(file, head, data, *places, mode=mode)
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes | None:
         """
-        Return a page of a list; None if it is missing or damaged.
+        Return a page of a list; None if it is missing or damaged, or skills have changed that it depends on.
         """
+        if method in _OF_SKILLS and self._has_other_skills:
+            return None
         page = self.pages.get(_name_of(method, revision, cursor))
         return None if page is None else self._read(page)
+
+    @property
+    def skill_files(self) -> ReadFiles:
+        """The files of skills, as they were. Raises MsgspecError if that is missing or damaged."""
+        return msgpack.decode(self._read(self.encoded_skills) or b"", type=ReadFiles)
+
+    @cached_property
+    def _has_other_skills(self) -> bool:
+        try:
+            return next(self.skill_files.changes({}), None) is not None
+        except msgspec.MsgspecError:
+            return True
 
     def words(self) -> ShellWords:
         """

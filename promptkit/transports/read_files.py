@@ -8,7 +8,7 @@ other ways, such as the time or the environment, is not known.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
@@ -90,6 +90,15 @@ class ReadFiles(Struct, frozen=True, array_like=True):
                 now = seen[path] = file_stamp(path)
                 if now != stamp and not (are_copied if held is None else look(path) == held):
                     yield f"{path} has changed"
+
+    def split(self, folders: Collection[str]) -> tuple["ReadFiles", "ReadFiles"]:
+        """
+        Return what was read outside of some folders, and within.
+        """
+        above = tuple(os.path.join(folder, "") for folder in folders)
+        within = {path: state for path, state in self.read.items() if f"{path}{os.sep}".startswith(above)}
+        outside = {path: state for path, state in self.read.items() if path not in within}
+        return ReadFiles(outside, self.searched, self.path), ReadFiles(within, {}, self.path)
 
 
 class FileReads:

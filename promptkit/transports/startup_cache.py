@@ -141,7 +141,7 @@ class StartupCache:
             os.makedirs(os.path.dirname(self._file), exist_ok=True)
             if reads is not None:
                 kept = KeptLists(MADE_BY, self._purpose, reads.files(), snapshot.capabilities, names)
-                kept.write_to(self._file, snapshot.pages(), ShellWords.of(catalog))
+                kept.write_to(self._file, snapshot.pages(), ShellWords.of(catalog), catalog.skill_folders)
                 return True
         return False
 

@@ -287,7 +287,7 @@ def test_a_set_that_turns_out_wrong_is_corrected_and_kept(place, built, run, mon
         for revision in REVISIONS.values()
         if kept.page(*(key := (method, revision, UNSET))) is not None
     ]
-    kept.write_to(str(built), pages, ShellWords(), 0o644)
+    kept.write_to(str(built), pages, ShellWords(), mode=0o644)
     before = built.read_bytes()
     process = run("serve", "recipes", "--compiled", built)
     say(process, *SESSION, notification("notifications/initialized"))

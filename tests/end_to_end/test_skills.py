@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.end_to_end.skill_host import WAYS, Host, Mismatch
+from tests.end_to_end.skill_host import WAYS, Host, Mismatch, digests
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -195,6 +195,25 @@ def test_an_approval_ends_with_any_changed_byte(way, tmp_path):
 
         author.change("deep/x.bin", 5)
         wait_for(host, lambda: host.approved == set())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_start_after_an_edit_tells_the_new_digests(way, tmp_path):
+    """
+    What was kept of the last start is not told of a skill that has changed since.
+    """
+    author = Author(tmp_path)
+    for number in range(3):
+        author.change("rules.md", number)
+        for _ in range(2):
+            with WAYS[way](tmp_path) as ask:
+                host = Host(ask)
+                host.list_skills()
+
+                assert {digest.removeprefix("sha256:") for _, digest in digests(host.known[URI])} == {
+                    hashlib.sha256(data).hexdigest() for data in author.files.values()
+                }
+                host.get(URI)  # which waits until all is imported, and so kept for the next start
 
 
 def wait_for(host, holds):

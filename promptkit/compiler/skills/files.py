@@ -93,11 +93,12 @@ def _entries(place: str, within: str) -> Iterator["os.DirEntry[str]"]:
 def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:
     """Whether an entry is a file or a folder. Raises SkillFault if it is neither, or leads out of *root*."""
     try:
-        end, mode = os.path.realpath(entry.path, strict=True), entry.stat().st_mode
+        end = os.path.realpath(entry.path, strict=True) if entry.is_symlink() else entry.path
+        mode = entry.stat().st_mode
     except OSError as error:
         msg = f"{path!r} cannot be read: {error.strerror}"
         raise SkillFault(msg, "remove it, or let it be read") from None
-    if not end.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
+    if entry.is_symlink() and not end.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
         msg = f"{path!r} leads out of its folder"
         raise SkillFault(msg, "put a copy in place of the link")
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

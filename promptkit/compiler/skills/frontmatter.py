@@ -20,6 +20,9 @@ _MOST: Final = 64 * 1024
 
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:.*\r?\n)*?)---[ \t]*(?:\r?\n|\Z)")
 
+#: What begins an anchor, an alias or a tag, wherever else it may stand.
+_SPECIAL: Final = re.compile("[&*!]")
+
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME_CHARACTERS: Final = 64
 _MOST_CHARACTERS: Final = {"description": 1024, "compatibility": 500}
@@ -117,7 +120,7 @@ def _fields(text: str) -> dict[str, Any]:
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = _constructor()
     try:
-        for event in reader.parse(StringIO(text)):
+        for event in reader.parse(StringIO(text)) if _SPECIAL.search(text) else ():
             _refuse_special(event)
         fields = reader.load(text)
         encoded = msgspec.json.encode(fields)
