@@ -80,7 +80,7 @@ ADDED: Final = {
         "preview": Weight(429, 4),
     },
     "skills": {
-        "catalog": Weight(157, 2),
+        "catalog": Weight(162, 2),
         "cli": Weight(390, 3),
         "compiler": Weight(645, 8),
         "errors": Weight(11, 0),
@@ -89,6 +89,7 @@ ADDED: Final = {
         "protocol": Weight(39, 0),
         "server": Weight(62, 1),
         "testing": Weight(90, 2),
+        "transports": Weight(44, 1),
     },
 }
 

@@ -12,8 +12,9 @@ from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose
 from promptkit.transports.read_files import StaleSet, noted_reads
+from promptkit.transports.shell_words import ShellWords
 from promptkit.version import VERSION
 
 __all__ = ["run"]

@@ -25,11 +25,9 @@ from promptkit.transports.read_files import ReadFiles, StaleSet
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
-    from promptkit.catalog.arguments import Arguments
-    from promptkit.catalog.catalog import Catalog
-    from promptkit.catalog.completion import Completer
+    from promptkit.transports.shell_words import ShellWords
 
-__all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose", "ShellWords"]
+__all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose"]
 
 MAGIC: Final = b"promptkit compiled set 6\n"
 
@@ -52,9 +50,6 @@ _FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("RDONLY", "NONBLOCK
 
 #: Who may own the file. On systems without user ids, such as Windows, the owner is always 0.
 _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
-
-#: Of an argument with more values, the shell completes none.
-_MAX_VALUES: Final = 10_000
 
 #: The lists that depend on the files of skills.
 _OF_SKILLS: Final = ("skills/list", "resources/list")
@@ -119,33 +114,6 @@ class Purpose(Struct, frozen=True, array_like=True):
         options = None if name is None else f"--name {name!r} --page-size {page_size}{offered}{seen}"
         recipes = [(attribute, package_of(folder), project_root(folder)) for folder, attribute in places]
         return cls(tuple(folder for folder, _ in places), repr(recipes), options)
-
-
-class ShellWords(Struct, frozen=True, array_like=True):
-    """
-    What the shell completes on a key press, when no recipe can be imported.
-
-    Args:
-        prompts:
-            The arguments of each prompt by its name, and the values that are offered for each, unless a
-            function says which.
-
-        resources:
-            The same of each resource, by its URI or template.
-    """
-
-    prompts: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
-    resources: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
-
-    @classmethod
-    def of(cls, catalog: "Catalog") -> "ShellWords":
-        """
-        Return the words of *catalog*.
-        """
-        return cls(
-            {prompt.name: _values(prompt.arguments) for prompt in catalog.prompts},
-            {resource.uri_template: _values(resource.arguments) for resource in catalog.resources},
-        )
 
 
 class KeptLists(Struct, frozen=True, array_like=True, dict=True):
@@ -242,7 +210,7 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
         self,
         file: str,
         pages: Iterable[tuple[PageKey, bytes]],
-        words: ShellWords,
+        words: "ShellWords",
         skill_folders: Collection[str] = (),
         mode: int = 0o600,
     ) -> None:
@@ -272,7 +240,8 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
         """
         named = {_name_of(*key): page for key, page in pages}
         files, of_skills = self.files.split(skill_folders)
-        encoded, skills = msgpack.encode(words), msgpack.encode(of_skills)
+        encoded = msgpack.encode(words)
+        skills = msgpack.encode(of_skills) if of_skills.read else b""
         places, size = dict[bytes, Page](), 0
         for page in (*named.values(), encoded, skills):
             if page not in places:
@@ -298,6 +267,8 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     @property
     def skill_files(self) -> ReadFiles:
         """The files of skills, as they were. Raises MsgspecError if that is missing or damaged."""
+        if not self.encoded_skills[1]:  # there are none
+            return ReadFiles(path=self.files.path)
         return msgpack.decode(self._read(self.encoded_skills) or b"", type=ReadFiles)
 
     @cached_property
@@ -307,13 +278,15 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
         except msgspec.MsgspecError:
             return True
 
-    def words(self) -> ShellWords:
+    def words(self) -> "ShellWords":
         """
         Return what the shell completes.
 
         Raises:
             MsgspecError: If that is missing or damaged.
         """
+        from promptkit.transports.shell_words import ShellWords  # no server needs it at its start
+
         return msgpack.decode(self._read(self.encoded_words) or b"", type=ShellWords)
 
     def wrong_lists(self, pages: Iterable[tuple[PageKey, bytes]]) -> set[str]:
@@ -376,14 +349,3 @@ def _check(status: os.stat_result, *, ages: bool) -> None:
 def _name_of(method: str, revision: Revision, cursor: str | UnsetType) -> str:
     """What a page is called."""
     return f"{method} {revision.date} {'' if cursor is UNSET else cursor}"
-
-
-def _values(arguments: "Arguments") -> dict[str, tuple[str, ...]]:
-    return {argument.name: _fixed(argument.completer) for argument in arguments.ordered}
-
-
-def _fixed(completer: "Completer | None") -> tuple[str, ...]:
-    """The values of a completer that is no function; without those that no shell can show."""
-    if completer is None or not isinstance(completer.source, tuple) or len(completer.source) > _MAX_VALUES:
-        return ()
-    return tuple(filter(str.isprintable, completer.source))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from promptkit.errors.regular_files import Stamp
 from promptkit.protocol.digests import digest
 from promptkit.standard_error import say
-from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose, ShellWords
+from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose
 from promptkit.transports.read_files import FileReads, StaleSet, noted_reads
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class StartupCache:
 
     def _save(self, snapshot: "Snapshot", catalog: "Catalog", names: Mapping[str, Sequence[str]]) -> bool:
         """Replace the file; return whether that was possible, and the recipes have not changed meanwhile."""
+        from promptkit.transports.shell_words import ShellWords  # not needed before the first list is sent
+
         reads, self._reads = self._reads, None
         with suppress(OSError, ValueError, StaleSet):  # a path may hold bytes that are not text
             os.makedirs(os.path.dirname(self._file), exist_ok=True)
