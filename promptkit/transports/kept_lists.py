@@ -118,9 +118,8 @@ class Purpose(Struct, frozen=True, array_like=True):
 
 class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     """
-    The lists that one server answers, and what they were made from. A page is read when it is asked for.
-
-    Skills may have very many files, so these are looked at once a list is asked for that depends on them.
+    The lists that one server answers, and what they were made from. A page is read when it is asked for, and
+    files of skills are looked at when a list depends on them: there may be very many.
 
     Args:
         made_by:
@@ -285,7 +284,7 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
         Raises:
             MsgspecError: If that is missing or damaged.
         """
-        from promptkit.transports.shell_words import ShellWords  # no server needs it at its start
+        from promptkit.transports.shell_words import ShellWords  # no server needs it
 
         return msgpack.decode(self._read(self.encoded_words) or b"", type=ShellWords)
 
