@@ -4,6 +4,7 @@ Bytes that stay as they were read, whatever becomes of their file: in memory, an
 Bytes that are equal are kept once, so that a catalog that replaces another keeps only what has changed.
 """
 
+import os
 from functools import cache
 from hashlib import sha256
 from tempfile import TemporaryFile
@@ -36,7 +37,7 @@ class KeptBytes:
             How many there are.
     """
 
-    __slots__ = ("__weakref__", "_data", "_place", "digest", "size")
+    __slots__ = ("__weakref__", "_data", "_file", "_place", "digest", "size")
 
     in_memory = 0
 
@@ -48,8 +49,10 @@ class KeptBytes:
             if KeptBytes.in_memory + self.size <= MOST_IN_MEMORY:
                 KeptBytes.in_memory += self.size
             else:
-                self._place, self._data = _file().seek(0, 2), None
-                _file().write(data)
+                self._file, self._data = _file_of(os.getpid()), None
+                self._place = self._file.seek(0, os.SEEK_END)
+                self._file.write(data)
+                self._file.flush()
 
     def __del__(self) -> None:
         with _lock:
@@ -62,9 +65,11 @@ class KeptBytes:
         """
         if self._data is not None:
             return self._data
+        if hasattr(os, "pread"):  # workers share the place in a file at which each would read
+            return os.pread(self._file.fileno(), self.size, self._place)
         with _lock:
-            _file().seek(self._place)
-            data: bytes = _file().read(self.size)
+            self._file.seek(self._place)
+            data: bytes = self._file.read(self.size)
             return data
 
 
@@ -83,6 +88,6 @@ def keep(data: bytes) -> KeptBytes:
 
 
 @cache
-def _file() -> IO[Any]:
-    """A file without a name, which nobody else can open, and which ends with the process."""
+def _file_of(_process: int) -> IO[Any]:
+    """A file without a name, which nobody else can open, and which ends with its process."""
     return TemporaryFile(prefix="promptkit-")

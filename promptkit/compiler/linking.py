@@ -174,8 +174,13 @@ def link(
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
-    diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
     prompts, resources, skills = compiled.values()
+    if skills:
+        from promptkit.compiler.skills.nesting import without_clashes  # most recipes hold none
+
+        skills, clashes = without_clashes(skills, resources)
+        diagnostics += clashes
+    diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
     return Linked(Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources, skills), files, by_key)
 
 

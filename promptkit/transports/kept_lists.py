@@ -118,8 +118,9 @@ class Purpose(Struct, frozen=True, array_like=True):
 
 class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     """
-    The lists that one server answers, and what they were made from. A page is read when it is asked for, and
-    files of skills are looked at when a list depends on them: there may be very many.
+    The lists that one server answers, and what they were made from.
+
+    A page is read when it is asked for; files of skills, which may be many, are looked at when it needs them.
 
     Args:
         made_by:

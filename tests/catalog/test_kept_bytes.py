@@ -1,4 +1,5 @@
 import gc
+import os
 from hashlib import sha256
 
 import pytest
@@ -65,3 +66,22 @@ def test_nothing_is_kept_of_what_nobody_holds(room):
     del kept
 
     assert KeptBytes.in_memory == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_reads_and_keeps_its_own(room):
+    """
+    A worker shares the file of the process that it was forked from: neither disturbs the other.
+    """
+    room(0)
+    before = [keep(bytes([i]) * 5000) for i in range(50)]
+    if not (child := os.fork()):
+        own = [keep(bytes([100 + i]) * 5000) for i in range(50)]
+        wrong = sum(one.data != bytes([i]) * 5000 for _ in range(20) for i, one in enumerate(before))
+        wrong += sum(one.data != bytes([100 + i]) * 5000 for i, one in enumerate(own))
+        os._exit(min(wrong, 100))
+    own = [keep(bytes([200 + i]) * 5000) for i in range(50)]
+    wrong = sum(one.data != bytes([i]) * 5000 for _ in range(20) for i, one in enumerate(before))
+    wrong += sum(one.data != bytes([200 + i]) * 5000 for i, one in enumerate(own))
+
+    assert (wrong, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) == (0, 0)

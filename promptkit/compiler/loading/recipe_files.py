@@ -39,7 +39,7 @@ _NEVER_ENTERED: Final = frozenset({"__pycache__", "node_modules", "tests"})
 
 #: What a virtual environment holds, and what a skill begins with, whose programs are no recipes.
 _ENVIRONMENT: Final = "pyvenv.cfg"
-_SKILL: Final = "SKILL.md"
+_SKILL: Final = "skill.md"  # in any case: what is called so by mistake is no recipe either
 
 #: How much is read of a file, and what is in those that define prompts.
 _READ_BYTES: Final = 1 << 16
@@ -253,7 +253,7 @@ class FolderWalk:
             self.skipped.append((folder, str(error.strerror)))
             return None
         names = {entry.name for entry in entries}
-        if _SKILL in names and not self._private:
+        if not self._private and any(name.lower() == _SKILL for name in names):
             self.skills.append(folder)
             return None
         return None if folder != self._folder and _ENVIRONMENT in names else entries

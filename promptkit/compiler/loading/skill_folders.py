@@ -57,6 +57,7 @@ def load_skills(folder: str, root: Path, before: SkillsOnDisk | None = None) -> 
         stamps |= {path: file_stamp(path) for path in (*places.values(), *entered)}
         if before is not None and before.stamps == stamps:
             return before
+        _check_name(places)
         files = read_files(places)
     except SkillFault as fault:
         report = Report(f"skill {first.parent.name!r}", Location(str(first)))
@@ -65,6 +66,14 @@ def load_skills(folder: str, root: Path, before: SkillsOnDisk | None = None) -> 
     base = root.parent if Path(folder) == root else root
     skills = tuple(_skill(Path(folder, inner), base, _below(inner, files)) for inner in _roots(files))
     return SkillsOnDisk(LoadedFile(first, skills=skills), stamps)
+
+
+def _check_name(paths: Iterable[str]) -> None:
+    """Raise SkillFault if no file among *paths* is called as agents look for it."""
+    if SKILL_FILE not in paths:
+        called = next((path for path in paths if path.lower() == SKILL_FILE.lower()), "no file")
+        msg = f"it begins with {called!r}, and agents look for {SKILL_FILE!r}"
+        raise SkillFault(msg, f"rename it to {SKILL_FILE}")
 
 
 def _roots(files: Iterable[str]) -> list[str]:

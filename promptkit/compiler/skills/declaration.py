@@ -15,7 +15,7 @@ from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.options import check_scopes
 from promptkit.compiler.signature import copied_attributes
 from promptkit.compiler.skills.files import SkillFault, compiled_skill, paths_below, read_files
-from promptkit.compiler.skills.frontmatter import write_skill
+from promptkit.compiler.skills.frontmatter import FrontmatterFault, write_skill
 from promptkit.conversion.functions import FORWARD
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.language.files import folder_of, note_read
@@ -126,7 +126,10 @@ class Skill(Generic[R]):
             msg = f"{SKILL_FILE!r} is among its files, and the function says what is in that"
             raise SkillFault(msg, "leave it out")
         files = {path: _content(path, source) for path, source in self.files.items()}
-        files[SKILL_FILE] = keep(_encoded(SKILL_FILE, write_skill(fields, self._body())))
+        try:
+            files[SKILL_FILE] = keep(write_skill(fields, self._body()))
+        except FrontmatterFault as fault:
+            raise SkillFault(str(fault), fault.remedy, Rule.BAD_SKILL) from None
         return files
 
     def _body(self) -> str:
@@ -288,7 +291,8 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
         ("compatibility", compatibility),
     ):
         check_optional_text(option, value)
-    _check_texts("metadata", metadata.values() if isinstance(metadata, Mapping) else None)
+    pairs = metadata.items() if isinstance(metadata, Mapping) else ((None, None),)
+    _check_texts("metadata", [text for pair in pairs for text in pair])
     _check_texts("allowed_tools", (allowed_tools,) if isinstance(allowed_tools, str) else allowed_tools)
     _check_texts("files", files if isinstance(files, Mapping) else None)
 

@@ -46,7 +46,7 @@ class SkillFault(Exception):
 
 def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
     """
-    Return the files in a folder and in those below it, without hidden ones, and all of these folders.
+    Return the files in a folder and below it, without what is hidden or left behind, and all folders.
 
     Args:
         folder:
@@ -87,7 +87,12 @@ def _entries(place: str, within: str) -> Iterator["os.DirEntry[str]"]:
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
         raise SkillFault(msg, "let it be read") from None
-    return (entry for entry in entries if not (entry.name.startswith(".") or entry.name in _LEFT_BEHIND))
+    return (entry for entry in entries if not _is_left_out(entry.name))
+
+
+def _is_left_out(name: str) -> bool:
+    """Whether a file is hidden, or left behind by a program or an editor."""
+    return name in _LEFT_BEHIND or name.startswith((".", "#")) or name.endswith("~")
 
 
 def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:

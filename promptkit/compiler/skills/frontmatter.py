@@ -18,7 +18,7 @@ __all__ = ["FrontmatterFault", "faults_of", "read_skill", "write_skill"]
 #: What hosts take of it, in characters.
 _MOST: Final = 64 * 1024
 
-_FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:.*\r?\n)*?)---[ \t]*(?:\r?\n|\Z)")
+_FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|\Z)")
 
 #: What begins an anchor, an alias or a tag, wherever else it may stand.
 _SPECIAL: Final = re.compile("[&*!]")
@@ -67,6 +67,9 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
 
         body:
             The Markdown.
+
+    Raises:
+        FrontmatterFault: If hosts could not read it.
     """
     lines = ["---"]
     for key, value in frontmatter.items():
@@ -75,13 +78,24 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
         else:
             lines.append(f"{_written(key)}:")
             lines += (f"  {_written(inner)}: {_written(text)}" for inner, text in value.items())
-    return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
+    if (size := sum(map(len, lines))) > _MOST:
+        raise _too_long(size)
+    try:
+        return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
+    except UnicodeEncodeError:
+        msg = "its text holds half of a surrogate pair"
+        raise FrontmatterFault(msg, "remove it") from None
 
 
 def _written(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(text).decode())
+    try:
+        encoded = msgspec.json.encode(text).decode()
+    except UnicodeEncodeError:
+        msg = "a field holds half of a surrogate pair"
+        raise FrontmatterFault(msg, "remove it") from None
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
 
 
 def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
@@ -108,9 +122,13 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
         msg = "the frontmatter of SKILL.md has no end"
         raise FrontmatterFault(msg, "write a line '---' below its last field")
     if len(found[1]) > _MOST:
-        msg = f"the frontmatter of SKILL.md has {len(found[1]):,} characters: at most {_MOST:,} are read"
-        raise FrontmatterFault(msg, "move what is long below the frontmatter")
+        raise _too_long(len(found[1]))
     return _fields(found[1]), text[found.end() :], found[0].count("\n")
+
+
+def _too_long(size: int) -> FrontmatterFault:
+    msg = f"the frontmatter of SKILL.md has {size:,} characters: at most {_MOST:,} are read"
+    return FrontmatterFault(msg, "move what is long below the frontmatter")
 
 
 def _fields(text: str) -> dict[str, Any]:

@@ -223,6 +223,51 @@ def test_what_the_format_does_not_allow(put, text, line, part):
     assert part in found.message
 
 
+@pytest.mark.parametrize("name", ["skill.md", "Skill.md", "SKILL.MD"])
+def test_a_name_in_other_letters(put, name):
+    """
+    Agents do not find it, and programs beside it are imported as little.
+    """
+    put(f"a/{name}", front("a"))
+    put("a/scripts/run.py", "raise RuntimeError")
+
+    assert f"it begins with {name!r}, and agents look for 'SKILL.md'" in fault(put.folder).message
+
+
+@pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
+def test_what_editors_leave(put, name):
+    """
+    It is not served.
+    """
+    put("a/SKILL.md", front("a"))
+    put(f"a/{name}", b"x")
+
+    assert list(served(put.folder)["skill://a/SKILL.md"]) == ["SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "@skill(description='x', prefix='a')\ndef inner():\n    return 'x'\n",
+        "@skill(description='x', prefix='a/deep')\ndef inner():\n    return 'x'\n",
+        "@resource('skill://a/x.md')\ndef x() -> str:\n    return 'other'\n",
+    ],
+)
+def test_uris_within_a_skill_of_something_else(put, source):
+    """
+    A host would find other bytes under them than the digests say.
+    """
+    put("a/SKILL.md", front("a"))
+    put("a/x.md", "x")
+    put("own.py", f"from promptkit import resource, skill\n{source}")
+
+    catalog = compile(put.folder)
+
+    (found,) = catalog.diagnostics
+    assert found.rule is Rule.DUPLICATE_SKILL
+    assert len(catalog.skills) == (0 if "resource(" in source else 1)
+
+
 def test_a_skill_in_python_and_a_folder_of_the_same_uri(put):
     """
     They are told apart, and the first one is served.

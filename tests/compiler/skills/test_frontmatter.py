@@ -69,6 +69,7 @@ def skill(front):
         (b"# Title\n", "begins with no frontmatter", 1),
         (b"---\nname: a\n", "has no end", 1),
         (b"---", "has no end", 1),
+        (b"---\r\n" + b"a: b\r\n" * 1000, "has no end", 1),
         (skill("- a\n- b"), "no mapping, but a list", 1),
         (skill("just text"), "no mapping, but a str ('just text')", 1),
         (skill(""), "no mapping, but None", 1),
