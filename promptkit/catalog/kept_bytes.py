@@ -44,12 +44,13 @@ class KeptBytes:
     def __init__(self, digest: str, data: bytes) -> None:
         self.digest = digest
         self.size = len(data)
-        self._data: bytes | None = data
+        self._data: bytes | None = None
         with _lock:
             if KeptBytes.in_memory + self.size <= MOST_IN_MEMORY:
                 KeptBytes.in_memory += self.size
+                self._data = data
             else:
-                self._file, self._data = _file_of(os.getpid()), None
+                self._file = _file_of(os.getpid())
                 self._place = self._file.seek(0, os.SEEK_END)
                 self._file.write(data)
                 self._file.flush()

@@ -8,7 +8,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import load_catalog, report_hidden
 from promptkit.cli.output import Output
-from promptkit.compiler.loading.targets import split_target
+from promptkit.compiler.loading.targets import is_within, split_target
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.snapshot import Snapshot
@@ -67,6 +67,10 @@ def _build_skills(options: Namespace, output: Output) -> int:
 
     if options.out is not None:
         options.refuse("--skills writes folders, and --out a file: leave out either")
+    if any(is_within(os.path.realpath(options.skills), os.path.realpath(one)) for one in options.targets):
+        options.refuse(
+            f"--skills {options.skills!r} lies in the recipes, which would serve it as skills: name another"
+        )
     catalog = load_catalog(options.targets)
     print_diagnostics(catalog.diagnostics, output)
     if not catalog.healthy:
@@ -74,6 +78,10 @@ def _build_skills(options: Namespace, output: Output) -> int:
         return fail("nothing was built: fix the faults above", Exit.FAULTY)
     report_hidden(catalog, options.scopes)
     visible = catalog.visible_to(options.scopes or frozenset())
+    if not visible.skills:
+        return fail(
+            "there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY
+        )
     try:
         change = skill_change(Path(options.skills), visible.skills, source="")
         change.carry_out()

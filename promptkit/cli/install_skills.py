@@ -2,7 +2,8 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from promptkit.catalog.skills import CompiledSkill
@@ -10,7 +11,7 @@ from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.clients.skills import SkillChange, SkillsRefused, skill_change
 from promptkit.cli.diagnostics import counted, fail
-from promptkit.cli.loading import load_catalog, report_faults
+from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import INSTALLABLE
@@ -36,9 +37,14 @@ def change_skills(options: Namespace, place: ConfigurationFile, output: Output) 
         report_faults(catalog)
         if not catalog.healthy:
             return fail("nothing was written: fix the faults above", Exit.FAULTY)
-        skills = catalog.skills
+        report_hidden(catalog, None)
+        skills = catalog.visible_to(frozenset()).skills
+        if not skills:
+            return fail(
+                "there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY
+            )
     try:
-        change = skill_change(folder, skills, " ".join(map(os.path.abspath, targets)))
+        change = skill_change(folder, skills, _source(place, targets))
         if not options.dry_run:
             change.carry_out()
     except SkillsRefused as error:
@@ -50,6 +56,13 @@ def change_skills(options: Namespace, place: ConfigurationFile, output: Output) 
     else:
         output.print_lines(_lines(change, place, is_done=not options.dry_run))
     return Exit.FINE
+
+
+def _source(place: ConfigurationFile, targets: Sequence[str]) -> str:
+    """What the skills are made of: for a project's folder as others have it, too."""
+    if place.scope == "project":
+        return " ".join(Path(os.path.relpath(target, place.project)).as_posix() for target in targets)
+    return os.pathsep.join(str(Path(target).absolute()) for target in targets)
 
 
 def _data(change: SkillChange, place: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit import compiler
 from promptkit.catalog.cases import is_refused
@@ -40,6 +40,9 @@ from promptkit.errors.sources import text_of
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
+
+if TYPE_CHECKING:  # most recipes hold none
+    from promptkit.catalog.skills import CompiledSkill
 
 __all__ = ["run"]
 
@@ -92,6 +95,9 @@ class _Request:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
         name = self._options.name
         try:
+            skill = next((one for one in catalog.skills if name in (one.name, one.uri_template)), None)
+            if skill is not None and name not in catalog:
+                return self._show_skill(catalog, skill)
             if _wants_cases(self._options):
                 template = catalog.find_template(name)
                 return self._show_cases(catalog[name] if template is None else template)
@@ -99,14 +105,20 @@ class _Request:
                 if self._arguments is None:
                     self._arguments = self._read_or_ask(catalog, catalog[name])
                 return self._show_call(Call(catalog[name], self._arguments))
-            uri = next((skill.uri_template for skill in catalog.skills if skill.name == name), name)
-            return self._show_call(Call(catalog.resource(uri)[0], uri))
+            return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except UnknownResource as error:
             unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
             return fail(str(unknown), Exit.USAGE)
+
+    def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
+        """Show what a skill begins with."""
+        if self._options.arguments or _wants_cases(self._options):
+            self._options.refuse(f"{skill.name!r} is a skill, which takes no arguments and has no cases")
+        uri = skill.uri_template
+        return self._show_call(Call(catalog.resource(uri)[0], uri))
 
     def _show_cases(self, item: Item) -> int:
         """Show one case, or all of them under their names."""
@@ -241,7 +253,8 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
         report_diagnostics(faults)
-        return fail(f"prompt {options.name!r} cannot be rendered", Exit.FAULTY)
+        kind = "prompt" if any(one.options.name == options.name for one in recipes.prompts) else "skill"
+        return fail(f"{kind} {options.name!r} cannot be rendered", Exit.FAULTY)
     place, _ = split_target(options.name)
     if not options.has_targets and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
         options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
@@ -267,14 +280,15 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
 
 def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> list[Diagnostic]:
     """The faults of the prompt called *name*, or of a file that seems to define it."""
-    prompts = [prompt for prompt in recipes.prompts if prompt.options.name == name]
+    prompts: list[Any] = [prompt for prompt in recipes.prompts if prompt.options.name == name]
+    prompts += [skill for file in recipes.by_file for skill in file.skills if skill.name == name]
     own = {diagnostic for prompt in prompts for diagnostic in prompt.compile()[1]}
     places = {prompt.location for prompt in prompts}
     return [
         diagnostic
         for diagnostic in diagnostics
         if diagnostic in own
-        or (diagnostic.rule is Rule.DUPLICATE_NAME and diagnostic.location in places)
+        or (diagnostic.rule in (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL) and diagnostic.location in places)
         or (not prompts and diagnostic.rule is Rule.IMPORT_FAILED and _mentions(diagnostic, name))
     ]
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-import attrs
-
 __all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "error_of_union"]
 
 #: Stands for a value that is missing.
@@ -14,7 +12,6 @@ ABSENT: Final = object()
 MAX_FAULTS: Final = 100
 
 
-@attrs.define(eq=False, repr=False, slots=False, auto_exc=False)
 class ConversionError(ValueError):
     """
     A value, or a part of one, that does not fit its type.
@@ -40,19 +37,28 @@ class ConversionError(ValueError):
             The parts that do not fit, if there are several.
     """
 
-    expected: str | None = None
-    got: Any = attrs.field(default=None, kw_only=True)
-    find_nearest: str | Callable[[], str | None] | None = attrs.field(
-        default=None, kw_only=True, alias="nearest"
-    )
-    path: str = attrs.field(default="", kw_only=True)
-    reason: str | None = attrs.field(default=None, kw_only=True)
-    inner: "tuple[ConversionError, ...]" = attrs.field(default=(), kw_only=True)
+    def __init__(  # noqa: PLR0913 (they are independent)
+        self,
+        expected: str | None = None,
+        *,
+        got: Any = None,
+        nearest: str | Callable[[], str | None] | None = None,
+        path: str = "",
+        reason: str | None = None,
+        inner: "tuple[ConversionError, ...]" = (),
+    ) -> None:
+        super().__init__()
+        self.expected = expected
+        self.got = got
+        self._nearest = nearest
+        self.path = path
+        self.reason = reason
+        self.inner = inner
 
     @property
     def nearest(self) -> str | None:
         """The value that was probably meant, if one is similar."""
-        return self.find_nearest() if callable(self.find_nearest) else self.find_nearest
+        return self._nearest() if callable(self._nearest) else self._nearest
 
     @property
     def parts(self) -> "tuple[ConversionError, ...]":
@@ -61,7 +67,12 @@ class ConversionError(ValueError):
 
     def at(self, path: str) -> "ConversionError":
         """Return the same error for a value at *path* in a larger one."""
-        return attrs.evolve(self, path=path + self.path)
+        return self.replaced(path=path + self.path)
+
+    def replaced(self, **changes: Any) -> "ConversionError":
+        """Return the same error, but for some of its parameters."""
+        same = {name: getattr(self, name) for name in ("expected", "got", "path", "reason", "inner")}
+        return ConversionError(**{**same, "nearest": self._nearest, **changes})
 
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:

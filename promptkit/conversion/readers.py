@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, Final, get_args, get_origin
 
-import attrs
 import msgspec
 from msgspec import inspect as mi
 from msgspec import structs
@@ -167,7 +166,7 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bo
             except ConversionError as error:
                 for fault in error.parts:
                     told, got = fault.expected or member.expected, part if fault.got is None else fault.got
-                    faults.append(attrs.evolve(fault, expected=told, got=got).at(f"[{i}]"))
+                    faults.append(fault.replaced(expected=told, got=got).at(f"[{i}]"))
                 if len(faults) >= MAX_FAULTS:
                     break
         if faults:

@@ -187,10 +187,12 @@ class Lowering:
 
     def directory(self, skill: "CompiledSkill", uri: str) -> "list[wire.ResourceEntry]":
         """What a folder of a skill holds, as listed."""
+        from urllib.parse import unquote  # few clients ask for folders
+
         return [
             self.resource(skill.resources[inner])
             if inner in skill.resources
-            else wire.ResourceEntry(inner, inner.rpartition("/")[2], mime_type="inode/directory")
+            else wire.ResourceEntry(inner, unquote(inner.rpartition("/")[2]), mime_type="inode/directory")
             for inner in skill.children[uri]
         ]
 

@@ -1,8 +1,8 @@
 """``completion/complete``: what to offer for an argument of a prompt, or a variable of a URI template."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from promptkit.catalog.completion import Completer, Completion
 from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams
@@ -10,6 +10,9 @@ from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import chosen_arguments, hide
 from promptkit.server.rate_limit import TokenBuckets
 from promptkit.server.scheduling.executor import Executor, call_author
+
+if TYPE_CHECKING:  # not every client completes values
+    from promptkit.catalog.completion import Completer, Completion
 
 __all__ = ["CompletionMethod"]
 
@@ -37,10 +40,12 @@ class CompletionMethod:
         completer = _completer_of(exchange)
         lowering = exchange.snapshot.lowerings[exchange.request.revision]
         if completer is None:
+            from promptkit.catalog.completion import Completion
+
             return lowering.completion(Completion())
         typed, chosen = params.argument.value, params.context.arguments if params.context else {}
 
-        def finish(completed: Callable[[], Completion]) -> bytes:
+        def finish(completed: "Callable[[], Completion]") -> bytes:
             return lowering.completion(call_author(completed))
 
         if not completer.is_async:
@@ -49,7 +54,7 @@ class CompletionMethod:
         return None
 
 
-def _completer_of(exchange: Exchange) -> Completer | None:
+def _completer_of(exchange: Exchange) -> "Completer | None":
     """What completes the argument that is being typed; None if nothing does."""
     catalog, params = exchange.snapshot.catalog, exchange.request.params
     ref = params.ref

@@ -80,7 +80,8 @@ class ResourceMethods:
 def _kept(exchange: Exchange, resource: "CompiledResource") -> bytes:
     """The result of reading what is always the same, encoded once for many."""
     request, snapshot = exchange.request, exchange.snapshot
-    key = request.method, resource.uri_template, request.revision.date, b""
+    # Whoever may read it, the file itself is part of the key.
+    key = request.method, resource.uri_template, id(resource), request.revision.date, b""
     if (kept := snapshot.replies.get(key)) is None:
         content = resource.content(resource.uri_template, {})
         changes = snapshot.capabilities.changes

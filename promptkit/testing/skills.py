@@ -127,7 +127,7 @@ def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource])
     for key in dict.fromkeys((*fields, *listed.frontmatter)):
         said, found = listed.frontmatter.get(key), fields.get(key)
         _check(said == found, f"{key} is {found!r} in {SKILL_FILE}, and {said!r} in the list")
-    _check(folder.rpartition("/")[2] == fields["name"], f"{listed.uri!r} does not have its name")
+    _check(folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not have its name")
     return ReceivedSkill(listed, text, files)
 
 

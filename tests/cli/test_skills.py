@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from promptkit.cli import main
+from promptkit.cli.clients import skills as skills_on_disk
 from promptkit.cli.clients.skills import NOTE
 
 REVIEW = '''
@@ -106,6 +107,24 @@ class TestRender:
         assert main(["render", "recipes", "skill://code-review/references/words.md"]) == 0
         assert "What words mean." in capsys.readouterr().out
 
+    @pytest.mark.parametrize("more", [["--case", "x"], ["--cases"], ["a=b"]])
+    def test_what_a_skill_has_not(self, project, capsys, more):
+        """
+        Neither cases nor arguments.
+        """
+        with pytest.raises(SystemExit):
+            main(["render", "recipes", "notes", *more])
+        assert "is a skill, which takes no arguments and has no cases" in capsys.readouterr().err
+
+    def test_one_that_is_broken(self, project, capsys):
+        """
+        Its faults are printed.
+        """
+        (project / "skills" / "notes" / "SKILL.md").write_text(FOLDER.replace("Write notes.", "''"))
+
+        assert main(["render", "recipes", "notes"]) == 1
+        assert "PK601" in capsys.readouterr().err
+
     def test_one_that_does_not_exist(self, project, capsys):
         """
         The nearest name is proposed.
@@ -124,7 +143,7 @@ class TestCheck:
 
     @pytest.mark.parametrize(
         "changing",
-        ["' '.join({'a', 'b', 'c', 'd', 'e'})", "str(datetime.date.today())", "str(time.time_ns())"],
+        ["' '.join({'a', 'b', 'c', 'd', 'e'})", "str(datetime.date.today())", "str(time.time() // 3600)"],
     )
     def test_one_that_differs_from_start_to_start(self, recipes, capsys, changing):
         """
@@ -279,6 +298,87 @@ class TestBuild:
         assert "was not written by promptkit" in capsys.readouterr().err
         assert list(outside.iterdir()) == []
 
+    def test_programs_can_be_started(self, project, tmp_path):
+        """
+        A file that names its interpreter.
+        """
+        (project / "skills" / "notes" / "run.sh").write_text("#!/bin/sh\n")
+
+        assert main(["build", "recipes", "--skills", "out"]) == 0
+
+        assert (tmp_path / "out" / "notes" / "run.sh").stat().st_mode & 0o100
+        assert not (tmp_path / "out" / "notes" / "SKILL.md").stat().st_mode & 0o100
+
+    def test_what_programs_leave_is_no_conflict(self, project, tmp_path):
+        """
+        Bytecode, and what file managers write.
+        """
+        assert main(["build", "recipes", "--skills", "out"]) == 0
+        (tmp_path / "out" / "notes" / ".DS_Store").touch()
+        (tmp_path / "out" / "notes" / "__pycache__").mkdir()
+        (tmp_path / "out" / "notes" / "__pycache__" / "run.pyc").touch()
+        (project / "skills" / "notes" / "more.md").touch()
+
+        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert (tmp_path / "out" / "notes" / "more.md").exists()
+
+    def test_never_into_the_recipes(self, project, capsys):
+        """
+        They would be served twice.
+        """
+        with pytest.raises(SystemExit):
+            main(["build", "recipes", "--skills", "recipes/out"])
+        assert "lies in the recipes" in capsys.readouterr().err
+
+    def test_without_skills(self, recipes, capsys, tmp_path, monkeypatch):
+        """
+        It is said.
+        """
+        monkeypatch.chdir(tmp_path)
+        recipes(one=REVIEW.partition("@skill")[0])
+        for command in (["build", "recipes", "--skills", "out"], ["install", "codex", "recipes", "--skills"]):
+            assert main(command) == 1
+            assert "there are no skills in these recipes" in capsys.readouterr().err
+
+    def test_what_was_interrupted_goes_on(self, project, tmp_path, monkeypatch):
+        """
+        Whatever was written, and not noted yet, is what would be written again.
+        """
+        file = project / "skills" / "notes" / "SKILL.md"
+        for text in (FOLDER, f"{FOLDER}More.\n"):
+            file.write_text(text)
+            with monkeypatch.context() as patched:
+                patched.setattr(skills_on_disk.msgspec.json, "format", lambda _: 1 // 0)
+                with pytest.raises(ZeroDivisionError):
+                    main(["build", "recipes", "--skills", "out"])
+
+            assert main(["build", "recipes", "--skills", "out"]) == 0
+            assert files(tmp_path / "out")["notes/SKILL.md"] == text.encode()
+
+    def test_a_file_that_becomes_a_folder(self, project, tmp_path):
+        """
+        What goes makes room for what comes.
+        """
+        place = project / "skills" / "notes" / "more.md"
+        place.write_text("x")
+        assert main(["build", "recipes", "--skills", "out"]) == 0
+        place.unlink()
+        place.mkdir()
+        (place / "x.md").write_text("y")
+
+        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert files(tmp_path / "out")["notes/more.md/x.md"] == b"y"
+
+    def test_a_file_in_place_of_a_skill(self, project, tmp_path, capsys):
+        """
+        It stays.
+        """
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "notes").write_text("mine")
+
+        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert "was not written by promptkit" in capsys.readouterr().err
+
     def test_two_of_one_name(self, recipes, capsys, tmp_path, monkeypatch):
         """
         Their folders would be one.
@@ -373,6 +473,20 @@ class TestInstall:
         assert "was written from" in capsys.readouterr().err
         assert main(["uninstall", "codex", str(other), "--skills"]) == 0
         assert "notes/SKILL.md" in files(home / ".agents" / "skills")
+
+    def test_a_project_that_was_moved(self, project, home, tmp_path, capsys):
+        """
+        Its skills are still its own; so they are for others who have the project elsewhere.
+        """
+        for scope in ("user", "project"):
+            assert main(["install", "codex", "recipes", "--skills", "--scope", scope]) == 0
+        project.rename(tmp_path / "moved")
+        file = tmp_path / "moved" / "skills" / "notes" / "SKILL.md"
+        file.write_text(file.read_text() + "More.\n")
+
+        assert main(["install", "codex", "moved", "--skills"]) == 0
+        assert b"More." in files(home / ".agents" / "skills")["notes/SKILL.md"]
+        assert str(tmp_path) not in (tmp_path / ".agents" / "skills" / NOTE).read_text()
 
     def test_clients_without_folders(self, project, home, capsys):
         """

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.catalog.skills import CompiledSkill
+from promptkit.compiler.skills.files import MOST_BYTES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.regular_files import read_regular_file, replace_regular_file
 
@@ -25,7 +26,6 @@ __all__ = ["SkillChange", "SkillsRefused", "skill_change"]
 NOTE: Final = ".promptkit-skills.json"
 
 _MAX_NOTE_BYTES: Final = 16 * 1024 * 1024
-_MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 
 
 class SkillsRefused(PromptkitError):
@@ -85,17 +85,20 @@ class SkillChange(Struct, frozen=True):
         if not self.is_needed:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
-        # Before the files, so that what is written is known to be ours if the next file cannot be.
-        replace_regular_file(self.folder / NOTE, note, b"\n")
-        for path, content in self.writes.items():
-            place = self.folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            replace_regular_file(place, content.data)
         for path in self.removes:
             (self.folder / path).unlink(missing_ok=True)
             _remove_empty(self.folder, path)
-        if not self.note:
+        for path, content in self.writes.items():
+            place = self.folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            data = content.data
+            # What names its own interpreter is a program, and agents start it.
+            replace_regular_file(place, data, mode=0o777 if data.startswith(b"#!") else 0o666)
+        # Last of all: if this ends before, the next time finds what it would write, or what was noted.
+        if self.note:
+            note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
+            replace_regular_file(self.folder / NOTE, note, b"\n")
+        else:
             (self.folder / NOTE).unlink()
 
 
@@ -120,11 +123,14 @@ def skill_change(folder: Path, skills: Iterable[CompiledSkill], source: str) -> 
     gone = tuple(name for name, one in noted.items() if one.source == source and name not in by_name)
     for name in (*by_name, *gone):
         before = noted.get(name)
-        if before is not None and before.source != source:
+        if before is not None and before.source != source and _is_there(before.source):
             whose = before.source or "a build"
-            msg = f"{folder / name} was written from {whose}: rename one of the two skills"
+            msg = (
+                f"{folder / name} was written from {whose}: uninstall it from there, or rename one of the two"
+            )
             raise SkillsRefused(msg)
-        _check_own(folder / name, {} if before is None else before.files)
+        coming = {file.path: file.content.digest for file in by_name[name].files} if name in by_name else {}
+        _check_own(folder / name, {} if before is None else before.files, coming)
     files = {f"{name}/{file.path}": file.content for name, one in by_name.items() for file in one.files}
     there = {f"{name}/{path}": digest for name, one in noted.items() for path, digest in one.files.items()}
     ours = [path for path in there if path.partition("/")[0] in {*by_name, *gone}]
@@ -146,6 +152,12 @@ def skill_change(folder: Path, skills: Iterable[CompiledSkill], source: str) -> 
     )
 
 
+def _is_there(source: str) -> bool:
+    """Whether what skills were made of still lies where it was: a project may have been moved."""
+    places = [Path(one) for one in source.split(os.pathsep)]
+    return any(not place.is_absolute() or place.exists() for place in places)
+
+
 def _by_name(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
     found = {skill.folder: skill for skill in skills}
     by_name = dict[str, CompiledSkill]()
@@ -164,12 +176,13 @@ def _above(folder: str) -> Iterator[str]:
         yield folder
 
 
-def _check_own(folder: Path, written: Mapping[str, str]) -> None:
-    """Raise SkillsRefused if a folder holds anything but the files that were *written*."""
-    places = [folder] if folder.is_symlink() else _files_in(folder)
-    for place in places:
-        expected = written.get(place.relative_to(folder).as_posix())
-        if expected is None or _digest(place) != expected:
+def _check_own(folder: Path, written: Mapping[str, str], coming: Mapping[str, str]) -> None:
+    """Raise SkillsRefused if a folder holds anything but the files that were *written*, or are *coming*."""
+    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+    for place in [folder] if is_other else _files_in(folder):
+        path = place.relative_to(folder).as_posix()
+        expected = written.get(path)
+        if _digest(place) not in {expected or "", coming.get(path, "")}:
             how = "was changed since it was written" if expected else "was not written by promptkit"
             msg = f"{place} {how}: move it away, and nothing of it is lost"
             raise SkillsRefused(msg)
@@ -178,14 +191,15 @@ def _check_own(folder: Path, written: Mapping[str, str]) -> None:
 def _files_in(folder: Path) -> Iterator[Path]:
     """What lies in a folder and is no folder; links are not followed."""
     for above, folders, names in os.walk(folder):
-        yield from (Path(above, name) for name in names)
+        folders[:] = [name for name in folders if not is_left_out(name)]
+        yield from (Path(above, name) for name in names if not is_left_out(name))
         yield from (place for name in folders if (place := Path(above, name)).is_symlink())
 
 
 def _digest(place: Path) -> str | None:
     """The digest of a file; None if it is a link, or cannot be read."""
     try:
-        return None if place.is_symlink() else sha256(read_regular_file(place, _MAX_FILE_BYTES)).hexdigest()
+        return None if place.is_symlink() else sha256(read_regular_file(place, MOST_BYTES)).hexdigest()
     except OSError:
         return None
 
@@ -206,5 +220,6 @@ def _read_note(folder: Path) -> dict[str, _Written]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, msgspec.MsgspecError) as error:
-        msg = f"{folder / NOTE}, which says what was written here, cannot be read: {error}"
+        reason = f"{folder / NOTE}, which says what was written here, cannot be read: {error}"
+        msg = f"{reason}: remove it and the folders of the skills, and install again"
         raise SkillsRefused(msg) from None

@@ -18,9 +18,12 @@ _LINES: Final = 500
 _TOKENS: Final = 5000
 _CHARACTERS_PER_TOKEN: Final = 4
 
+#: No text that refers to others is longer, in characters.
+_MOST_SEARCHED: Final = 64 * 1024
+
 #: What Markdown links to, and paths in the folders that the format advises, as they stand in code.
 _LINK: Final = re.compile(r"\]\(\s*<?([^)>\s#]+)")
-_PATH: Final = re.compile(r"(?<![\w./:-])(?:references|scripts|assets)/[\w./-]*\w")
+_PATH: Final = re.compile(r"(?<![\w./:-])(?:\./)?(?:references|scripts|assets)/[\w./-]*\w")
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|/")
 
@@ -40,8 +43,10 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
         if not _names(reference, paths):
             fault = f"it refers to {reference!r}, which it does not have"
             remedy = "add the file, or correct the path, which begins in the skill's folder"
+            if normpath(reference).startswith(".."):
+                remedy = "a skill has its own files alone: copy it there, or name the other skill in words"
             report.add(Rule.LOST_REFERENCE, fault, remedy)
-    said = "\n".join(texts.values())
+    said = "\n".join(text for text in texts.values() if len(text) <= _MOST_SEARCHED)
     for file in skill.files:
         path = PurePosixPath(file.path)
         if file.path != SKILL_FILE and not any(str(one) in said for one in (path.name, *path.parents[:-1])):

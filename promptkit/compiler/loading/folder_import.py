@@ -83,8 +83,10 @@ class FolderImport:
         before: "FolderImport | None" = None,
         changed: Iterable[str] = (),
     ) -> None:
-        self.names = tuple(names)
         self.folder = folder = finder.folder
+        # A skill whose first file is gone for a moment is one all the same: no program in it is a recipe.
+        skills = tuple(os.path.join(one, "") for one in (before.skills if before is not None else ()))
+        self.names = tuple(name for name in names if not self._path(name).startswith(skills))
         self.declared: dict[str, LoadedFile] = {}
         self.skills: dict[str, SkillsOnDisk] = {}
         self._importing = importing
@@ -226,12 +228,13 @@ class FolderImport:
 
     def _skills_of(self, files: FoundFiles) -> list[LoadedFile]:
         """What the folders of skills declare."""
-        if not files.skills:
+        known = {} if self._before is None else self._before.skills
+        folders = sorted({*files.skills, *filter(os.path.isdir, known)})
+        if not folders:
             return []
         from promptkit.compiler.loading.skill_folders import load_skills  # most recipes hold none
 
-        known = {} if self._before is None else self._before.skills
-        self.skills = {one: load_skills(one, self.folder, known.get(one)) for one in files.skills}
+        self.skills = {one: load_skills(one, self.folder, known.get(one)) for one in folders}
         return [skill.loaded for skill in self.skills.values()]
 
 

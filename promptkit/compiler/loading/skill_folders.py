@@ -58,7 +58,7 @@ def load_skills(folder: str, root: Path, before: SkillsOnDisk | None = None) -> 
         if before is not None and before.stamps == stamps:
             return before
         _check_name(places)
-        files = read_files(places)
+        files = read_files(places, first.parent)
     except SkillFault as fault:
         report = Report(f"skill {first.parent.name!r}", Location(str(first)))
         report.add(fault.rule, str(fault), fault.remedy)

@@ -143,7 +143,14 @@ class Skill(Generic[R]):
         match said.messages:
             case [Message(role="user", content=Text(text=text))] if said.system is None:
                 return text
-        msg = f"its function returned {len(said.shown)} messages, and a skill is one text of the user"
+        what = (
+            f"{len(said.shown)} parts"
+            if len(said.shown) > 1
+            else "no text"
+            if not said.shown
+            else "no plain text"
+        )
+        msg = f"its function returned {what}, and a skill is one text"
         raise SkillFault(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 
@@ -196,7 +203,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source 
             within, entered = {path: str(place)}, []
         for read in (*within.values(), *entered):
             note_read(Path(read))
-        found |= read_files(within)
+        found |= read_files(within, folder)
     return found
 
 
@@ -298,13 +305,12 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
 
     def decorate(function: Callable[[], Any]) -> Skill[Any]:
         plain = inspect.unwrap(function)
-        if (
-            not inspect.isfunction(plain)
-            or plain.__code__.co_flags & _NOT_PLAIN
-            or inspect.signature(plain, **FORWARD).parameters
-        ):
-            takes = "a plain function without parameters that returns text"
-            msg = f"@skill takes {takes}, not {describe(function)}"
+        if not inspect.isfunction(plain) or plain.__code__.co_flags & _NOT_PLAIN:
+            msg = f"@skill takes a plain function that returns text, not {describe(function)}"
+            raise TypeError(msg)
+        if parameters := list(inspect.signature(plain, **FORWARD).parameters):
+            named = ", ".join(map(repr, parameters))
+            msg = f"@skill takes no parameters, and this has {named}: only prompts are asked for values"
             raise TypeError(msg)
         fault = None
         try:

@@ -1,19 +1,27 @@
 """The files of a skill: which paths they may have, how many there may be, how a folder is read."""
 
-import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 from promptkit.catalog.kept_bytes import KeptBytes, keep
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile
 from promptkit.compiler.skills.frontmatter import faults_of
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.errors.regular_files import read_regular_file
+from promptkit.errors.exceptions import MediaError
+from promptkit.language.files import read_confined
 
-__all__ = ["MOST_BYTES", "MOST_FILES", "SkillFault", "compiled_skill", "paths_below", "read_files"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_FILES",
+    "SkillFault",
+    "compiled_skill",
+    "is_left_out",
+    "paths_below",
+    "read_files",
+]
 
 #: What hosts take of one skill.
 MOST_FILES: Final = 512
@@ -87,11 +95,13 @@ def _entries(place: str, within: str) -> Iterator["os.DirEntry[str]"]:
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
         raise SkillFault(msg, "let it be read") from None
-    return (entry for entry in entries if not _is_left_out(entry.name))
+    return (entry for entry in entries if not is_left_out(entry.name))
 
 
-def _is_left_out(name: str) -> bool:
-    """Whether a file is hidden, or left behind by a program or an editor."""
+def is_left_out(name: str) -> bool:
+    """
+    Return whether a file is hidden, or left behind by a program or an editor.
+    """
     return name in _LEFT_BEHIND or name.startswith((".", "#")) or name.endswith("~")
 
 
@@ -112,7 +122,7 @@ def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:
     return mode
 
 
-def read_files(places: Mapping[str, str]) -> dict[str, KeptBytes]:
+def read_files(places: Mapping[str, str], root: Path) -> dict[str, KeptBytes]:
     """
     Return what files hold, by the paths that they have in a skill.
 
@@ -120,21 +130,25 @@ def read_files(places: Mapping[str, str]) -> dict[str, KeptBytes]:
         places:
             Where they lie.
 
+        root:
+            The folder that none of them may leave, whatever happens meanwhile.
+
     Raises:
         SkillFault: If one cannot be read, or they are too large.
     """
     found, left = dict[str, KeptBytes](), MOST_BYTES
     for path, place in places.items():
         try:
-            data = read_regular_file(place, MOST_BYTES)
+            data = read_confined(Path(os.path.realpath(place)), root, path, MOST_BYTES)
+            found[path] = keep(data)
+        except MediaError as error:
+            msg = f"a file cannot be read from {root}: {error}"
+            raise SkillFault(msg, "correct its path, or let it be read") from None
         except OSError as error:
-            if error.errno == errno.EFBIG:
-                _check_size(MOST_BYTES + 1)
-            msg = f"{path!r} cannot be read: {error.strerror}"
-            raise SkillFault(msg, "let it be read, or remove it") from None
+            msg = f"{path!r} cannot be kept: {error.strerror}"
+            raise SkillFault(msg, "make room on the disk") from None
         left -= len(data)
         _check_size(MOST_BYTES - left)
-        found[path] = keep(data)
     return found
 
 

@@ -5,7 +5,7 @@ See https://agentskills.io/specification.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from typing import Any, Final
 
@@ -20,8 +20,11 @@ _MOST: Final = 64 * 1024
 
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|\Z)")
 
-#: What begins an anchor, an alias or a tag, wherever else it may stand.
-_SPECIAL: Final = re.compile("[&*!]")
+#: What begins an anchor, an alias, a tag, a collection or a merge, wherever else it may stand.
+_SPECIAL: Final = re.compile(r"[&*!\[{]|<<")
+
+#: How deep collections may be nested.
+_DEPTH: Final = 20
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME_CHARACTERS: Final = 64
@@ -138,8 +141,8 @@ def _fields(text: str) -> dict[str, Any]:
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = _constructor()
     try:
-        for event in reader.parse(StringIO(text)) if _SPECIAL.search(text) else ():
-            _refuse_special(event)
+        if _SPECIAL.search(text):
+            _refuse_special(reader.parse(StringIO(text)))
         fields = reader.load(text)
         encoded = msgspec.json.encode(fields)
     except (YAMLError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
@@ -147,7 +150,8 @@ def _fields(text: str) -> dict[str, Any]:
         reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
         msg = f"the frontmatter of SKILL.md is not YAML that JSON can say: {reason}"
         line = mark.line + 2 if mark else 1
-        raise FrontmatterFault(msg, "write plain YAML, with texts in quotes where in doubt", line) from None
+        remedy = "write a field a line, and put a text that holds ': ' or ' #' in quotes"
+        raise FrontmatterFault(msg, remedy, line) from None
     if not isinstance(fields, dict):
         msg = f"the frontmatter of SKILL.md is no mapping, but {describe(fields)}"
         raise FrontmatterFault(msg, "write a field a line, as in 'name: code-review'")
@@ -170,14 +174,23 @@ def _constructor() -> Any:
     return Constructor
 
 
-def _refuse_special(event: Any) -> None:
-    """Raise FrontmatterFault for what stands for something else, or may be anything."""
-    kinds = {"an anchor": getattr(event, "anchor", None), "a tag": getattr(event, "tag", None)}
-    for kind, found in kinds.items():
-        if found is not None:
-            line = event.start_mark.line + 2
-            msg = f"the frontmatter of SKILL.md has {kind}, {str(found)!r}, which hosts may read differently"
-            raise FrontmatterFault(msg, "write out what it stands for", line)
+def _refuse_special(events: Iterable[Any]) -> None:
+    """Raise FrontmatterFault for what stands for something else, may be anything, or is nested too deeply."""
+    depth = 0
+    for event in events:  # one after the other, so that nothing is read behind the first fault
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        special = {
+            "an anchor": getattr(event, "anchor", None),
+            "a tag": getattr(event, "tag", None),
+            "a merge": "<<" if getattr(event, "value", None) == "<<" else None,
+            "something nested too deeply": depth if depth > _DEPTH else None,
+        }
+        for kind, found in special.items():
+            if found is not None:
+                what = f"{kind}, {str(found)!r}, which hosts may read differently"
+                msg = f"the frontmatter of SKILL.md has {what}"
+                raise FrontmatterFault(msg, "write out what it stands for", event.start_mark.line + 2)
 
 
 def faults_of(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str, str]]:
@@ -192,7 +205,9 @@ def faults_of(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str
             The name of its folder, which the skill has to have.
     """
     name, description = fields.get("name"), fields.get("description")
-    if not isinstance(name, str) or len(name) > _NAME_CHARACTERS or not _NAME.fullmatch(name):
+    if not name:
+        yield "name", "it has no name", f"call it {_proposed(folder)!r}, as its folder"
+    elif not isinstance(name, str) or len(name) > _NAME_CHARACTERS or not _NAME.fullmatch(name):
         fault = f"its name is {name!r}: a name has 1 to 64 of a-z, 0-9 and single hyphens between them"
         yield "name", fault, f"call it {_proposed(str(name or folder))!r}"
     elif name != folder:

@@ -1,24 +1,19 @@
-"""The results of requests besides handshakes: content, lists with their entries, completions, questions."""
+"""Results besides handshakes and prompts: lists with their entries, calls, completions, questions."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from promptkit.protocol.wire.content import Content, ResourceContents
 from promptkit.protocol.wire.params import Result
 
 __all__ = [
-    "AudioContent",
     "CallToolResult",
     "CompleteResult",
     "CompletionValues",
-    "Content",
-    "ContentAnnotations",
-    "EmbeddedContent",
-    "GetPromptResult",
     "GetSkillResult",
     "IconEntry",
-    "ImageContent",
     "InputRequiredResult",
     "ListPromptsResult",
     "ListResourceTemplatesResult",
@@ -27,112 +22,14 @@ __all__ = [
     "ListToolsResult",
     "PromptArgument",
     "PromptEntry",
-    "PromptMessage",
     "ReadResourceResult",
-    "ResourceContents",
     "ResourceEntry",
-    "ResourceLinkContent",
     "ResourceTemplate",
     "SkillEntry",
     "SkillFileEntry",
-    "TextContent",
     "ToolAnnotations",
     "ToolEntry",
 ]
-
-
-class ContentAnnotations(Struct, rename="camel"):
-    """
-    Who content is for, how much it matters, and how old it is.
-    """
-
-    audience: tuple[str, ...] | UnsetType = UNSET
-    priority: float | UnsetType = UNSET
-    last_modified: str | UnsetType = UNSET
-
-
-class TextContent(Struct, tag_field="type", tag="text", gc=False):
-    """
-    Text.
-    """
-
-    text: str
-    annotations: ContentAnnotations | UnsetType = UNSET
-
-
-class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
-    """
-    An image, in base64.
-    """
-
-    data: Raw
-    mime_type: str
-    annotations: ContentAnnotations | UnsetType = UNSET
-
-
-class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
-    """
-    A recording, in base64.
-    """
-
-    data: Raw
-    mime_type: str
-    annotations: ContentAnnotations | UnsetType = UNSET
-
-
-class ResourceContents(Struct, rename="camel"):
-    """
-    The contents of a resource: either text, or bytes in base64.
-    """
-
-    uri: str
-    mime_type: str | UnsetType = UNSET
-    text: str | UnsetType = UNSET
-    blob: Raw | UnsetType = UNSET
-
-
-class EmbeddedContent(Struct, tag_field="type", tag="resource"):
-    """
-    A resource inside a message.
-    """
-
-    resource: ResourceContents
-    annotations: ContentAnnotations | UnsetType = UNSET
-
-
-class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
-    """
-    A link to a resource that the client may read.
-    """
-
-    uri: str
-    name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
-    size: int | UnsetType = UNSET
-    annotations: ContentAnnotations | UnsetType = UNSET
-
-
-Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
-
-
-class PromptMessage(Struct, gc=False):
-    """
-    One content block, and whose it is.
-    """
-
-    role: str
-    content: Content
-
-
-class GetPromptResult(Result):
-    """
-    A rendered prompt.
-    """
-
-    messages: list[PromptMessage]
-    description: str | UnsetType = UNSET
 
 
 class ReadResourceResult(Result):

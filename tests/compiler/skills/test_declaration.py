@@ -189,8 +189,11 @@ class TestASkill:
         def generator():
             yield "x"
 
-        for wrong in (lambda x: x, lambda x=1: x, coroutine, generator, 7):
-            with pytest.raises(TypeError, match="a plain function without parameters"):
+        for wrong in (coroutine, generator, 7, str):
+            with pytest.raises(TypeError, match="a plain function that returns text"):
+                skill(wrong)
+        for wrong in (lambda x: x, lambda x=1: x):
+            with pytest.raises(TypeError, match="this has 'x': only prompts are asked for values"):
                 skill(wrong)
 
     def test_two_of_one_uri(self):

@@ -1,9 +1,11 @@
 import os
 import socket
+from queue import Queue
 
 import pytest
 
 from promptkit.compiler.compilation import compile
+from promptkit.compiler.reloading import Reloader
 from promptkit.compiler.skills.files import MOST_FILES
 from promptkit.errors.diagnostics import Rule
 
@@ -182,7 +184,7 @@ def test_links_that_lead_out(put, target):
         (lambda place: (place / "a\nb").write_text("x"), "no plain path"),
         (lambda place: [(place / name).write_text("x") for name in ("x", "X")], "differ in case alone"),
         (lambda place: [(place / f"{i}.md").touch() for i in range(MOST_FILES)], "more than 512 files"),
-        (lambda place: (place / "x").write_bytes(bytes(17 << 20)), "16 MiB"),
+        (lambda place: (place / "x").write_bytes(bytes(17 << 20)), "'x': 17,825,792 B is more than"),
         (lambda place: (place / "x").write_bytes(bytes(16 << 20)), "16 MiB"),
     ],
 )
@@ -266,6 +268,31 @@ def test_uris_within_a_skill_of_something_else(put, source):
     (found,) = catalog.diagnostics
     assert found.rule is Rule.DUPLICATE_SKILL
     assert len(catalog.skills) == (0 if "resource(" in source else 1)
+
+
+def test_a_first_file_that_is_gone_for_a_moment(put):
+    """
+    As while a branch is switched: what was served stays, and no program beside it is taken for a recipe.
+    """
+    file = put("a/SKILL.md", front("a"))
+    put("a/scripts/run.py", "raise RuntimeError")
+    reloader = Reloader(str(put.folder), lambda _: None)
+    first = reloader.load()
+    published = Queue()
+    reloader.start(published.put)
+    try:
+        text = file.read_text()
+        file.unlink()
+        gone = published.get(timeout=20)
+        file.write_text(text.replace("Do it.", "Do it now."))
+        back = published.get(timeout=20)
+    finally:
+        reloader.close()
+
+    assert gone.skills == first.skills
+    assert ["it begins with 'no file'" in one.message for one in gone.diagnostics] == [True]
+    assert back.diagnostics == ()
+    assert b"Do it now." in back.skills[0].files[0].content.data
 
 
 def test_a_skill_in_python_and_a_folder_of_the_same_uri(put):
