@@ -118,9 +118,7 @@ class Purpose(Struct, frozen=True, array_like=True):
 
 class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     """
-    The lists that one server answers, and what they were made from.
-
-    A page is read when it is asked for; files of skills, which may be many, are looked at when it needs them.
+    The lists that one server answers, and what they were made from. A page is read when it is asked for.
 
     Args:
         made_by:
@@ -145,7 +143,7 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
             Where `ShellWords` lie among the pages.
 
         encoded_skills:
-            Where the files of skills lie among the pages.
+            Where the files of skills lie among the pages: they are looked at when a list depends on them.
 
         file:
             Where they were read from.
