@@ -4,6 +4,7 @@ Bytes that stay as they were read, whatever becomes of their file: in memory, an
 Bytes that are equal are kept once, so that a catalog that replaces another keeps only what has changed.
 """
 
+import atexit
 import os
 from functools import cache
 from hashlib import sha256
@@ -91,4 +92,6 @@ def keep(data: bytes) -> KeptBytes:
 @cache
 def _file_of(_process: int) -> IO[Any]:
     """A file without a name, which nobody else can open, and which ends with its process."""
-    return TemporaryFile(prefix="promptkit-")
+    file = TemporaryFile(prefix="promptkit-")
+    atexit.register(file.close)
+    return file
