@@ -92,6 +92,6 @@ def keep(data: bytes) -> KeptBytes:
 @cache
 def _file_of(_process: int) -> IO[Any]:
     """A file without a name, which nobody else can open, and which ends with its process."""
-    file = TemporaryFile(prefix="promptkit-")
+    file = TemporaryFile(prefix="promptkit-")  # noqa: SIM115 (it is open to the end)
     atexit.register(file.close)
     return file
