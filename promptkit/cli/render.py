@@ -253,7 +253,8 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
         report_diagnostics(faults)
-        kind = "prompt" if any(one.options.name == options.name for one in recipes.prompts) else "skill"
+        is_skill = any(one.name == options.name for file in recipes.by_file for one in file.skills)
+        kind = "skill" if is_skill else "prompt"
         return fail(f"{kind} {options.name!r} cannot be rendered", Exit.FAULTY)
     place, _ = split_target(options.name)
     if not options.has_targets and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
