@@ -1,0 +1,37 @@
+"""
+Has others read our skills, in a process of its own: what they import changes warnings and loops for all.
+
+The arguments are ``fastmcp`` and a folder of recipes, or ``validator`` and folders of skills. What came of it
+is printed as JSON.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+async def fastmcp(recipes: str) -> dict[str, Any]:
+    """Return which skills the client of fastmcp is told of, and the files of each, which it verifies."""
+    from fastmcp import Client
+    from fastmcp.client.transports import StdioTransport
+    from fastmcp.skills.client import SkillsClientExtension
+
+    transport = StdioTransport(sys.executable, ["-m", "promptkit", "serve", recipes])
+    async with Client(transport, extensions=[SkillsClientExtension()]) as client:
+        listed = await client.list_skills()
+        return {str(skill.uri): sorted((await client.read_skill(str(skill.uri))).files) for skill in listed}
+
+
+def validator(*folders: str) -> list[list[str]]:
+    """Return what the reference library of the format has against each skill."""
+    from skills_ref.validator import validate
+
+    return [validate(Path(folder)) for folder in folders]
+
+
+if __name__ == "__main__":
+    who, *arguments = sys.argv[1:]
+    came = asyncio.run(fastmcp(*arguments)) if who == "fastmcp" else validator(*arguments)
+    print(json.dumps(came))  # noqa: T201 (it is a script)
