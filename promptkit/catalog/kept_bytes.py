@@ -6,6 +6,7 @@ Bytes that are equal are kept once, so that a catalog that replaces another keep
 
 import atexit
 import os
+import sys
 from functools import cache
 from hashlib import sha256
 from tempfile import TemporaryFile
@@ -67,7 +68,7 @@ class KeptBytes:
         """
         if self._data is not None:
             return self._data
-        if hasattr(os, "pread"):  # workers share the place in a file at which each would read
+        if sys.platform != "win32":  # workers share the place in a file at which each would read
             return os.pread(self._file.fileno(), self.size, self._place)
         with _lock:
             self._file.seek(self._place)
