@@ -9,6 +9,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.clients import skills as skills_on_disk
 from promptkit.cli.clients.skills import NOTE
+from promptkit.testing import Client
 
 REVIEW = '''
 from promptkit import prompt, skill
@@ -239,6 +240,9 @@ class TestBuild:
         ]
         assert found["notes/SKILL.md"] == FOLDER.encode()
         assert found["code-review/logo.bin"] == b"\xff"
+        client = Client("recipes")
+        served = {name: client.read_skill(name).files for name in ("code-review", "notes")}
+        assert found == {f"{name}/{path}": data for name, one in served.items() for path, data in one.items()}
 
     def test_what_is_gone_is_removed(self, project, tmp_path):
         """

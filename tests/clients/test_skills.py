@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from promptkit.cli import main
-from tests.clients.node_clients import INSPECTOR, PATIENCE, PATIENT, install, node
+from tests.clients.node_clients import INSPECTOR, PATIENCE, PATIENT, install, node, run_typescript
 from tests.http_server import http_server
 
 HERE = Path(__file__).parent
@@ -86,3 +86,25 @@ def test_the_validator_of_the_format_minds_nothing(tmp_path):
     assert main(["build", str(RECIPES), "--skills", str(tmp_path)]) == 0
 
     assert others("validator", tmp_path / "review-changes", tmp_path / "write-changelog") == [[], []]
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_typescript_client_sees_resources(installations, mode):
+    """
+    So does the official TypeScript client, in both eras.
+    """
+    client = install(HERE / "typescript", installations)
+    calls = [
+        {"pages": "resources/list"},
+        *({"request": "resources/read", "params": {"uri": u}} for u in SKILLS),
+    ]
+
+    came = run_typescript(client, COMMAND, RECIPES, mode, calls)
+
+    listed, *read = came["outcomes"]
+    assert came["complaints"] == []
+    assert [one["uri"] for page in listed["pages"] for one in page["resources"]][-2:] == SKILLS
+    texts = [one["result"]["contents"][0]["text"] for one in read]
+    assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]
