@@ -81,8 +81,8 @@ ADDED: Final = {
     },
     "a first prompt sooner": {"conversion": Weight(9, 0), "protocol": Weight(8, 1), "server": Weight(3, 0)},
     "skills": {
-        "catalog": Weight(168, 2),
-        "cli": Weight(439, 3),
+        "catalog": Weight(172, 2),
+        "cli": Weight(442, 3),
         "compiler": Weight(738, 9),
         "errors": Weight(11, 0),
         "preview": Weight(20, 0),
