@@ -4,7 +4,7 @@ Compiled skills: folders of files that models read, with the digests by which ho
 See https://modelcontextprotocol.io/extensions/skills.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from mimetypes import MimeTypes
 from typing import Any, Final
@@ -18,7 +18,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
 
-__all__ = ["SKILL_FILE", "CompiledSkill", "SkillFile", "skill_uri"]
+__all__ = ["SKILL_FILE", "CompiledSkill", "SkillFile", "folders_above", "skill_uri"]
 
 #: The file that a skill begins with.
 SKILL_FILE: Final = "SKILL.md"
@@ -26,13 +26,10 @@ SKILL_FILE: Final = "SKILL.md"
 #: What Python itself knows of types, and some that skills often have: with what a machine adds, servers would
 #: differ.
 _TYPES: Final = MimeTypes(filenames=())
-for _kind, _suffix in {
-    ("application/toml", ".toml"),
-    ("application/yaml", ".yaml"),
-    ("application/yaml", ".yml"),
-    ("text/markdown", ".md"),
-}:
-    _TYPES.add_type(_kind, _suffix)
+_TYPES.add_type("application/toml", ".toml")
+_TYPES.add_type("application/yaml", ".yaml")
+_TYPES.add_type("application/yaml", ".yml")
+_TYPES.add_type("text/markdown", ".md")
 
 #: What a file has in common with resources that have variables.
 _NO_TEMPLATE: Final = URITemplate("skill:")
@@ -127,29 +124,27 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     @cached_property
     def resources(self) -> Mapping[str, CompiledResource]:
         """Its files by their URIs, as the resources that clients read."""
-        return {uri: self._resource(uri, file) for file in self.files for uri in (self.uri_of(file.path),)}
+        return {self.uri_of(file.path): self._resource(file) for file in self.files}
 
     @cached_property
-    def children(self) -> Mapping[str, Mapping[str, SkillFile | None]]:
-        """What each of its folders holds, by the folder's URI: files and, as None, folders, by their URIs."""
-        found: dict[str, dict[str, SkillFile | None]] = {self.folder: {}}
+    def children(self) -> Mapping[str, Collection[str]]:
+        """The URIs of the files and folders that each of its folders holds, by the folder's URI, in order."""
+        found: dict[str, dict[str, None]] = {}
         for file in self.files:
-            inner: SkillFile | None = file
             uri = self.uri_of(file.path)
             while uri != self.folder:
-                above = uri.rpartition("/")[0]
-                found.setdefault(above, {}).setdefault(uri, inner)
-                inner, uri = None, above
+                inner, uri = uri, uri.rpartition("/")[0]
+                found.setdefault(uri, {})[inner] = None
         return found
 
     def uri_of(self, path: str) -> str:
         """Return the URI of a file, or a folder, at a path in its folder."""
         return f"{self.folder}/{quote(path)}"
 
-    def _resource(self, uri: str, file: SkillFile) -> CompiledResource:
+    def _resource(self, file: SkillFile) -> CompiledResource:
         is_first = file.path == SKILL_FILE
         return CompiledResource(
-            uri_template=uri,
+            uri_template=self.uri_of(file.path),
             name=self.name if is_first else file.path.rpartition("/")[2],
             title=None,
             description=self.description if is_first else None,
@@ -161,6 +156,14 @@ class CompiledSkill(Struct, frozen=True, dict=True):
             scopes=self.scopes,
             is_fixed=True,
         )
+
+
+def folders_above(uri: str) -> Iterator[str]:
+    """
+    Yield the URIs of the folders in which a file, or a folder, lies, the innermost first.
+    """
+    while (uri := uri.rpartition("/")[0]) != "skill:/":
+        yield uri
 
 
 def skill_uri(prefix: str, name: str) -> str:

@@ -68,14 +68,7 @@ def run(installed: Path, url: str, revision: str, folder: Path) -> Run:
         folder:
             An empty folder, for what the suite writes.
     """
-    command = [_node(installed), str(installed / SUITE), "server", "--url", url, "--requirements", revision]
-    ran = subprocess.run(
-        [*command, "--output-dir", str(folder)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=RUNNING,
-        check=False,
-    )
+    ran = _suite(installed, url, folder, "--requirements", revision)
     summary = ran.stdout.partition("=== SUMMARY ===")[2]
     marks = {scenario: mark for mark, scenario in re.findall(r"^([✓✗]) ([\w-]+):", summary, re.MULTILINE)}
     assert marks, ran.stdout + ran.stderr
@@ -106,9 +99,19 @@ def run_scenario(installed: Path, url: str, scenario: str, folder: Path) -> list
         folder:
             An empty folder, for what the suite writes.
     """
-    command = [_node(installed), str(installed / SUITE), "server", "--url", url, "--scenario", scenario]
-    subprocess.run([*command, "--output-dir", str(folder)], capture_output=True, timeout=RUNNING, check=False)
+    _suite(installed, url, folder, "--scenario", scenario)
     return _checks(folder, scenario)
+
+
+def _suite(installed: Path, url: str, folder: Path, *chosen: str) -> "subprocess.CompletedProcess[str]":
+    command = [_node(installed), str(installed / SUITE), "server", "--url", url, *chosen]
+    return subprocess.run(
+        [*command, "--output-dir", str(folder)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=RUNNING,
+        check=False,
+    )
 
 
 def expected(revision: str) -> list[str]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.kept_bytes import KeptBytes
-from promptkit.catalog.skills import CompiledSkill
+from promptkit.catalog.skills import CompiledSkill, folders_above
 from promptkit.compiler.skills.files import MOST_BYTES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.regular_files import read_regular_file, replace_regular_file
@@ -162,18 +162,12 @@ def _by_name(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
     found = {skill.folder: skill for skill in skills}
     by_name = dict[str, CompiledSkill]()
     for folder, skill in found.items():
-        if any(above in found for above in _above(folder)):
+        if any(above in found for above in folders_above(folder)):
             continue
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             msg = f"{skill.uri_template} and {other.uri_template} would have one folder: rename one of them"
             raise SkillsRefused(msg)
     return by_name
-
-
-def _above(folder: str) -> Iterator[str]:
-    """The URIs of the folders above one."""
-    while (folder := folder.rpartition("/")[0]) != "skill:/":
-        yield folder
 
 
 def _check_own(folder: Path, written: Mapping[str, str], coming: Mapping[str, str]) -> None:

@@ -114,12 +114,15 @@ def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:
         msg = f"{path!r} cannot be read: {error.strerror}"
         raise SkillFault(msg, "remove it, or let it be read") from None
     if entry.is_symlink() and not end.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
-        msg = f"{path!r} leads out of its folder"
-        raise SkillFault(msg, "put a copy in place of the link")
+        raise _leads_out(path)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{path!r} is a pipe, a socket or a device"
         raise SkillFault(msg, "remove it")
     return mode
+
+
+def _leads_out(path: str) -> SkillFault:
+    return SkillFault(f"{path!r} leads out of its folder", "put a copy in place of the link")
 
 
 def read_files(places: Mapping[str, str], root: Path) -> dict[str, KeptBytes]:
@@ -144,6 +147,8 @@ def read_files(places: Mapping[str, str], root: Path) -> dict[str, KeptBytes]:
         except MediaError as error:
             msg = f"a file cannot be read from {root}: {error}"
             raise SkillFault(msg, "correct its path, or let it be read") from None
+        except ValueError:  # a link was put in its place meanwhile
+            raise _leads_out(path) from None
         except OSError as error:
             msg = f"{path!r} cannot be kept: {error.strerror}"
             raise SkillFault(msg, "make room on the disk") from None

@@ -1,10 +1,10 @@
 """Skills and resources that would have one URI for different contents: hosts would find a wrong digest."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.skills import CompiledSkill
+from promptkit.catalog.skills import CompiledSkill, folders_above
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 
 __all__ = ["without_clashes"]
@@ -28,7 +28,7 @@ def without_clashes(
     own = {one.uri_template: one for one in resources if one.uri_template.startswith("skill:")}
     for skill in outermost_first:
         report = Report(f"skill {skill.name!r}", skill.location)
-        for above in _above(skill.folder):
+        for above in folders_above(skill.folder):
             outer = served.get(above)
             if outer is not None and _below(outer, skill.folder) != _files(skill):
                 fault = f"it lies in the folder of skill {outer.name!r}, which has other files there"
@@ -40,12 +40,6 @@ def without_clashes(
             served[skill.folder] = skill
         found += report.found
     return list(served.values()), found
-
-
-def _above(folder: str) -> Iterator[str]:
-    """The URIs of the folders above one."""
-    while (folder := folder.rpartition("/")[0]) != "skill:/":
-        yield folder
 
 
 def _files(skill: CompiledSkill) -> Mapping[str, KeptBytes]:

@@ -6,7 +6,7 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.reloading import Reloader
-from promptkit.compiler.skills.files import MOST_FILES
+from promptkit.compiler.skills.files import MOST_FILES, SkillFault, paths_below, read_files
 from promptkit.errors.diagnostics import Rule
 
 HELLO = "from promptkit import prompt\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
@@ -169,6 +169,21 @@ def test_links_that_lead_out(put, target):
 
     assert found.rule is Rule.SKILL_FILES
     assert "'x' leads out of its folder" in found.message
+
+
+@pytest.mark.parametrize("target", ["hello.py", "/etc/passwd"])
+def test_a_link_that_is_put_in_before_it_is_read(put, target):
+    """
+    After the folder was looked through: it is not followed either.
+    """
+    root = put("a/SKILL.md", front("a")).parent
+    put("a/x.md", "x")
+    places, _ = paths_below(str(root))
+    (root / "x.md").unlink()
+    (root / "x.md").symlink_to(put.folder / target)
+
+    with pytest.raises(SkillFault, match=r"'x\.md' leads out of its folder"):
+        read_files(places, root)
 
 
 @pytest.mark.parametrize(
