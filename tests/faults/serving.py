@@ -50,19 +50,22 @@ class Serving:
         self.lines = []  # when each came, and what it was
         self.rest = b""
         self.ended = False
+        self._is_read = False
         self._changed = threading.Condition()
         if reads:
             self.read_on()
 
     def read_on(self):
         """Read everything from now on, on a thread."""
+        self._is_read = True
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
         data = b"-"
-        while data:
-            data = os.read(self.stdout, 1 << 20)
-            self.take(data)
+        with self.process.stdout:  # closed by who reads it: nobody else knows when the last read has ended
+            while data:
+                data = os.read(self.stdout, 1 << 20)
+                self.take(data)
 
     def take(self, data):
         """Take what has been read, ``b""`` at the end."""
@@ -183,6 +186,7 @@ class Serving:
         """End it, whatever it does."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):
-                pipe.close()
+        with suppress(OSError):
+            self.process.stdin.close()
+        if not self._is_read:
+            self.process.stdout.close()
