@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Argument", "Arguments", "short", "shortened", "takes_blank"]
 
+_NONE: Final[Mapping[str, Any]] = {}
+
 #: How errors show these values: as JSON, which clients know, not as Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
@@ -239,7 +241,7 @@ class Arguments(Struct, frozen=True):
         """The same, as a client sends it."""
         return tuple({name: text_of(value) for name, value in given.items()} for given in self.examples)
 
-    def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    def read(self, given: Mapping[str, Any] | None, known: Mapping[str, Any] = _NONE) -> dict[str, Any]:
         """
         Convert a client's values to keyword arguments for the author's function.
 
@@ -248,10 +250,13 @@ class Arguments(Struct, frozen=True):
                 The values by argument name: strings, or other JSON values where the type allows
                 them. None means no values.
 
+            known:
+                Values that have been read already.
+
         Raises:
             ArgumentErrors: If any argument is missing, unknown or wrong; it lists them all.
         """
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {**known}
         faults: list[Fault] = []
         readers = self._readers
         unknown = 0

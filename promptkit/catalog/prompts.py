@@ -250,7 +250,12 @@ class CompiledPrompt(Struct, frozen=True):
 
         return answer_schema(self.renderer.answer)
 
-    def bind(self, given: Mapping[str, Any] | None, context: "Context | None" = None) -> dict[str, Any]:
+    def bind(
+        self,
+        given: Mapping[str, Any] | None,
+        context: "Context | None" = None,
+        known: Mapping[str, Any] = {},
+    ) -> dict[str, Any]:
         """
         Return the keyword arguments for the author's function.
 
@@ -261,10 +266,13 @@ class CompiledPrompt(Struct, frozen=True):
             context:
                 The context of the request.
 
+            known:
+                Values that have their type already.
+
         Raises:
             ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
         """
-        values = self.arguments.read(given)
+        values = self.arguments.read(given, known)
         if self.context is not None:
             from promptkit.language.context import Context  # most prompts do without
 

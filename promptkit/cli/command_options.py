@@ -185,6 +185,60 @@ def _add_build(build: ArgumentParser) -> None:
     add_lists(build)
 
 
+def _pair(text: str) -> tuple[str, str]:
+    """A column and an argument, or a member and its JSON."""
+    name, equals, value = text.partition("=")
+    refuse_unless(name and equals and value, f"{text!r} has no '=' between two words")
+    return name, value
+
+
+def _field(text: str) -> tuple[str, Any]:
+    """A member of a request, with its value."""
+    import json  # few commands need it
+
+    name, value = _pair(text)
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        msg = f"{value!r} is no JSON: write text in double quotes, as in '{name}=\"{value}\"'"
+        raise ArgumentTypeError(msg) from None
+
+
+def _count(text: str) -> int:
+    """A number from 1 on."""
+    refuse_unless(text.isascii() and text.isdecimal() and int(text), f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def _add_batch(batch: ArgumentParser) -> None:
+    add = batch.add_argument
+    add("name", nargs="?", metavar="PROMPT", help="the prompt")
+    rows = "the table: CSV, JSON lines, Parquet or Arrow; - for standard input"
+    add("rows", nargs="?", metavar="ROWS", help=rows)
+    vendor = "whose batch interface the files are for; OpenAI's are read by vLLM and others, too"
+    add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
+    add("--model", metavar="NAME", help="the model that requests name")
+    add("--target", dest="targets", action="append", **_TARGETS)
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    column = "read ARGUMENT from this column; by default from that of its name; may be repeated"
+    add("--map", type=_pair, metavar="COLUMN=ARGUMENT", help=column, **repeated)
+    value = "one value for all rows, written as for render; may be repeated"
+    add("--set", metavar="ARGUMENT=VALUE", help=value, **repeated)
+    field = "what else is in each request, as in temperature=0.2; may be repeated"
+    add("--field", type=_field, metavar="NAME=JSON", help=field, **repeated)
+    key = "the column that identifies rows (default: their number, and a digest)"
+    add("--key", metavar="COLUMN", help=key)
+    add("-o", "--out", metavar="DIR", default="batch", help="where the files go (default: batch)")
+    add("--lossy", action="store_true", help="send text in place of what the vendor does not take")
+    add("--workers", type=_count, default=1, metavar="NUMBER", help="how many processes render (default: 1)")
+    add("--resume", action="store_true", help="go on with a batch that was not finished")
+    add("--dry-run", action="store_true", help="count requests, bytes and tokens, and write nothing")
+    join = (
+        "print ROWS with their answers, as JSON lines: from the vendor's file of results, or a folder of them"
+    )
+    add("--join", metavar="RESULTS", help=join)
+
+
 def _add_new(new: ArgumentParser) -> None:
     folder = "where to write (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
@@ -248,6 +302,7 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "dev": ("show on a page what prompts say, while they are written", _add_dev),
     "diff": ("show what clients would see differently from a git revision", _add_diff),
     "build": ("write what a server of the recipes starts from, for deployment", _add_build),
+    "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
     "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),

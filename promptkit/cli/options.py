@@ -77,6 +77,8 @@ def parse(arguments: Sequence[str]) -> Namespace:
         _find_target(options)
     elif name == "complete":
         _find_typed(options)
+    elif name == "batch":
+        _find_rows(options)
     if name != "new":
         options.has_targets = bool(options.targets)
         options.targets = options.targets or [
@@ -260,6 +262,16 @@ def _find_typed(options: Namespace) -> None:
         options.refuse(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
     options.typed = typed[0] if typed else None
     options.arguments = [word for word in words if is_argument(word)]
+
+
+def _find_rows(options: Namespace) -> None:
+    """Tell the rows from the prompt: who joins results names none."""
+    if options.join is not None and options.rows is None:
+        options.name, options.rows = None, options.name
+    if options.rows is None or (options.name is None) != (options.join is not None):
+        options.refuse("write PROMPT ROWS, or --join RESULTS ROWS")
+    if options.join is None and options.vendor is None:
+        options.refuse("name a vendor with --for: each has files of its own")
 
 
 def _targets(options: Namespace, found: Configuration) -> list[str]:

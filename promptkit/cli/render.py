@@ -3,12 +3,12 @@
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit import compiler
 from promptkit.catalog.cases import is_refused
@@ -16,10 +16,11 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
+from promptkit.cli.absence import explain_absence
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.calls import Call, Item, report_failure, saved_calls
 from promptkit.cli.command_options import VENDORS
-from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
+from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.formats import (
     as_json,
     as_markdown,
@@ -31,12 +32,8 @@ from promptkit.cli.formats import (
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.compiler.loading.loader import Recipes
-from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
-from promptkit.errors.sources import text_of
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -78,7 +75,7 @@ def run(options: Namespace, output: Output) -> int:
     recipes = load_recipes(options.targets, cases=_wants_cases(options))
     catalog = compiler.compile(recipes)
     if not _is_served(options.name, catalog) and not is_uri(options.name):
-        return _explain_absence(options, recipes, catalog.diagnostics)
+        return explain_absence(options, recipes, catalog.diagnostics)
     return request.show(catalog)
 
 
@@ -246,57 +243,3 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
         with suppress(Empty):
             work.get(timeout=_LONGEST_WAIT_S)()
             output.send()
-
-
-def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:
-    """Print why the prompt cannot be rendered: its faults, or that it does not exist."""
-    faults = _faults_of(options.name, recipes, diagnostics)
-    if faults:
-        report_diagnostics(faults)
-        is_skill = any(one.name == options.name for file in recipes.by_file for one in file.skills)
-        kind = "skill" if is_skill else "prompt"
-        return fail(f"{kind} {options.name!r} cannot be rendered", Exit.FAULTY)
-    place, _ = split_target(options.name)
-    if not options.has_targets and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
-        options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
-    return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
-
-
-def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
-    names = [prompt.options.name for prompt in recipes.prompts]
-    names += [skill.name for one in recipes.by_file for skill in one.skills]
-    uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
-    meant = uris[0] if uris else nearest(options.name, names)
-    message = str(UnknownPrompt(options.name, meant))
-    broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
-    if broken:
-        return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"
-    if not names and not uris:
-        return f"{message}: there is no prompt in {' '.join(options.targets)!r}"
-    if meant is None:
-        target = f" {options.target}" if options.has_targets else ""
-        return f"{message}: promptkit list{target} shows those that exist"
-    return message
-
-
-def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> list[Diagnostic]:
-    """The faults of the prompt called *name*, or of a file that seems to define it."""
-    prompts: list[Any] = [prompt for prompt in recipes.prompts if prompt.options.name == name]
-    prompts += [skill for file in recipes.by_file for skill in file.skills if skill.name == name]
-    own = {diagnostic for prompt in prompts for diagnostic in prompt.compile()[1]}
-    places = {prompt.location for prompt in prompts}
-    return [
-        diagnostic
-        for diagnostic in diagnostics
-        if diagnostic in own
-        or (diagnostic.rule in (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL) and diagnostic.location in places)
-        or (not prompts and diagnostic.rule is Rule.IMPORT_FAILED and _mentions(diagnostic, name))
-    ]
-
-
-def _mentions(diagnostic: Diagnostic, name: str) -> bool:
-    """Whether a file that cannot be imported seems to define the prompt called *name*."""
-    source = text_of(diagnostic.location.file)
-    word = re.escape(name)
-    defined = rf"""^\s*(?:async\s+)?def\s+{word}\b|\bname\s*=\s*["']{word}["']"""
-    return Path(diagnostic.location.file).stem == name or re.search(defined, source, re.MULTILINE) is not None

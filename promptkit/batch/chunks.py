@@ -1,0 +1,176 @@
+"""Renders a chunk of rows to lines of a batch file, in whichever process."""
+
+import re
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+import attrs
+import msgspec
+from msgspec import Struct
+
+from promptkit.batch.columns import RowError
+from promptkit.batch.lines import LINE_FORMATS, LineFormat
+from promptkit.batch.renderer import Renderer
+from promptkit.batch.rows import Chunk, Row
+from promptkit.catalog.redaction import Redactor
+from promptkit.errors.exceptions import Fault
+
+__all__ = ["ChunkRenderer", "Line", "Rejected", "RenderedChunk"]
+
+#: How long a digest in an identifier is, in bytes.
+_DIGEST_SIZE: Final = 8
+
+#: What a request's text takes of a model's context, about, in characters a token.
+CHARACTERS_A_TOKEN: Final = 4
+
+
+class Line(Struct, frozen=True):
+    """
+    A line of a batch file.
+
+    Args:
+        row:
+            The line of the row.
+
+        identifier:
+            Its identifier.
+
+        data:
+            The line, with its end.
+    """
+
+    row: int
+    identifier: str
+    data: bytes
+
+
+class Rejected(Struct, frozen=True):
+    """
+    What is wrong with a row.
+
+    Args:
+        line:
+            The line of the row.
+
+        argument:
+            The argument; None if it is about the row.
+
+        reason:
+            What is wrong.
+    """
+
+    line: int
+    argument: str | None
+    reason: str
+
+
+class RenderedChunk(Struct, frozen=True):
+    """
+    What became of a chunk of rows.
+
+    Args:
+        lines:
+            The requests.
+
+        rejected:
+            What is wrong with the others.
+
+        rows:
+            How many rows there were.
+
+        end:
+            How much of the table was read up to here.
+
+        characters:
+            How much text the requests hold.
+    """
+
+    lines: list[Line]
+    rejected: list[Rejected]
+    rows: int
+    end: int
+    characters: int
+
+
+@attrs.frozen
+class ChunkRenderer:
+    """
+    Makes lines of rows. It can be pickled.
+
+    Args:
+        renderer:
+            Renders one row, for a vendor. Its key is the column that identifies rows.
+
+        read:
+            Makes a row of what the file has of it.
+    """
+
+    renderer: Renderer
+    read: Callable[[Any], Row]
+
+    def __call__(self, chunk: Chunk) -> RenderedChunk:
+        """
+        Return the requests of a chunk.
+
+        Raises:
+            UnfitAnswer: If the vendor takes no such answer.
+        """
+        lines, rejected, characters = list[Line](), list[Rejected](), 0
+        for number, (place, raw) in enumerate(chunk.rows, chunk.first):
+            try:
+                if isinstance(raw, RowError):
+                    raise raw
+                identifier, data, length = self._request(number, self.read(raw))
+            except RowError as error:
+                rejected += (Rejected(place, one.argument or None, _told(one)) for one in error.faults)
+            else:
+                lines.append(Line(place, identifier, data))
+                characters += length
+        return RenderedChunk(lines, rejected, len(chunk.rows), chunk.end, characters)
+
+    def _request(self, number: int, row: Row) -> tuple[str, bytes, int]:
+        renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
+        sent, typed = renderer.matched.given(row)
+        try:
+            workflow = renderer.workflow(sent, typed)
+            identifier = self._identifier(number, row, {**sent, **typed}, form)
+            data = msgspec.json.encode(form.line(identifier, renderer.body(workflow))) + b"\n"
+        except UnicodeEncodeError:
+            msg = "the prompt says half of a character"
+            raise _error(msg) from None
+        except RowError as error:
+            raise self._redacted(error, {**sent, **typed}) from None
+        if len(data) > form.most_bytes:
+            msg = f"its request has {len(data):,} bytes, and a file at most {form.most_bytes:,}"
+            raise _error(msg)
+        return identifier, data, len(workflow.text)
+
+    def _identifier(self, number: int, row: Row, given: Mapping[str, Any], form: LineFormat) -> str:
+        key, name = self.renderer.key, self.renderer.prompt.options.name
+        if key is None:
+            what = msgspec.json.encode((name, given), enc_hook=repr, order="sorted")
+            return f"{number}-{blake2b(what, digest_size=_DIGEST_SIZE).hexdigest()}"
+        identifier = "" if row.get(key) is None else str(row[key])
+        if re.fullmatch(form.identifiers, identifier) is None:
+            msg = f"{key!r} is {identifier!r}, and {self.renderer.to} takes {form.identifiers}"
+            raise _error(msg)
+        return identifier
+
+    def _redacted(self, error: RowError, given: Mapping[str, Any]) -> RowError:
+        """What authors say may repeat a secret."""
+        arguments = self.renderer.matched.arguments
+        if not arguments.secret:
+            return error
+        hidden = Redactor.of(arguments, given).redacted
+        return RowError(
+            tuple(msgspec.structs.replace(one, reason=hidden(one.reason)) for one in error.faults)
+        )
+
+
+def _error(reason: str) -> RowError:
+    return RowError((Fault("", reason),))
+
+
+def _told(fault: Fault) -> str:
+    return str(fault) if fault.argument else fault.reason

@@ -1,0 +1,170 @@
+"""What the columns of a table are to a prompt: the values of its parameters."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self
+
+import attrs
+
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.conversion.kinds import fits
+from promptkit.conversion.unstructuring import json_of
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError, nearest
+
+__all__ = ["ColumnError", "Columns", "RowError"]
+
+#: What JSON has: it is read as what a client sends.
+_JSON: Final = frozenset({str, int, float, bool, list, dict})
+
+
+class ColumnError(PromptkitError, ValueError):
+    """
+    A table's columns cannot be what a prompt takes.
+
+    Args:
+        message:
+            What is wrong, and what to write.
+    """
+
+
+class RowError(PromptkitError, ValueError):
+    """
+    No request can be made of one row.
+
+    Args:
+        faults:
+            What is wrong with each value; where it is no value, the fault names no argument.
+    """
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return "; ".join(str(fault) if fault.argument else fault.reason for fault in self.faults)
+
+
+@attrs.frozen
+class Columns:
+    """
+    Which column each parameter is read from, and what is the same for every row.
+
+    Args:
+        arguments:
+            What the prompt takes.
+
+        pairs:
+            The columns, each with its parameter.
+
+        fixed:
+            What has one value for all rows, by parameter.
+    """
+
+    arguments: Arguments
+    pairs: tuple[tuple[str, Argument], ...]
+    fixed: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, arguments: Arguments, renamed: Mapping[str, str], fixed: Mapping[str, Any]) -> Self:
+        """
+        Find the column of each parameter: it has the parameter's name, unless it is renamed.
+
+        Args:
+            arguments:
+                What the prompt takes.
+
+            renamed:
+                Parameters by the columns that they are read from.
+
+            fixed:
+                Values by parameter, as a client sends them.
+
+        Raises:
+            ColumnError: If there is no such parameter, or one has two columns, or a column and a value.
+
+            ArgumentErrors: If a fixed value has the wrong type.
+        """
+        for name in (*renamed.values(), *fixed):
+            if name not in arguments.by_name:
+                meant = nearest(name, arguments.by_name)
+                hint = f"did you mean {meant!r}?" if meant else f"it has {', '.join(arguments.by_name)}"
+                msg = f"prompt {arguments.owner!r} has no argument {name!r}; {hint}"
+                raise ColumnError(msg)
+        columns: dict[str, str] = {}
+        for column, name in renamed.items():
+            if name in columns or name in fixed:
+                other = repr(columns[name]) if name in columns else "a value for all rows"
+                msg = f"argument {name!r} has both {other} and column {column!r}: leave out one"
+                raise ColumnError(msg)
+            columns[name] = column
+        found = (one for one in arguments.ordered if one.name not in fixed)
+        made = cls(arguments, tuple((columns.get(one.name, one.name), one) for one in found), fixed)
+        made._check_fixed()
+        return made
+
+    def _check_fixed(self) -> None:
+        try:
+            self.arguments.read(self.fixed)
+        except ArgumentErrors as error:
+            faults = tuple(fault for fault in error.faults if fault.argument in self.fixed)
+            if faults:
+                raise ArgumentErrors(error.prompt, faults, error.kind) from None
+
+    def check(self, columns: Iterable[str], key: str | None) -> None:
+        """
+        Check that a table has a column for everything that is required.
+
+        Args:
+            columns:
+                Their names.
+
+            key:
+                The column that identifies rows; None if none does.
+
+        Raises:
+            ColumnError: With those that are missing, and those that there are.
+        """
+        there = list(columns)
+        if key is not None and key not in there:
+            msg = f"there is no column {key!r} for --key; there are {', '.join(map(repr, there))}"
+            raise ColumnError(msg)
+        missing = [column for column, one in self.pairs if one.required and column not in there]
+        if missing:
+            msg = (
+                f"there is no column {', '.join(map(repr, missing))}, which prompt {self.arguments.owner!r} "
+                f"requires; there are {', '.join(map(repr, there))}: name one with --map COLUMN=ARGUMENT"
+            )
+            raise ColumnError(msg)
+
+    def given(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """
+        Return what a row has for the parameters: as a client would send it, and as it is, where types agree.
+
+        None is what is not given.
+
+        Args:
+            row:
+                Values by column.
+
+        Raises:
+            RowError: If a value is of a type that nothing reads.
+        """
+        sent, typed = dict(self.fixed), {}
+        for column, argument in self.pairs:
+            value = row.get(column)
+            if value is None:
+                continue
+            if type(value) in _JSON:
+                sent[argument.name] = value
+            elif fits(value, argument.annotation):
+                typed[argument.name] = value
+            else:
+                sent[argument.name] = _as_json(value, argument.name)
+        return sent, typed
+
+
+def _as_json(value: Any, name: str) -> Any:
+    try:
+        return json_of(value.tolist() if hasattr(value, "tolist") else value)
+    except (TypeError, ValueError):
+        fault = Fault(name, f"is a {type(value).__name__}, which is no argument: send text, or JSON")
+        raise RowError((fault,)) from None

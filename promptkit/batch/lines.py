@@ -1,0 +1,128 @@
+"""The lines of batch files as each vendor takes them, and the limits of such files."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from promptkit.exports import anthropic_request, gemini_request, openai_chat_request, openai_responses_request
+from promptkit.language.messages import Workflow
+
+__all__ = ["LINE_FORMATS", "LineFormat"]
+
+#: Makes the body of a request of a workflow, the model, and what else is sent.
+_Body: TypeAlias = Callable[[Workflow, str | None, Mapping[str, Any]], dict[str, Any]]
+
+_MB: Final = 1_000_000
+
+#: Anthropic wants a bound on each answer, in tokens.
+_MAX_TOKENS: Final = 4096
+
+#: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
+_BEDROCK_VERSION: Final = "bedrock-2023-05-31"
+
+
+class LineFormat(Struct, frozen=True):
+    """
+    A vendor's batch files: one request a line.
+
+    Args:
+        body:
+            Makes the body of a request.
+
+        line:
+            Makes a line of an identifier and a body.
+
+        most_lines:
+            How many lines a file may have.
+
+        most_bytes:
+            How long a file may be, in bytes.
+
+        identifier:
+            The member that has the identifier.
+
+        identifiers:
+            What an identifier is written like, as a regular expression.
+
+        says_model:
+            Whether the body names the model. Elsewhere the batch does, when it is sent.
+
+        takes_model:
+            What the name of a model has to contain.
+    """
+
+    body: _Body
+    line: Callable[[str, dict[str, Any]], dict[str, Any]]
+    most_lines: int
+    most_bytes: int
+    identifier: str = "custom_id"
+    identifiers: str = r"[^\x00-\x1f]{1,512}"
+    says_model: bool = True
+    takes_model: tuple[str, ...] = ("",)
+
+
+def _openai(url: str, request: Callable[..., dict[str, Any]]) -> LineFormat:
+    """One interface of OpenAI's: https://developers.openai.com/api/docs/guides/batch."""
+
+    def body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return request(workflow, **{"model": model, **fields})
+
+    def line(identifier: str, body: dict[str, Any]) -> dict[str, Any]:
+        return {"custom_id": identifier, "method": "POST", "url": url, "body": body}
+
+    return LineFormat(body, line, 50_000, 200 * _MB)
+
+
+def _anthropic_body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return anthropic_request(workflow, **{"model": model, "max_tokens": _MAX_TOKENS, **fields})
+
+
+def _bedrock_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    own = {"anthropic_version": _BEDROCK_VERSION, "max_tokens": _MAX_TOKENS}
+    return anthropic_request(workflow, **{**own, **fields})
+
+
+def _gemini_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """As REST has it, where the system part and the form of the answer are apart."""
+    own = dict(fields)
+    request = gemini_request(workflow, lossy=own.pop("lossy", False))
+    config = request.pop("config", {})
+    if (system := config.pop("system_instruction", None)) is not None:
+        request["system_instruction"] = {"parts": [{"text": system}]}
+    if generation := {**config, **own.pop("generation_config", {})}:
+        request["generation_config"] = generation
+    return {**request, **own}
+
+
+#: By the vendors' names. Anthropic: https://platform.claude.com/docs/en/build-with-claude/batch-processing;
+#: Gemini: https://ai.google.dev/gemini-api/docs/batch-api; Bedrock:
+#: https://docs.aws.amazon.com/bedrock/latest/userguide/batch-inference-data.html and its quotas.
+LINE_FORMATS: Final[dict[str, LineFormat]] = {
+    "openai-chat": _openai("/v1/chat/completions", openai_chat_request),
+    "openai-responses": _openai("/v1/responses", openai_responses_request),
+    "anthropic": LineFormat(
+        _anthropic_body,
+        lambda identifier, body: {"custom_id": identifier, "params": body},
+        most_lines=100_000,
+        most_bytes=256 * _MB,
+        identifiers="[a-zA-Z0-9_-]{1,64}",
+    ),
+    "gemini": LineFormat(
+        _gemini_body,
+        lambda identifier, body: {"key": identifier, "request": body},
+        identifier="key",
+        most_lines=1_000_000,
+        most_bytes=2_000 * _MB,
+        says_model=False,
+    ),
+    "bedrock": LineFormat(
+        _bedrock_body,
+        lambda identifier, body: {"recordId": identifier, "modelInput": body},
+        identifier="recordId",
+        most_lines=50_000,
+        most_bytes=1_000 * _MB,
+        says_model=False,
+        takes_model=("anthropic", "claude"),
+    ),
+}

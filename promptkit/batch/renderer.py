@@ -1,0 +1,200 @@
+"""Renders a prompt for the rows of a table, in any process and on any engine."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import attrs
+import msgspec
+
+from promptkit.batch.columns import Columns, RowError
+from promptkit.batch.lines import LINE_FORMATS
+from promptkit.batch.tables import ColumnTypes, known_table, rows_of, with_columns
+from promptkit.compiler.prompts import Prompt
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, nearest
+from promptkit.exports import ExportError, openai_chat
+from promptkit.language.messages import Workflow, workflow_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MESSAGES", "Renderer"]
+
+T = TypeVar("T")
+
+#: The form that engines of models take: messages of a role and text.
+MESSAGES: Final = "messages"
+
+_REQUEST: Final = "request"
+_FAULT: Final = "fault"
+
+
+def _form(to: str) -> str:
+    if to not in (known := (MESSAGES, *LINE_FORMATS)):
+        meant = nearest(to, known)
+        hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(known)}"
+        msg = f"there is no form {to!r}: {hint}"
+        raise ValueError(msg)
+    return to
+
+
+@attrs.frozen
+class Renderer:
+    """
+    A prompt as a function of tables: it adds what the prompt says to each row, and what is wrong with it.
+
+    It can be pickled, so that engines call it in other processes. Calling it returns the kind of table that
+    it was given: a pyarrow Table or RecordBatch, a frame of Polars or pandas, a Series of structs of Polars,
+    or a list of mappings; for anything else that has ``__arrow_c_stream__``, a pyarrow Table.
+
+    A column is the parameter of its name, and other columns are left alone. Values keep their types; text is
+    read as a client's, and None is what is not given. Two columns are added: ``messages`` or ``request``, and
+    ``fault``, of which one is None.
+
+    Args:
+        prompt:
+            The prompt.
+
+        to:
+            ``"messages"`` for messages of a role and text, as engines of models take them; or a vendor, for
+            the body of a request to it as JSON text: ``"openai-chat"``, ``"openai-responses"``,
+            ``"anthropic"``, ``"gemini"`` or ``"bedrock"``.
+
+        model:
+            The model that requests name.
+
+        columns:
+            Parameters by the columns that they are read from, where names differ.
+
+        values:
+            Values by parameter that are the same for all rows, as a client sends them.
+
+        fields:
+            What else is in the body of each request, such as ``{"temperature": 0}``. With ``"lossy": True``,
+            what the vendor does not take becomes text.
+
+        key:
+            The column that `batches` passes on, as text.
+
+    Raises:
+        ValueError: If there is no such form. Of what else is wrong, the first use says what: `ColumnError`,
+            `ArgumentErrors` for *values*, `CompileError` for the prompt, `UnfitAnswer` for its answer.
+
+    See Also:
+        https://platform.openai.com/docs/guides/batch
+    """
+
+    prompt: Prompt[..., Any]
+    to: str = attrs.field(default=MESSAGES, converter=_form)
+    model: str | None = attrs.field(default=None, kw_only=True)
+    columns: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
+    values: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    fields: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    key: str | None = attrs.field(default=None, kw_only=True)
+
+    @cached_property
+    def matched(self) -> Columns:
+        """The column of each parameter."""
+        return Columns.of(self.prompt.compiled.arguments, self.columns, self.values)
+
+    @property
+    def column(self) -> str:
+        """The name of the column that is added beside ``fault``."""
+        return MESSAGES if self.to == MESSAGES else _REQUEST
+
+    @property
+    def schema(self) -> str:
+        """What `batches` yields, as Spark writes it: the key if there is one, what is said, and the fault."""
+        key = "" if self.key is None else f"`{self.key}` string, "
+        form = "array<struct<role: string, content: string>>" if self.to == MESSAGES else "string"
+        return f"{key}{self.column} {form}, {_FAULT} string"
+
+    @property
+    def types(self) -> ColumnTypes:
+        """Whether each added column holds messages; else it holds text."""
+        return {self.column: self.to == MESSAGES, _FAULT: False}
+
+    def __call__(self, table: T) -> T:
+        """
+        Return *table* with the columns that are added.
+
+        Raises:
+            TypeError: If it is no table.
+        """
+        known = known_table(table)
+        return with_columns(known, self._rendered(rows_of(known)), self.types)
+
+    def batches(self, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        """
+        Yield a record batch of `schema` for each of *batches*, as ``DataFrame.mapInArrow`` of Spark has it.
+        """
+        for batch in batches:
+            rendered = with_columns(batch, self._rendered(rows_of(batch)), self.types)
+            if self.key is not None:
+                keys = [None if key is None else str(key) for key in batch.column(self.key).to_pylist()]
+                rendered = with_columns(rendered, {self.key: keys}, {self.key: False})
+            yield rendered.select([*([] if self.key is None else [self.key]), *self.types])
+
+    def _rendered(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+        said, faults = list[Any](), list[str | None]()
+        for row in rows:
+            try:
+                said.append(self._said(self.workflow(*self.matched.given(row))))
+                faults.append(None)
+            except RowError as error:
+                said.append(None)
+                faults.append(str(error))
+        return {self.column: said, _FAULT: faults}
+
+    def workflow(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Workflow:
+        """
+        Render one row.
+
+        Args:
+            sent:
+                Values by parameter, as a client sends them.
+
+            typed:
+                Values that have their parameter's type.
+
+        Raises:
+            RowError: If a value is wrong, or the prompt refuses it or raises anything else.
+        """
+        compiled = self.prompt.compiled
+        try:
+            return compiled.renderer.render(**compiled.bind(sent, known=typed))
+        except ArgumentErrors as error:
+            raise RowError(error.faults) from None
+        except (PromptError, ResultError) as error:
+            raise RowError((Fault("", str(error)),)) from None
+        except Exception as error:
+            raise RowError((Fault("", f"the prompt raised {type(error).__name__}: {error}"),)) from error
+
+    def body(self, workflow: Workflow) -> dict[str, Any]:
+        """
+        Return the body of the request.
+
+        Raises:
+            RowError: If the vendor does not take what it holds.
+
+            UnfitAnswer: If the vendor takes no such answer, which is so for every row.
+        """
+        try:
+            return LINE_FORMATS[self.to].body(workflow, self.model, self.fields)
+        except ExportError as error:
+            raise RowError((Fault("", error.reason),)) from None
+
+    def _said(self, workflow: Workflow) -> Any:
+        if self.to != MESSAGES:
+            try:
+                return msgspec.json.encode(self.body(workflow)).decode()
+            except UnicodeEncodeError:
+                raise RowError((Fault("", "the prompt says half of a character"),)) from None
+        try:
+            found = openai_chat(workflow_of(workflow.messages, workflow.system), system_role="system")
+        except ExportError as error:
+            raise RowError((Fault("", error.reason),)) from None
+        if all(type(message["content"]) is str for message in found):
+            return found
+        fault = f"messages are text alone, and it holds more: write to={'openai-chat'!r}, or another vendor"
+        raise RowError((Fault("", fault),))

@@ -1,0 +1,256 @@
+"""
+The files of a batch: requests, cut where the vendor's limits are, and the rows that were rejected.
+
+Beside them lies a checkpoint for as long as the batch is unfinished. It says how long the files were after
+which row, so that a batch that was killed goes on from there.
+"""
+
+from collections.abc import Iterator, Sequence
+from io import BufferedWriter
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+from msgspec import Struct
+
+from promptkit.batch.chunks import Rejected
+from promptkit.batch.lines import LineFormat
+from promptkit.errors.exceptions import PromptkitError
+from promptkit.errors.regular_files import replace_regular_file
+
+__all__ = ["Checkpoint", "Shards", "Tally", "UnfinishedBatch"]
+
+_CHECKPOINT: Final = ".promptkit-batch.json"
+_REJECTED: Final = "rejected.jsonl"
+
+
+class UnfinishedBatch(PromptkitError):
+    """
+    A folder has files of a batch that are in the way, or of which another command has written a part.
+
+    Args:
+        message:
+            What lies there, and what to do.
+    """
+
+
+class Checkpoint(Struct):
+    """
+    How far a batch has come.
+
+    Args:
+        command:
+            What the batch is of: another command cannot go on with it.
+
+        rows:
+            How many rows are done.
+
+        shard:
+            The number of the file that is being written.
+
+        lines:
+            How many lines that file has.
+
+        size:
+            How long it is, in bytes.
+
+        rejected:
+            How long the file of rejected rows is, in bytes.
+
+        rejects:
+            How many rows were rejected.
+
+        requests:
+            How many requests there are, in all files.
+
+        bytes:
+            How long they are, in all files.
+    """
+
+    command: str
+    rows: int = 0
+    shard: int = 1
+    lines: int = 0
+    size: int = 0
+    rejected: int = 0
+    rejects: int = 0
+    requests: int = 0
+    bytes: int = 0
+
+
+class Tally:
+    """
+    Counts what files of a batch would hold. As a context, it closes them.
+
+    Args:
+        form:
+            Has the vendor's limits.
+
+        done:
+            What there is already.
+
+    Attributes:
+        done:
+            How far it has come.
+    """
+
+    def __init__(self, form: LineFormat, done: Checkpoint) -> None:
+        self.done = done
+        self._form = form
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def add(self, line: bytes) -> None:
+        """Take one request, for a new file if the last one is full."""
+        done, form = self.done, self._form
+        if done.lines == form.most_lines or done.size + len(line) > form.most_bytes:
+            done.shard, done.lines, done.size = done.shard + 1, 0, 0
+        done.lines, done.size = done.lines + 1, done.size + len(line)
+        done.requests, done.bytes = done.requests + 1, done.bytes + len(line)
+
+    def reject(self, faults: Sequence[Rejected]) -> bytes:
+        """Take what is wrong with rows, and return it as lines."""
+        data = b"".join(msgspec.json.encode(fault) + b"\n" for fault in faults)
+        self.done.rejected += len(data)
+        self.done.rejects += len({fault.line for fault in faults})
+        return data
+
+    def keep(self, rows: int) -> None:
+        """Take note that so many more rows are done."""
+        self.done.rows += rows
+
+    def identifiers(self) -> Iterator[str]:
+        """Return those of all requests that there are already."""
+        return iter(())
+
+    def finish(self) -> None:
+        """End the batch."""
+
+
+class Shards(Tally):
+    """
+    Writes the files of a batch.
+
+    Args:
+        folder:
+            Where they are; it is made if it does not exist.
+
+        form:
+            Has the vendor's limits.
+
+        command:
+            What the batch is of.
+
+        resume:
+            Whether to go on with a batch that is unfinished.
+
+    Raises:
+        UnfinishedBatch: If files of a batch lie there, and *resume* is false or they are of another command.
+
+        OSError: If a file cannot be written.
+    """
+
+    def __init__(self, folder: Path, form: LineFormat, command: str, *, resume: bool) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(form, self._begun(command, resume=resume))
+        self._save()
+        self._rejected = self._open(folder / _REJECTED, self.done.rejected)
+        self._requests = self._open(self._shard(self.done.shard), self.done.size)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self._requests, self._rejected):
+            file.raw.close() if kind else file.close()  # what could not be written would fail once more
+
+    def _begun(self, command: str, *, resume: bool) -> Checkpoint:
+        try:
+            data = (self._folder / _CHECKPOINT).read_bytes()
+        except FileNotFoundError:
+            if self.files:
+                msg = f"{str(self._folder)!r} has a whole batch: name another folder with -o"
+                raise UnfinishedBatch(msg) from None
+            return Checkpoint(command)
+        if not resume:
+            msg = (
+                f"{str(self._folder)!r} has a batch that was not finished: go on with --resume, "
+                "or name another folder with -o"
+            )
+            raise UnfinishedBatch(msg)
+        try:
+            found = msgspec.json.decode(data, type=Checkpoint)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            found = Checkpoint("")
+        if found.command != command:
+            msg = (
+                f"{str(self._folder)!r} has a batch of another command, of other rows, or of a prompt that "
+                "has changed since: give the same, or name another folder with -o"
+            )
+            raise UnfinishedBatch(msg)
+        for file in self.files[found.shard :]:
+            file.unlink()
+        return found
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of requests, in order."""
+        return sorted(self._folder.glob("requests-*.jsonl"))
+
+    def _shard(self, number: int) -> Path:
+        return self._folder / f"requests-{number:05}.jsonl"
+
+    def _open(self, path: Path, size: int) -> BufferedWriter:
+        """Open a file that is written on from *size*: what is behind was written after the checkpoint."""
+        file = path.open("ab")
+        file.truncate(size)
+        file.seek(size)
+        return file
+
+    def add(self, line: bytes) -> None:
+        """Write one request, into a new file if the last one is full."""
+        before = self.done.shard
+        super().add(line)
+        if self.done.shard != before:
+            self._requests.close()
+            self._requests = self._open(self._shard(self.done.shard), 0)
+        self._requests.write(line)
+
+    def reject(self, faults: Sequence[Rejected]) -> bytes:
+        """Write what is wrong with rows."""
+        data = super().reject(faults)
+        self._rejected.write(data)
+        return data
+
+    def keep(self, rows: int) -> None:
+        """Make sure of all that was written: a batch that is killed goes on behind these rows."""
+        super().keep(rows)
+        self._requests.flush()
+        self._rejected.flush()
+        self._save()
+
+    def _save(self) -> None:
+        replace_regular_file(self._folder / _CHECKPOINT, msgspec.json.encode(self.done))
+
+    def identifiers(self) -> Iterator[str]:  # noqa: D102 (as of a tally)
+        for path in self.files:
+            with path.open("rb") as file:
+                for line in file:
+                    yield str(msgspec.json.decode(line)[self._form.identifier])
+
+    def finish(self) -> None:
+        """End the batch: what lies in the folder is whole."""
+        self._requests.close()
+        self._rejected.close()
+        if not self.done.rejects:
+            (self._folder / _REJECTED).unlink()
+        if not self.done.lines:  # there were no requests
+            self._shard(self.done.shard).unlink()
+        (self._folder / _CHECKPOINT).unlink()

@@ -1,0 +1,411 @@
+"""`promptkit batch`: from a table to the files of a vendor's batch interface."""
+
+import json
+
+import pytest
+
+from promptkit.batch.lines import LINE_FORMATS
+from tests.batch.conftest import rejected_in, requests_in
+
+TICKETS = [{"ticket": "It is slow", "severity": "high", "votes": 3}, {"ticket": "It is ugly"}]
+
+
+@pytest.fixture
+def tickets(folder):
+    """A file of JSON lines."""
+    path = folder / "tickets.jsonl"
+    path.write_text("".join(json.dumps(ticket) + "\n" for ticket in TICKETS), encoding="utf-8")
+    return path
+
+
+class TestLines:
+    def test_of_openais_chat(self, batch, tickets, folder):
+        """
+        A line has an identifier of its own, the method, the address, and the body as the request function makes it.
+        """
+        ran = batch("triage", tickets)
+
+        first, second = requests_in(folder / "out")
+        assert ran.code == 0
+        assert first["custom_id"].startswith("1-")
+        assert {key: first[key] for key in ("method", "url")} == {
+            "method": "POST",
+            "url": "/v1/chat/completions",
+        }
+        text = "Ticket: It is slow\nSeverity: high, votes: 3"
+        assert first["body"] == {"messages": [{"role": "user", "content": text}], "model": "m"}
+        assert second["body"]["messages"][0]["content"] == "Ticket: It is ugly\nSeverity: low, votes: 0"
+        assert not (folder / "out" / "rejected.jsonl").exists()
+        assert {file.name for file in (folder / "out").iterdir()} == {"requests-00001.jsonl"}
+
+    @pytest.mark.parametrize(
+        ("vendor", "members"),
+        [
+            ("openai-responses", {"custom_id", "method", "url", "body"}),
+            ("anthropic", {"custom_id", "params"}),
+            ("gemini", {"key", "request"}),
+        ],
+    )
+    def test_of_other_vendors(self, batch, tickets, folder, vendor, members):
+        """
+        Each has the members that its vendor wants.
+        """
+        batch("judge", tickets, vendor=vendor)
+
+        assert all(line.keys() == members for line in requests_in(folder / "out"))
+
+    def test_anthropic_gets_a_bound_on_the_answer(self, batch, tickets, folder):
+        """
+        It is 4,096 tokens, unless --field says otherwise.
+        """
+        batch("triage", tickets, vendor="anthropic", out="usual")
+        batch("triage", tickets, "--field", "max_tokens=10", vendor="anthropic", out="chosen")
+
+        assert requests_in(folder / "usual")[0]["params"]["max_tokens"] == 4096
+        assert requests_in(folder / "chosen")[0]["params"]["max_tokens"] == 10
+
+    def test_bedrock_takes_anthropics_models_alone(self, batch, tickets, folder, capsys):
+        """
+        The body has the version that Bedrock wants, and no model.
+        """
+        with pytest.raises(SystemExit):
+            batch("triage", tickets, vendor="bedrock")
+        assert "bedrock is for models of Anthropic, and 'm' is none" in capsys.readouterr().err
+
+        batch("triage", tickets, "--model", "anthropic.claude-x", vendor="bedrock")
+        (line, _) = requests_in(folder / "out")
+        assert line["recordId"].startswith("1-")
+        assert line["modelInput"]["anthropic_version"] == "bedrock-2023-05-31"
+        assert "model" not in line["modelInput"]
+
+    def test_gemini_has_system_part_and_form_where_rest_has_them(self, batch, tickets, folder):
+        """
+        Members of --field are added, also to the configuration of the generation.
+        """
+        batch("judge", tickets, "--field", 'generation_config={"temperature":0}', vendor="gemini")
+
+        request = requests_in(folder / "out")[0]["request"]
+        assert request["system_instruction"] == {"parts": [{"text": "Be brief."}]}
+        assert request["generation_config"]["temperature"] == 0
+        assert request["generation_config"]["response_mime_type"] == "application/json"
+
+
+class TestColumns:
+    def test_renamed_and_fixed(self, batch, folder):
+        """
+        A column may have another name than its parameter, and a parameter one value for all rows.
+        """
+        (folder / "t.csv").write_text("text,votes\nSlow,7\n", encoding="utf-8")
+
+        batch("triage", "t.csv", "--map", "text=ticket", "--set", "severity=high")
+
+        content = requests_in(folder / "out")[0]["body"]["messages"][0]["content"]
+        assert content == "Ticket: Slow\nSeverity: high, votes: 7"
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--map", "text=tickte"], "prompt 'triage' has no argument 'tickte'; did you mean 'ticket'?"),
+            (["--set", "severity=hihg"], "'severity' is 'hihg', not one of 'low', 'high'"),
+            (
+                ["--map", "text=ticket", "--set", "ticket=x"],
+                "argument 'ticket' has both a value for all rows and column 'text': leave out one",
+            ),
+            (
+                [],
+                "there is no column 'ticket', which prompt 'triage' requires; there are 'text', 'votes': "
+                "name one with --map COLUMN=ARGUMENT",
+            ),
+            (["--map", "text=ticket", "--key", "id"], "there is no column 'id' for --key"),
+            (["--map", "text"], "'text' has no '=' between two words"),
+            (
+                ["--field", "tier=flex"],
+                "'flex' is no JSON: write text in double quotes, as in 'tier=\"flex\"'",
+            ),
+            (["--workers", "0"], "'0' is no number from 1 on"),
+        ],
+    )
+    def test_what_does_not_fit_is_said_before_anything_is_written(self, batch, folder, capsys, words, said):
+        """
+        Each fault of the command says what to write.
+        """
+        (folder / "t.csv").write_text("text,votes\nSlow,7\n", encoding="utf-8")
+
+        try:
+            ran = batch("triage", "t.csv", *words)
+            code, err = ran.code, ran.err
+        except SystemExit as end:
+            code, err = end.code, capsys.readouterr().err
+
+        assert code in (1, 2)
+        assert said in err
+        assert not (folder / "out").exists()
+
+    def test_types_of_json(self, batch, folder):
+        """
+        Numbers, lists and objects are taken as they are; null is what is not given.
+        """
+        row = {"day": "2026-01-31", "price": 1.5, "tags": ["a", "b"], "at": {"x": 1}}
+        rows = [row, {**row, "price": "2.50", "tags": "a, b", "at": None}]
+        (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+        batch("typed", "t.jsonl")
+
+        said = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+        day = "datetime.date(2026, 1, 31)"
+        assert said == [
+            f"({day}, Decimal('1.5'), ['a', 'b'], {{'x': 1}})",
+            f"({day}, Decimal('2.50'), ['a', 'b'], None)",
+        ]
+
+
+class TestBadRows:
+    def test_of_json_lines(self, batch, folder):
+        """
+        Each is rejected with its line and why, and the rest goes on.
+        """
+        lines = [
+            b'{"ticket": "fine"}',
+            b"",
+            b'{"ticket": "x", "votes": "many"}',
+            b'{"votes": 1}',
+            b"[1]",
+            b"{",
+            b'{"ticket": "\xff"}',
+            b'{"ticket": "x", "severity": "hihg"}',
+            b'{"ticket": "last"}',
+        ]
+        (folder / "t.jsonl").write_bytes(b"\n".join(lines))
+
+        ran = batch("triage", "t.jsonl")
+
+        assert ran.code == 1
+        assert "wrote 2 requests" in ran.out
+        assert "rejected 6 rows: 'out/rejected.jsonl' says why" in ran.out
+        assert rejected_in(folder / "out") == [
+            (3, "votes", "'votes' is 'many', not a whole number"),
+            (4, "ticket", "'ticket' is missing"),
+            (5, None, 'the line is no JSON object: write {"COLUMN": VALUE, ...}'),
+            (6, None, "the line is no JSON: Input data was truncated"),
+            (7, None, "the line is no UTF-8: save it as UTF-8"),
+            (8, "severity", "'severity' is 'hihg', not one of 'low', 'high' (did you mean 'high'?)"),
+        ]
+
+    def test_of_csv(self, batch, folder):
+        """
+        A cell too many, quotes that do not end, and what is no UTF-8.
+        """
+        lines = [
+            b"ticket,votes",
+            b"fine,1",
+            b"a,b,1",
+            b'"two\nlines",2',
+            b"\xff,1",
+            b'"wrong"x,1',
+            b"last,3",
+            b'"open,4',
+        ]
+        (folder / "t.csv").write_bytes(b"\n".join(lines))
+
+        ran = batch("triage", "t.csv")
+
+        said = [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+        assert ran.code == 1
+        assert [text.splitlines()[0] for text in said] == ["Ticket: fine", "Ticket: two", "Ticket: last"]
+        assert rejected_in(folder / "out") == [
+            (3, None, "the line has 3 cells, and the header 2: quote what holds a comma"),
+            (6, None, "the line is no UTF-8: save the table as UTF-8"),
+            (7, None, "the line is no CSV: ',' expected after '\"'"),
+            (9, None, "the line is no CSV: unexpected end of data"),
+        ]
+
+    @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
+    def test_a_line_of_100_mb(self, batch, folder, name):
+        """
+        It is rejected, and not kept in memory.
+        """
+        head, first, last = {
+            "t.jsonl": (b"", b'{"ticket": "a"}\n', b'{"ticket": "b"}\n'),
+            "t.csv": (b"ticket\n", b"a\n", b"b\n"),
+        }[name]
+        with (folder / name).open("wb") as file:
+            file.write(head + first)
+            for _ in range(100):
+                file.write(b"x" * 1_000_000)
+            file.write(b"\n" + last)
+
+        assert batch("triage", name).code == 1
+        assert len(requests_in(folder / "out")) == 2
+        ((_, argument, reason),) = rejected_in(folder / "out")
+        assert (argument, reason) == (None, "the line is longer than 16,777,216 bytes")
+
+    def test_what_the_prompt_refuses_and_raises(self, batch, folder):
+        """
+        Its own words are passed on without secrets; other errors are named.
+        """
+        rows = [{"ticket": "refuse", "token": "s3cr3t-t0k3n"}, {"ticket": "raise"}, {"ticket": "fine"}]
+        (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+        assert batch("fails", "t.jsonl").code == 1
+        assert rejected_in(folder / "out") == [
+            (1, None, "not with <secret>"),
+            (2, None, "the prompt raised KeyError: 'raise'"),
+        ]
+
+    def test_keys_come_once_and_as_the_vendor_takes_them(self, batch, folder):
+        """
+        The first row of a key is the one that is sent, unless it was rejected.
+        """
+        rows = [
+            {"id": "a", "ticket": "x", "votes": "bad"},
+            {"id": "a", "ticket": "first"},
+            {"id": "a", "ticket": "second"},
+            {"id": "no blanks", "ticket": "x"},
+            {"ticket": "x"},
+            {"id": 7, "ticket": "number"},
+        ]
+        (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+        batch("triage", "t.jsonl", "--key", "id", vendor="anthropic")
+
+        assert [line["custom_id"] for line in requests_in(folder / "out")] == ["a", "7"]
+        assert rejected_in(folder / "out") == [
+            (1, "votes", "'votes' is 'bad', not a whole number"),
+            (3, None, "key 'a' is that of an earlier row: no key may come twice"),
+            (4, None, "'id' is 'no blanks', and anthropic takes [a-zA-Z0-9_-]{1,64}"),
+            (5, None, "'id' is '', and anthropic takes [a-zA-Z0-9_-]{1,64}"),
+        ]
+
+
+class TestFiles:
+    def test_are_cut_at_the_vendors_limits(self, batch, folder, monkeypatch):
+        """
+        Neither more lines nor more bytes than a file may have; all lines are there, in order.
+        """
+        (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(25)), encoding="utf-8")
+        monkeypatch.setattr(
+            "promptkit.cli.batch.LINE_FORMATS",
+            {"openai-chat": _smaller(LINE_FORMATS["openai-chat"], most_lines=10)},
+        )
+        batch("triage", "t.csv", out="lines")
+        monkeypatch.setattr(
+            "promptkit.cli.batch.LINE_FORMATS",
+            {"openai-chat": _smaller(LINE_FORMATS["openai-chat"], most_bytes=500)},
+        )
+        batch("triage", "t.csv", out="bytes")
+
+        by_lines, by_bytes = (sorted((folder / name).iterdir()) for name in ("lines", "bytes"))
+        assert [file.read_bytes().count(b"\n") for file in by_lines] == [10, 10, 5]
+        assert all(400 < file.stat().st_size <= 500 for file in by_bytes[:-1])
+        assert b"".join(map(_bytes, by_lines)) == b"".join(map(_bytes, by_bytes))
+
+    def test_two_runs_give_equal_bytes(self, batch, tickets, folder):
+        """
+        One process or two, whatever the order in which these end.
+        """
+        (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2500)), encoding="utf-8")
+
+        for out, workers in (("one", 1), ("again", 1), ("two", 2)):
+            assert batch("triage", "t.csv", "--workers", workers, out=out).code == 0
+
+        one, again, two = (
+            {file.name: file.read_bytes() for file in (folder / name).iterdir()}
+            for name in ("one", "again", "two")
+        )
+        assert one == again == two
+
+    def test_a_dry_run_writes_nothing(self, batch, tickets, folder):
+        """
+        It says how many requests, bytes and tokens there would be.
+        """
+        ran = batch("triage", tickets, "--dry-run")
+        whole = batch("triage", tickets)
+
+        size = (folder / "out" / "requests-00001.jsonl").stat().st_size
+        assert ran.out.splitlines() == [
+            f"would write 2 requests of {size:,} bytes to 1 file in 'out'",
+            "their text has about 21 tokens",
+        ]
+        assert whole.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
+
+    def test_a_whole_batch_is_not_written_over(self, batch, tickets, folder):
+        """
+        Neither by another one, nor with --resume.
+        """
+        batch("triage", tickets)
+        before = requests_in(folder / "out")
+
+        for words in ([], ["--resume"]):
+            ran = batch("triage", tickets, *words)
+            assert (ran.code, ran.err) == (2, "'out' has a whole batch: name another folder with -o\n")
+        assert requests_in(folder / "out") == before
+
+    def test_an_empty_table(self, batch, folder):
+        """
+        There is nothing to write.
+        """
+        (folder / "t.jsonl").write_bytes(b"")
+
+        ran = batch("triage", "t.jsonl")
+
+        assert (ran.code, ran.out) == (0, "wrote 0 requests of 0 bytes to 0 files in 'out'\n")
+        assert list((folder / "out").iterdir()) == []
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["triage"], "write PROMPT ROWS, or --join RESULTS ROWS"),
+            (["triage", "t.jsonl"], "name a vendor with --for: each has files of its own"),
+            (
+                ["triage", "t.jsonl", "--for", "openai-chat"],
+                "name the model with --model: each request says it",
+            ),
+        ],
+    )
+    def test_what_is_missing_is_said(self, tickets, folder, capsys, words, said):
+        """
+        With what to write.
+        """
+        from promptkit.cli import main
+
+        tickets.rename(folder / "t.jsonl")
+
+        with pytest.raises(SystemExit) as end:
+            main(["batch", *words])
+
+        assert end.value.code == 2
+        assert said in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("triaeg", "t.jsonl"), "unknown prompt 'triaeg'; did you mean 'triage'?"),
+            (("triage", "nosuch.csv"), "'nosuch.csv': No such file or directory"),
+            (("triage", "empty.csv"), "there is no header: the first line names the columns"),
+            (("triage", "twice.csv"), "the header names 'a' twice: name each column once"),
+        ],
+    )
+    def test_what_is_not_there(self, batch, folder, words, said):
+        """
+        A prompt, a file, a header.
+        """
+        (folder / "t.jsonl").write_bytes(b"{}")
+        (folder / "empty.csv").write_bytes(b"")
+        (folder / "twice.csv").write_bytes(b"a,a\n1,2\n")
+
+        ran = batch(*words)
+
+        assert said in ran.err
+        assert ran.code in (1, 2)
+
+
+def _smaller(form, **limits):
+    from msgspec.structs import replace
+
+    return replace(form, **limits)
+
+
+def _bytes(file):
+    return file.read_bytes()

@@ -1,0 +1,150 @@
+"""`promptkit batch --join`: rows with the answers that came back."""
+
+import json
+
+import pytest
+
+from promptkit.batch.joining import answer_of
+
+ANSWERS = {
+    "openai-chat": {
+        "id": "r",
+        "custom_id": "1-ab",
+        "response": {
+            "status_code": 200,
+            "body": {"choices": [{"message": {"role": "assistant", "content": "Yes."}}]},
+        },
+        "error": None,
+    },
+    "openai-responses": {
+        "custom_id": "1-ab",
+        "response": {
+            "status_code": 200,
+            "body": {
+                "error": None,
+                "output": [
+                    {"type": "reasoning", "summary": [], "content": [{"type": "x", "text": "Hm."}]},
+                    {"type": "message", "content": [{"type": "output_text", "text": "Yes."}]},
+                ],
+            },
+        },
+        "error": None,
+    },
+    "anthropic": {
+        "custom_id": "1-ab",
+        "result": {
+            "type": "succeeded",
+            "message": {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]},
+        },
+    },
+    "gemini": {
+        "key": "1-ab",
+        "response": {
+            "candidates": [{"content": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]}}]
+        },
+    },
+    "bedrock": {
+        "recordId": "1-ab",
+        "modelInput": {"messages": []},
+        "modelOutput": {"content": [{"type": "text", "text": "Yes."}]},
+    },
+}
+
+FAULTS = {
+    "openai": (
+        {"custom_id": "1", "response": {"status_code": 400, "body": {"error": {"message": "no"}}}, "error": None},
+        '{"message":"no"}',
+    ),
+    "expired": ({"custom_id": "1", "response": None, "error": {"code": "batch_expired"}}, '{"code":"batch_expired"}'),
+    "anthropic": (
+        {"custom_id": "1", "result": {"type": "errored", "error": {"type": "invalid_request"}}},
+        '{"type":"invalid_request"}',
+    ),
+    "canceled": (
+        {"custom_id": "1", "result": {"type": "canceled"}},
+        'there is no answer in it: {"type":"canceled"}',
+    ),
+    "gemini": ({"key": "1", "error": {"code": 3}}, '{"code":3}'),
+    "bedrock": ({"recordId": "1", "error": {"errorCode": 400}}, '{"errorCode":400}'),
+    "refused": (
+        {"custom_id": "1", "response": {"body": {"choices": [{"message": {"refusal": "no"}}]}}},
+        'there is no answer in it: {"choices":[{"message":{"refusal":"no"}}]}',
+    ),
+}
+
+
+@pytest.mark.parametrize("vendor", ANSWERS)
+def test_the_answer_in_each_vendors_result(vendor):
+    """
+    The text of the first answer, without what the model thought.
+    """
+    assert answer_of(ANSWERS[vendor]) == ("Yes.", None)
+
+
+@pytest.mark.parametrize(("result", "said"), FAULTS.values(), ids=FAULTS)
+def test_what_went_wrong_is_said(result, said):
+    """
+    The vendor's own words, or what is there in place of an answer.
+    """
+    assert answer_of(result) == ("", said)
+
+
+def result(identifier, text):
+    message = {"content": [{"type": "text", "text": text}]}
+    return json.dumps({"custom_id": identifier, "result": {"type": "succeeded", "message": message}}) + "\n"
+
+
+def test_rows_have_their_answers_in_their_own_order(batch, folder):
+    """
+    Whatever the order of the results, and in however many files they are.
+    """
+    (folder / "t.csv").write_text("ticket\na\nb\nc\nd,d\ne\n", encoding="utf-8")
+    results = folder / "results"
+    results.mkdir()
+    (results / "b.jsonl").write_text(result("3-ff", "C") + result("1-ff", "A"), encoding="utf-8")
+    (results / "a.jsonl").write_text("\n" + result("2-ff", "B"), encoding="utf-8")
+
+    ran = batch("--join", results, "t.csv")
+
+    found = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(one["row"] and one["row"]["ticket"], one["answer"]) for one in found] == [
+        ("a", "A"),
+        ("b", "B"),
+        ("c", "C"),
+        (None, None),
+        ("e", None),
+    ]
+    assert [one["error"] for one in found] == [
+        *[None] * 3,
+        "the line has 2 cells, and the header 1: quote what holds a comma",
+        "there is no result",
+    ]
+    assert (ran.code, ran.err) == (1, "2 rows without an answer: 'error' says why\n")
+
+
+def test_rows_by_their_keys(batch, folder):
+    """
+    A key may be any value of a column.
+    """
+    (folder / "t.jsonl").write_text('{"id": 7, "ticket": "a"}\n{"id": "x-1", "ticket": "b"}\n', encoding="utf-8")
+    (folder / "r.jsonl").write_text(result("x-1", "B") + result("7", "A"), encoding="utf-8")
+
+    ran = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
+
+    assert [json.loads(line)["answer"] for line in ran.out.splitlines()] == ["A", "B"]
+    assert ran.code == 0
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"id": 1}'])
+def test_what_is_no_result(batch, folder, line):
+    """
+    The file and the place are named.
+    """
+    (folder / "t.csv").write_text("ticket\na\n", encoding="utf-8")
+    (folder / "r.jsonl").write_text(result("1-f", "A") + line, encoding="utf-8")
+
+    ran = batch("--join", "r.jsonl", "t.csv")
+
+    place = len(result("1-f", "A"))
+    assert ran.code == 2
+    assert f"'r.jsonl' has no result at byte {place}: each line is an object with custom_id or key or" in ran.err
