@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -101,7 +102,8 @@ class Table(Struct, frozen=True):
             yield Chunk(first, rows, end)
 
 
-def open_table(path: str) -> Table:
+@contextmanager
+def open_table(path: str) -> Iterator[Table]:
     """
     Open a file of rows: its suffix says of which kind it is, or else what it begins with.
 
@@ -114,17 +116,18 @@ def open_table(path: str) -> Table:
 
         RowsError: If it is no such file, or what reads it is not installed.
     """
+    file = Path(path)
     if path == "-":
         if sys.stdin is None:
             msg = "there are no rows: standard input is closed"
             raise RowsError(msg)
-        return _text_table(sys.stdin.buffer, "", None)
-    file = Path(path)
-    if file.suffix.lower() in _ARROW:
-        return _arrow_table(file)
-    stream = file.open("rb")
-    size = file.stat().st_size if file.is_file() else None
-    return _text_table(stream, file.suffix.lower(), size)
+        yield _text_table(sys.stdin.buffer, "", None)
+    elif file.suffix.lower() in _ARROW:
+        yield _arrow_table(file)
+    else:
+        with file.open("rb") as stream:
+            size = file.stat().st_size if file.is_file() else None
+            yield _text_table(stream, file.suffix.lower(), size)
 
 
 def _text_table(stream: BinaryIO, suffix: str, size: int | None) -> Table:

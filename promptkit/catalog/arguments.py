@@ -256,7 +256,7 @@ class Arguments(Struct, frozen=True):
         Raises:
             ArgumentErrors: If any argument is missing, unknown or wrong; it lists them all.
         """
-        values: dict[str, Any] = {**known}
+        values: dict[str, Any] = dict(known) if known else {}
         faults: list[Fault] = []
         readers = self._readers
         unknown = 0

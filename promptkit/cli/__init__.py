@@ -70,6 +70,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
         gc.disable()  # imports leave no garbage, and what is imported stays
         try:
+            _put_off_validators()
             _import_msgspec()
             _import_argparse()
             options = _import("promptkit.cli.options").parse(argv)
@@ -123,6 +124,24 @@ def _import_argparse() -> None:
         _import("argparse")
     finally:
         del sys.modules["gettext"]
+
+
+class _PutOff(ModuleType):
+    """A module that is imported when something of it is taken."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__") and name != "__all__":  # who looks through all modules takes nothing of it
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+def _put_off_validators() -> None:
+    """Let attrs be imported without its validators, which take a third of that: few recipes use any."""
+    if "attr" not in sys.modules:
+        for name in ("attr.validators", "attrs.validators"):
+            sys.modules[name] = _PutOff(name)
 
 
 def _import(name: str) -> ModuleType:

@@ -16,7 +16,7 @@ from promptkit.batch.columns import ColumnError
 from promptkit.batch.joining import joined
 from promptkit.batch.lines import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.rows import RowsError, open_table
+from promptkit.batch.rows import RowsError, Table, open_table
 from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch
 from promptkit.batch.writing import Keys, rendered, write
 from promptkit.cli import Exit
@@ -51,7 +51,8 @@ def run(options: Namespace, output: Output) -> int:
         prompt = next((one for one in recipes.prompts if one.options.name == options.name), None)
         if prompt is None or prompt.compile()[0] is None:
             return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
-        return _Batch(options, prompt).write(output)
+        with open_table(options.rows) as table:
+            return _Batch(options, prompt, table).write(output)
     except (RowsError, ColumnError, UnfinishedBatch, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
     except (ArgumentErrors, UnfitAnswer, BrokenProcessPool, OSError) as error:
@@ -70,8 +71,8 @@ def _reason(error: Exception) -> str:
 class _Batch:
     """What is rendered, and where the requests go."""
 
-    def __init__(self, options: Namespace, prompt: Prompt[..., Any]) -> None:
-        self._options, self._form = options, LINE_FORMATS[options.vendor]
+    def __init__(self, options: Namespace, prompt: Prompt[..., Any], table: Table) -> None:
+        self._options, self._table, self._form = options, table, LINE_FORMATS[options.vendor]
         self._check_model()
         values = read_arguments(prompt.compiled.arguments, options.set, current_folder())
         self._renderer = Renderer(
@@ -83,10 +84,9 @@ class _Batch:
             fields={**({"lossy": True} if options.lossy else {}), **dict(options.field)},
             key=options.key,
         )
-        self._table = open_table(options.rows)
         matched = self._renderer.matched
-        if self._table.columns is not None:
-            matched.check(self._table.columns, options.key)
+        if table.columns is not None:
+            matched.check(table.columns, options.key)
 
     def _check_model(self) -> None:
         model, form = self._options.model, self._form
@@ -163,10 +163,11 @@ def _summary(done: Checkpoint, folder: Path, characters: int | None) -> Iterator
 def _join(options: Namespace, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     lacking = 0
-    for one in joined(open_table(options.rows), Path(options.join), options.key):
-        lacking += one["error"] is not None
-        output.write(msgspec.json.encode(one).decode() + "\n")
-        output.send()
+    with open_table(options.rows) as table:
+        for one in joined(table, Path(options.join), options.key):
+            lacking += one["error"] is not None
+            output.write(msgspec.json.encode(one).decode() + "\n")
+            output.send()
     if lacking:
         print_error(f"{counted(lacking, 'row')} without an answer: 'error' says why")
     return Exit.FAULTY if lacking else Exit.FINE

@@ -123,8 +123,11 @@ class PromptMethods:
             values[prompt.context] = _context(exchange.request, exchange.request.sender(self._send))
         renderer = prompt.renderer
         if renderer.is_async:
-            result_of = partial(_result, exchange, prompt, key)
-            self._executor.call_on_loop(exchange, renderer.render_async(**values), result_of)
+            self._executor.call_on_loop(
+                exchange,
+                renderer.render_async(**values),
+                lambda ended: _result(exchange, prompt, key, lambda _: ended(), values),
+            )
             return None
         if self._executor.runs_here(exchange, prompt.timeout):
             return _result(exchange, prompt, key, renderer.render_sync, values)
@@ -147,10 +150,14 @@ class PromptMethods:
 
 
 def _result(
-    exchange: Exchange, prompt: CompiledPrompt, key: Any, render: Callable[..., Workflow | str], *values: Any
+    exchange: Exchange,
+    prompt: CompiledPrompt,
+    key: Any,
+    render: Callable[[dict[str, Any]], Workflow | str],
+    values: dict[str, Any],
 ) -> bytes:
     try:  # as `call_author` does
-        said = call_interruptible(render, *values)
+        said = call_interruptible(render, values)
     except NESTED_REFUSALS as error:
         msg = "what it calls was refused"
         raise RuntimeError(msg) from error

@@ -61,8 +61,8 @@ def folder(recipes, tmp_path, monkeypatch):
 def batch(folder, capsys):
     """A function that runs ``promptkit batch``, and returns what came of it."""
 
-    def run(*words, vendor="openai-chat", out="out"):
-        options = [] if "--join" in words else ["--for", vendor, "--model", "m", "-o", out]
+    def run(*words, vendor="openai-chat", model="m", out="out"):
+        options = [] if "--join" in words else ["--for", vendor, "--model", model, "-o", out]
         code = main(["batch", *map(str, words), *options])
         printed = capsys.readouterr()
         return SimpleNamespace(code=code, out=printed.out, err=printed.err)

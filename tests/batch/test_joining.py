@@ -52,10 +52,17 @@ ANSWERS = {
 
 FAULTS = {
     "openai": (
-        {"custom_id": "1", "response": {"status_code": 400, "body": {"error": {"message": "no"}}}, "error": None},
+        {
+            "custom_id": "1",
+            "response": {"status_code": 400, "body": {"error": {"message": "no"}}},
+            "error": None,
+        },
         '{"message":"no"}',
     ),
-    "expired": ({"custom_id": "1", "response": None, "error": {"code": "batch_expired"}}, '{"code":"batch_expired"}'),
+    "expired": (
+        {"custom_id": "1", "response": None, "error": {"code": "batch_expired"}},
+        '{"code":"batch_expired"}',
+    ),
     "anthropic": (
         {"custom_id": "1", "result": {"type": "errored", "error": {"type": "invalid_request"}}},
         '{"type":"invalid_request"}',
@@ -119,14 +126,16 @@ def test_rows_have_their_answers_in_their_own_order(batch, folder):
         "the line has 2 cells, and the header 1: quote what holds a comma",
         "there is no result",
     ]
-    assert (ran.code, ran.err) == (1, "2 rows without an answer: 'error' says why\n")
+    assert (ran.code, ran.err) == (1, "promptkit: 2 rows without an answer: 'error' says why\n")
 
 
 def test_rows_by_their_keys(batch, folder):
     """
     A key may be any value of a column.
     """
-    (folder / "t.jsonl").write_text('{"id": 7, "ticket": "a"}\n{"id": "x-1", "ticket": "b"}\n', encoding="utf-8")
+    (folder / "t.jsonl").write_text(
+        '{"id": 7, "ticket": "a"}\n{"id": "x-1", "ticket": "b"}\n', encoding="utf-8"
+    )
     (folder / "r.jsonl").write_text(result("x-1", "B") + result("7", "A"), encoding="utf-8")
 
     ran = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
@@ -147,4 +156,6 @@ def test_what_is_no_result(batch, folder, line):
 
     place = len(result("1-f", "A"))
     assert ran.code == 2
-    assert f"'r.jsonl' has no result at byte {place}: each line is an object with custom_id or key or" in ran.err
+    assert (
+        f"'r.jsonl' has no result at byte {place}: each line is an object with custom_id or key or" in ran.err
+    )
