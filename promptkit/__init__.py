@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.text import Text
     from promptkit.language.tools import Tool
-    from promptkit.language.turns import assistant, system, user
+    from promptkit.language.turns import assistant, cache_point, system, user
 
 __all__ = [
     "Arg",
@@ -49,6 +49,7 @@ __all__ = [
     "Workflow",
     "__version__",
     "assistant",
+    "cache_point",
     "prompt",
     "read_below",
     "register_type",
@@ -74,7 +75,7 @@ _MODULES: Final = {
     "language.media": ("Audio", "Icon", "Image"),
     "language.messages": ("Message", "Workflow"),
     "language.text": ("Text",),
-    "language.turns": ("assistant", "system", "user"),
+    "language.turns": ("assistant", "cache_point", "system", "user"),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -24,6 +24,7 @@ from promptkit import (
     Text,
     Workflow,
     assistant,
+    cache_point,
     prompt,
     resource,
     system,
@@ -85,6 +86,17 @@ def a_system_part_is_a_workflow() -> None:
     assert_type(system("a") + user("b"), Workflow)
     assert_type((system("a") + "b").system, Text | None)
     system(Image(b""))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def a_cache_point_is_a_part_and_a_workflow(*, long: bool) -> None:
+    point: Workflow = cache_point()
+    assert_type(user("a", cache_point(), "b"), Workflow)
+    assert_type(assistant("a", cache_point() if long else None), Workflow)
+    assert_type(system("a", cache_point()), Workflow)
+    assert_type(user("a") + cache_point() + "b", Workflow)
+    assert_type("a" + cache_point(), Workflow)
+    assert_type(point.cache_points, tuple[tuple[int, int], ...])
+    section("a", cache_point())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def requests_are_dictionaries() -> None:

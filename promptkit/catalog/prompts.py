@@ -131,7 +131,9 @@ class Renderer(Struct, frozen=True):
     def _finished(self, said: Workflow) -> Workflow:
         if not said.messages:
             raise EmptyPrompt(self.name, only_system=said.system is not None)
-        return said if self.answer is None else workflow_of(said.messages, said.system, self.answer)
+        if self.answer is None:
+            return said
+        return workflow_of(said.messages, said.system, self.answer, said.cache_points)
 
     def _read(self, result: object, verb: str) -> Workflow:
         try:

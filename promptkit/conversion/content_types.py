@@ -11,11 +11,11 @@ from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.parsing import BASE64
 from promptkit.conversion.surrogates import Surrogate
 from promptkit.errors.exceptions import MediaError, nearest
-from promptkit.language.blocks import block_of
+from promptkit.language.blocks import block_of, system_text
 from promptkit.language.content import Content, Role
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, message_of, system_text, workflow_of
+from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import checked_role

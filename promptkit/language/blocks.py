@@ -1,18 +1,13 @@
-"""Blocks: the content that a value becomes in a message."""
+"""Blocks: the content that a value becomes in a message, or in a system part."""
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import reduce
+from operator import add
 
 from promptkit.language.content import Content
 from promptkit.language.text import Text, plain_text
-from promptkit.language.validation import Unsendable
+from promptkit.language.validation import Unsendable, describe
 
-if TYPE_CHECKING:
-    from promptkit.language.media import Showable
-
-__all__ = ["Part", "block_of"]
-
-#: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
-Part: TypeAlias = "str | Content | Showable | Literal[False] | None"
+__all__ = ["block_of", "system_block", "system_text"]
 
 
 def block_of(value: object) -> Content | None:
@@ -32,3 +27,22 @@ def block_of(value: object) -> Content | None:
     if (png := png_of(value)) is not None:
         return Image(png)
     raise Unsendable(value)
+
+
+def system_block(text: str | Text | None) -> Text | None:
+    """
+    Return a system part, None if it is empty. Raises TypeError if it is not text.
+    """
+    if text is None or isinstance(text, str | Text):
+        block = block_of(text)
+        return block if isinstance(block, Text) else None
+    msg = f"the system part is text, not {describe(text)}: make it with system(...)"
+    raise TypeError(msg)
+
+
+def system_text(*parts: Text | None) -> Text | None:
+    """
+    Join system parts, with a blank line between. Raises ValueError if their annotations differ.
+    """
+    texts = [part for part in parts if part is not None]
+    return reduce(add, texts) if texts else None

@@ -1,13 +1,11 @@
 """Messages and workflows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
-from promptkit.language.blocks import block_of
+from promptkit.language.blocks import block_of, system_block, system_text
 from promptkit.language.content import Content, Role
 from promptkit.language.text import Text
 from promptkit.language.validation import checked_role, describe
@@ -20,7 +18,6 @@ __all__ = [
     "Message",
     "Workflow",
     "message_of",
-    "system_text",
     "workflow_of",
 ]
 
@@ -118,14 +115,6 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
     return found
 
 
-def _system(text: "str | Text | None") -> Text | None:
-    if text is None or isinstance(text, str | Text):
-        block = block_of(text)
-        return block if isinstance(block, Text) else None
-    msg = f"the system part is text, not {describe(text)}: make it with system(...)"
-    raise TypeError(msg)
-
-
 @attrs.frozen(repr=False, eq=False)
 class Workflow(Sequence[Message]):
     """
@@ -149,6 +138,11 @@ class Workflow(Sequence[Message]):
             The type of the answer, as the prompt's ``answer=`` says it; None if it says nothing. It is
             not compared, and sums and slices have none.
 
+        cache_points:
+            Where each `cache_point` stands: a message, counted from 0, and the character of its text that it
+            stands before. Character 0 is before that message, behind all that comes before it; message -1
+            is the system part. They are neither compared nor shown, and slices have none.
+
     Raises:
         TypeError: If *messages* cannot be iterated over, or one of them is not a `Message`; or if
             *system* is not text.
@@ -158,8 +152,9 @@ class Workflow(Sequence[Message]):
     """
 
     messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
-    system: Text | None = attrs.field(default=None, converter=_system)
+    system: Text | None = attrs.field(default=None, converter=system_block)
     answer: Any = attrs.field(default=None, init=False)
+    cache_points: tuple[tuple[int, int], ...] = attrs.field(default=(), init=False)
 
     @property
     def sent(self) -> tuple[Message, ...]:
@@ -294,7 +289,12 @@ def _refuse_format(turns: Message | Workflow) -> NoReturn:
     raise TypeError(msg)
 
 
-def workflow_of(messages: tuple[Message, ...], system: Text | None = None, answer: Any = None) -> Workflow:
+def workflow_of(
+    messages: tuple[Message, ...],
+    system: Text | None = None,
+    answer: Any = None,
+    cache_points: tuple[tuple[int, int], ...] = (),
+) -> Workflow:
     """
     Make a workflow without checks, for speed.
     """
@@ -302,6 +302,7 @@ def workflow_of(messages: tuple[Message, ...], system: Text | None = None, answe
     _set_messages(made, messages)
     _set_system(made, system)
     _set_answer(made, answer)
+    _set_cache_points(made, cache_points)
     return made
 
 
@@ -319,8 +320,8 @@ _new: Final = object.__new__
 
 #: Setters for the fields of a new message or workflow, whose classes are frozen.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
-_set_messages, _set_system, _set_answer = (
-    vars(Workflow)[name].__set__ for name in ("messages", "system", "answer")
+_set_messages, _set_system, _set_answer, _set_cache_points = (
+    vars(Workflow)[name].__set__ for name in ("messages", "system", "answer", "cache_points")
 )
 
 
@@ -338,12 +339,12 @@ def _joinable(value: Any) -> Workflow | None:
 
 def _sum(head: Workflow, tail: Workflow) -> Workflow:
     system = tail.system if head.system is None else system_text(head.system, tail.system)
-    return workflow_of(head.messages + tail.messages, system)
+    points: tuple[tuple[int, int], ...] = ()
+    if head.cache_points or tail.cache_points:
+        from promptkit.language.cache_points import moved_points, settled_points  # most have none
 
-
-def system_text(*parts: Text | None) -> Text | None:
-    """
-    Join system parts, with a blank line between. Raises ValueError if their annotations differ.
-    """
-    texts = [part for part in parts if part is not None]
-    return reduce(add, texts) if texts else None
+        before = () if head.system is None else (head.system,)
+        of_head = moved_points(head.cache_points, head.system)
+        of_tail = moved_points(tail.cache_points, tail.system, len(head.messages), before)
+        points = settled_points((*of_head, *of_tail), system)
+    return workflow_of(head.messages + tail.messages, system, None, points)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from promptkit.language.blocks import block_of
+from promptkit.language.blocks import block_of, system_text
 from promptkit.language.content import Content
-from promptkit.language.messages import Message, Workflow, message_of, system_text, workflow_of
+from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text
 from promptkit.language.validation import Unsendable, is_role_tuple
 
@@ -34,16 +34,28 @@ def workflow_from(result: Any) -> Workflow:
     """
     messages: list[Message] = []
     systems: list[Text] = []
-    _collect(result, (), messages, systems)
-    return workflow_of(tuple(messages), system_text(*systems) if systems else None)
+    points: list[tuple[int, int]] = []
+    _collect(result, (), messages, systems, points)
+    system = system_text(*systems) if systems else None
+    if not points:
+        return workflow_of(tuple(messages), system)
+    from promptkit.language.cache_points import settled_points  # most workflows have none
+
+    return workflow_of(tuple(messages), system, None, settled_points(points, system))
 
 
-def _collect(value: Any, path: tuple[int, ...], messages: list[Message], systems: list[Text]) -> None:
+def _collect(
+    value: Any,
+    path: tuple[int, ...],
+    messages: list[Message],
+    systems: list[Text],
+    points: list[tuple[int, int]],
+) -> None:
     """Add what is in *value*, which is at *path* in the whole result, outermost index first."""
     if isinstance(value, Workflow):
+        if value.system is not None or value.cache_points:
+            _collect_beside(value, len(messages), systems, points)
         messages += value.messages
-        if value.system is not None:
-            systems.append(value.system)
         return
     if isinstance(value, Message):
         messages.append(value)
@@ -61,4 +73,16 @@ def _collect(value: Any, path: tuple[int, ...], messages: list[Message], systems
                 messages.append(message_of("user", block))
             return
     for position, item in enumerate(value):
-        _collect(item, (*path, position), messages, systems)
+        _collect(item, (*path, position), messages, systems, points)
+
+
+def _collect_beside(
+    workflow: Workflow, messages: int, systems: list[Text], points: list[tuple[int, int]]
+) -> None:
+    """Add what a workflow has besides its messages. So many messages are before it."""
+    if workflow.cache_points:
+        from promptkit.language.cache_points import moved_points  # most workflows have none
+
+        points += moved_points(workflow.cache_points, workflow.system, messages, systems)
+    if workflow.system is not None:
+        systems.append(workflow.system)

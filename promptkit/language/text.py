@@ -226,7 +226,7 @@ def plain_string(value: object, place: str) -> str:
     if isinstance(value, str):
         return str.__str__(value)  # an enum's member is its value, as on the wire
     remedy = "make it a str first"
-    if isinstance(value, Content):
+    if isinstance(value, Content) or type(value).__module__ == "promptkit.language.turns":
         remedy = "pass it to user(...) beside the text"
     elif isinstance(value, list | tuple):
         remedy = "make it text with bullets(...) or inline(*...)"

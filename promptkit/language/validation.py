@@ -312,7 +312,7 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_remedy),
     (
-        lambda value: type(value).__module__ == "promptkit.language.messages",
+        lambda value: type(value).__module__ in ("promptkit.language.messages", "promptkit.language.turns"),
         "join turns with +, as in user(...) + message",
     ),
     (_is_vendors_message, _turn_remedy),

@@ -13,7 +13,8 @@ HEAD = """
 from pathlib import Path
 from typing import Annotated
 
-from promptkit import Arg, Audio, EmbeddedResource, Image, ResourceLink, prompt, resource, user, assistant
+from promptkit import Arg, Audio, EmbeddedResource, Image, ResourceLink, prompt, resource
+from promptkit import assistant, cache_point, user
 from promptkit.fragments import section
 
 HERE = Path(__file__).parent
@@ -61,6 +62,7 @@ class TestFirstMessage:
                 "its first message is the assistant's",
             ),
             ("yield None\nyield assistant(name)", "its first message is the assistant's"),
+            ("yield cache_point()\nyield assistant(name)", "its first message is the assistant's"),
             ("with open(__file__):\n    yield assistant(name)", "its first message is the assistant's"),
             ("if name:\n    yield assistant(name)\nyield 'x'", "its first message is the assistant's"),
             ("for one in many:\n    yield assistant(one)", "its first message is the assistant's"),
@@ -70,6 +72,7 @@ class TestFirstMessage:
                 "its first message is the assistant's",
             ),
             ("yield from [assistant(name)]", "its first message is the assistant's"),
+            ("return user(cache_point(), Image(picture), 'x')", f"its first message is an image, {TAKE}"),
             ("return user(Image(picture), 'x')", f"its first message is an image, {TAKE}"),
             ("return user(Image(picture) if name else 'a', 'x')", f"its first message is an image, {TAKE}"),
             ("return Image(picture) + user('x')", f"its first message is an image, {TAKE}"),

@@ -16,7 +16,7 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
-from promptkit.language.turns import assistant, system, user
+from promptkit.language.turns import assistant, cache_point, system, user
 
 __all__ = ["SentMessage", "SentMessages", "kind_made", "role_of"]
 
@@ -139,7 +139,7 @@ def kind_made(maker: ast.expr, scope: Scope) -> Kind | None:
     return _KINDS.get(made) if isinstance(made, type) and issubclass(made, Content) else None
 
 
-def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa: PLR0911 (a list of cases)
+def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa: C901, PLR0911 (a list of cases)
     """The messages that an expression stands for, one conversation for each way it may turn out."""
     if choices := choices_of(node):
         return [each for choice in choices for each in _conversations(choice, scope)]
@@ -151,6 +151,8 @@ def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:  # noqa:
         case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
             return _joined(items_of(node), scope)
         case ast.Constant(value) if value in (None, False) or not str(value).strip():
+            return [()]
+        case ast.Call(called) if scope.value(called) is cache_point:
             return [()]
         case _ if scope.is_text(node):  # it is the user's
             return [(SentMessage("user", "text", node),)]
