@@ -47,6 +47,7 @@ LAZY = {
 LISTING = {
     *("_blake2", "_locale", "_weakrefset", "argparse", "atexit", "errno", "gc", "math"),
     "threading",
+    *("attr.validators", "attrs.validators"),  # what stands for them until somebody takes one
 }
 if sys.version_info >= (3, 14):  # argparse takes more
     LISTING |= {"_colorize", "copy", "dataclasses"}
@@ -137,6 +138,34 @@ def test_a_listing_imports_only_what_it_needs(recipes, monkeypatch):
 
     assert "attrs" in first
     assert {name for name in second - floor if not name.startswith("promptkit")} <= LISTING
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "attrs.validators.instance_of(int)",
+        "attr.validators.instance_of(int)",
+        "__import__('attrs.validators').validators.instance_of(int)",
+        "first.instance_of(int)",
+    ],
+)
+def test_validators_are_imported_when_a_recipe_takes_one(recipes, taken):
+    """
+    Wherever it takes it from, it is the one of attrs; without that, a listing imports none.
+    """
+    head = "import attr, attrs\nfrom attrs import validators as first\nfrom promptkit import prompt\n"
+    source = f"{head}validator = {taken}\nprompt(name='greet')(lambda: type(validator).__module__)\n"
+    script = (
+        "import sys\nfrom promptkit.cli import main\nmain(['render', sys.argv[1], 'greet'])\n"
+        "print('_InstanceOfValidator' in vars(sys.modules['attr.validators']))"
+    )
+
+    def ran(**files):
+        command = [sys.executable, "-c", script, str(recipes(**files))]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+    assert ran(greet=source) == "[user]\nattr.validators\nTrue\n"
+    assert ran(greet=f"{head}prompt(name='greet')(lambda: 'Hello.')\n") == "[user]\nHello.\nFalse\n"
 
 
 def test_serving_imports_only_what_it_needs(recipes):

@@ -16,7 +16,7 @@ from promptkit.batch.rows import Chunk, Row
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import Fault
 
-__all__ = ["ChunkRenderer", "Line", "Rejected", "RenderedChunk"]
+__all__ = ["ChunkRenderer", "Rejected", "RenderedChunk", "RequestLine"]
 
 #: How long a digest in an identifier is, in bytes.
 _DIGEST_SIZE: Final = 8
@@ -25,7 +25,7 @@ _DIGEST_SIZE: Final = 8
 CHARACTERS_A_TOKEN: Final = 4
 
 
-class Line(Struct, frozen=True):
+class RequestLine(Struct, frozen=True):
     """
     A line of a batch file.
 
@@ -86,7 +86,7 @@ class RenderedChunk(Struct, frozen=True):
             How much text the requests hold.
     """
 
-    lines: list[Line]
+    lines: list[RequestLine]
     rejected: list[Rejected]
     rows: int
     end: int
@@ -116,7 +116,7 @@ class ChunkRenderer:
         Raises:
             UnfitAnswer: If the vendor takes no such answer.
         """
-        lines, rejected, characters = list[Line](), list[Rejected](), 0
+        lines, rejected, characters = list[RequestLine](), list[Rejected](), 0
         for number, (place, raw) in enumerate(chunk.rows, chunk.first):
             try:
                 if isinstance(raw, RowError):
@@ -125,7 +125,7 @@ class ChunkRenderer:
             except RowError as error:
                 rejected += (Rejected(place, one.argument or None, _told(one)) for one in error.faults)
             else:
-                lines.append(Line(place, identifier, data))
+                lines.append(RequestLine(place, identifier, data))
                 characters += length
         return RenderedChunk(lines, rejected, len(chunk.rows), chunk.end, characters)
 

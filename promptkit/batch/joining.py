@@ -1,6 +1,6 @@
 """Joins the results of a batch, in whichever order they came, with the rows that the batch was made of."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -69,7 +69,7 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
             file.close()
 
 
-def _find(files: list[BinaryIO], places: Keys, *, by_number: bool) -> None:
+def _find(files: Sequence[BinaryIO], places: Keys, *, by_number: bool) -> None:
     """Keep where the result of each row is: which file, and where in it."""
     for number, file in enumerate(files):
         position = 0
@@ -94,7 +94,7 @@ def _identifier(line: bytes, file: str, position: int) -> str:
         raise RowsError(msg) from None
 
 
-def _result_at(files: list[BinaryIO], place: int) -> tuple[str, str | None]:
+def _result_at(files: Sequence[BinaryIO], place: int) -> tuple[str, str | None]:
     position, number = divmod(place, len(files))
     files[number].seek(position)
     return answer_of(msgspec.json.decode(files[number].readline()))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 import msgspec
@@ -14,9 +14,6 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, nearest
 from promptkit.exports import ExportError, openai_chat
 from promptkit.language.messages import Workflow, workflow_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["MESSAGES", "Renderer"]
 
@@ -122,11 +119,11 @@ class Renderer:
             TypeError: If it is no table.
         """
         known = known_table(table)
-        return with_columns(known, self._rendered(rows_of(known)), self.types)
+        return with_columns(known, self._rendered(rows_of(known)), self.types)  # type: ignore[no-any-return]  # of that kind
 
-    def batches(self, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
-        Yield a record batch of `schema` for each of *batches*, as ``DataFrame.mapInArrow`` of Spark has it.
+        Yield a record batch of `schema` for each of *batches*: what ``DataFrame.mapInArrow`` of Spark takes.
         """
         for batch in batches:
             rendered = with_columns(batch, self._rendered(rows_of(batch)), self.types)

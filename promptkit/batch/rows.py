@@ -140,14 +140,14 @@ def _text_table(stream: BinaryIO, suffix: str, size: int | None) -> Table:
     return _csv_table(lines, "\t" if suffix == ".tsv" else ",", size)
 
 
-class _Line(Struct, frozen=True):
+class _TextLine(Struct, frozen=True):
     number: int
     data: bytes
     end: int
     is_too_long: bool = False
 
 
-def _lines(stream: BinaryIO) -> Iterator[_Line]:
+def _lines(stream: BinaryIO) -> Iterator[_TextLine]:
     """The lines of a file. Of one that is too long, the beginning."""
     number, end = 0, 0
     while data := stream.readline(_MAX_LINE + 1):
@@ -156,10 +156,10 @@ def _lines(stream: BinaryIO) -> Iterator[_Line]:
             end += len(rest)
         if number == 1:
             data = data.removeprefix(b"\xef\xbb\xbf")
-        yield _Line(number, data, end, is_too_long=len(data) > _MAX_LINE)
+        yield _TextLine(number, data, end, is_too_long=len(data) > _MAX_LINE)
 
 
-def _json_rows(lines: Iterable[_Line]) -> Iterator[tuple[int, _Raw, int]]:
+def _json_rows(lines: Iterable[_TextLine]) -> Iterator[tuple[int, _Raw, int]]:
     for line in lines:
         if line.is_too_long:
             yield line.number, _too_long(), line.end
@@ -182,7 +182,7 @@ def _from_json(raw: bytes) -> Row:
     return row
 
 
-def _csv_table(lines: Iterable[_Line], delimiter: str, size: int | None) -> Table:
+def _csv_table(lines: Iterable[_TextLine], delimiter: str, size: int | None) -> Table:
     csv.field_size_limit(_MAX_LINE)
     position = _Position(lines)
     reader = csv.reader(position, delimiter=delimiter, strict=True)
@@ -204,7 +204,7 @@ def _csv_table(lines: Iterable[_Line], delimiter: str, size: int | None) -> Tabl
 class _Position:
     """The lines of a table as text, and how far they were read."""
 
-    def __init__(self, lines: Iterable[_Line]) -> None:
+    def __init__(self, lines: Iterable[_TextLine]) -> None:
         self._lines = iter(lines)
         self.number = self.end = 0
 
@@ -273,7 +273,7 @@ def _arrow_table(file: Path) -> Table:
 
 
 def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Row]]:
-    import pyarrow.dataset
+    import pyarrow.dataset  # type: ignore[import-untyped]
 
     table = pyarrow.dataset.dataset(file, format=_ARROW[file.suffix.lower()])
     batches = table.to_batches(batch_size=_ROWS)

@@ -26,7 +26,7 @@ def known_table(table: Any) -> Any:
     if _package_of(table) in _KINDS:
         return table
     if hasattr(table, "__arrow_c_stream__"):
-        import pyarrow as pa
+        import pyarrow as pa  # type: ignore[import-untyped]
 
         return pa.table(table)
     if isinstance(table, Sequence) and not isinstance(table, str | bytes):

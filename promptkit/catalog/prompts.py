@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
-__all__ = ["ANSWER", "NO_SAMPLE", "SCHEMA", "TAGS", "CompiledPrompt", "Renderer"]
+__all__ = ["ANSWER", "NO_SAMPLE", "SCHEMA", "TAGS", "CompiledPrompt", "FunctionRenderer"]
 
 #: Why a prompt is not called that nobody has asked for.
 NO_SAMPLE: Final = "sample=False"
@@ -35,7 +35,7 @@ ANSWER: Final = "promptkit/answer"
 TAGS: Final = "promptkit/tags"
 
 
-class Renderer(Struct, frozen=True):
+class FunctionRenderer(Struct, frozen=True):
     """
     Calls an author's function, and makes a `Workflow` of its result.
 
@@ -215,7 +215,7 @@ class CompiledPrompt(Struct, frozen=True):
     meta: Mapping[str, Any]
     arguments: Arguments
     context: str | None
-    renderer: Renderer
+    renderer: FunctionRenderer
     timeout: float | None = None
     cache: float | None = None
     elicit: bool = False

@@ -9,7 +9,7 @@ from msgspec import json, structs
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import grade
-from promptkit.catalog.prompts import CompiledPrompt, Renderer
+from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
@@ -228,7 +228,7 @@ def _tool(name: str, description: str, function: Callable[..., Any], *arguments:
         meta={},
         arguments=Arguments(name, arguments, "tool"),
         context=None,
-        renderer=Renderer(function, name, Location(__file__, 1)),
+        renderer=FunctionRenderer(function, name, Location(__file__, 1)),
     )
 
 

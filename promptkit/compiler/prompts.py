@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 
-from promptkit.catalog.prompts import CompiledPrompt, Renderer
+from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.compiler.arguments import DirectArguments, compile_arguments
 from promptkit.compiler.declared import Declared
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
@@ -183,7 +183,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
             context=signature.context,
-            renderer=Renderer(self._called, options.name, self.location, options.answer),
+            renderer=FunctionRenderer(self._called, options.name, self.location, options.answer),
             timeout=options.timeout,
             cache=options.cache,
             elicit=options.elicit,

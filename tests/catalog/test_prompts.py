@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assistant, user
-from promptkit.catalog.prompts import Renderer
+from promptkit.catalog.prompts import FunctionRenderer
 from promptkit.errors import EmptyPrompt
 from promptkit.errors.diagnostics import Location
 from tests.ids import shown
@@ -76,7 +76,7 @@ def render(request):
     """Both ways to render."""
 
     def rendered(function, *args, **kwargs):
-        renderer = Renderer(function, "review", HERE)
+        renderer = FunctionRenderer(function, "review", HERE)
         if request.param == "sync":
             return renderer.render(*args, **kwargs)
         return asyncio.run(renderer.render_async(*args, **kwargs))
@@ -106,7 +106,7 @@ class TestEveryKind:
         """
         Each kind of function may say each kind of thing.
         """
-        renderer = Renderer(kind(value), "review", HERE)
+        renderer = FunctionRenderer(kind(value), "review", HERE)
 
         assert renderer.render() == first(kind) + expected
 
@@ -131,7 +131,7 @@ class TestEveryKind:
         """
         No client is sent an empty list of messages: it would show nothing, and not why.
         """
-        renderer = Renderer(kind(value), "review", HERE)
+        renderer = FunctionRenderer(kind(value), "review", HERE)
 
         if "yielding" in kind.__name__:
             assert renderer.render() == user("first")
@@ -159,13 +159,13 @@ class TestEveryKind:
 
         for function in (none, blank, silent):
             with pytest.raises(EmptyPrompt):
-                Renderer(function, "review", HERE).render()
+                FunctionRenderer(function, "review", HERE).render()
 
     def test_nothing_is_fine_as_a_part(self, kind):
         """
         What is left out where there is more to say stays out.
         """
-        renderer = Renderer(kind([user(None), user("a", None), ""]), "review", HERE)
+        renderer = FunctionRenderer(kind([user(None), user("a", None), ""]), "review", HERE)
 
         assert renderer.render() == first(kind) + user("a")
 
@@ -173,7 +173,7 @@ class TestEveryKind:
         """
         With and without await the same comes out.
         """
-        renderer = Renderer(kind(["a", assistant("b")]), "review", HERE)
+        renderer = FunctionRenderer(kind(["a", assistant("b")]), "review", HERE)
 
         assert asyncio.run(renderer.render_async()) == renderer.render()
 
@@ -189,11 +189,11 @@ class TestEveryKind:
 
             return wrapper
 
-        kinds = {name: Renderer(make("a"), "review", HERE).is_async for name, make in KINDS.items()}
+        kinds = {name: FunctionRenderer(make("a"), "review", HERE).is_async for name, make in KINDS.items()}
 
         assert kinds == {"def": False, "async def": True, "generator": False, "async generator": True}
-        assert Renderer(logged(coroutine_of("a")), "review", HERE).is_async
-        assert Renderer(logged(coroutine_of("a")), "review", HERE).render() == user("a")
+        assert FunctionRenderer(logged(coroutine_of("a")), "review", HERE).is_async
+        assert FunctionRenderer(logged(coroutine_of("a")), "review", HERE).render() == user("a")
 
     def test_arguments_are_passed_on(self, render):
         """
@@ -205,7 +205,7 @@ class TestEveryKind:
         """
         A generator is started again each time.
         """
-        renderer = Renderer(kind("a"), "review", HERE)
+        renderer = FunctionRenderer(kind("a"), "review", HERE)
 
         assert renderer.render() == renderer.render()
 
@@ -220,7 +220,7 @@ class TestEveryKind:
 
         def said(function):
             try:
-                return Renderer(function, "review", HERE).render()
+                return FunctionRenderer(function, "review", HERE).render()
             except EmptyPrompt as error:
                 return str(error)
 
@@ -299,7 +299,7 @@ class TestRefusals:
         Whatever no message can hold is a TypeError that says what to write, and never its str().
         """
         with pytest.raises(TypeError) as caught:
-            Renderer(kind(value), "review", HERE).render()
+            FunctionRenderer(kind(value), "review", HERE).render()
 
         assert str(caught.value).startswith("prompt 'review' (<recipe>:7) ")
         assert str(caught.value).endswith(says)
@@ -318,7 +318,7 @@ class TestRefusals:
         The error is a sentence: prompt, file and line, where in the result, what it is, the fix.
         """
         with pytest.raises(TypeError) as caught:
-            Renderer(returning(value), "review", HERE).render()
+            FunctionRenderer(returning(value), "review", HERE).render()
 
         assert str(caught.value) == (
             f"prompt 'review' (<recipe>:7) {place}make it text, with str(...) or an f-string"
@@ -330,7 +330,7 @@ class TestRefusals:
         Of a generator, the position tells which yield it was.
         """
         with pytest.raises(TypeError) as caught:
-            Renderer(make(3), "review", HERE).render()
+            FunctionRenderer(make(3), "review", HERE).render()
 
         assert str(caught.value) == (
             "prompt 'review' (<recipe>:7) yielded, at position 2, an int (3): "
@@ -361,14 +361,14 @@ class TestRefusals:
         coroutine = coroutine_of("a")
 
         with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it, in an `async def` prompt$"):
-            Renderer(lambda: where(coroutine()), "review", HERE).render()
+            FunctionRenderer(lambda: where(coroutine()), "review", HERE).render()
         gc.collect()  # an unawaited coroutine would warn here
 
     def test_an_awaited_form_serves_no_more_than_the_server_does(self):
         """
         A plain function that forgot to await fails in its tests as it fails when served.
         """
-        renderer = Renderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (it is no coroutine function)
+        renderer = FunctionRenderer(lambda: coroutine_of("a")(), "review", HERE)  # noqa: PLW0108 (it is no coroutine function)
 
         with pytest.raises(TypeError, match="await it, in an `async def` prompt"):
             asyncio.run(renderer.render_async())
@@ -377,7 +377,7 @@ class TestRefusals:
         """
         It cannot be drained there, and the error says where it can.
         """
-        renderer = Renderer(lambda: asynchronously_yielding("a")(), "review", HERE)  # noqa: PLW0108
+        renderer = FunctionRenderer(lambda: asynchronously_yielding("a")(), "review", HERE)  # noqa: PLW0108
 
         with pytest.raises(TypeError, match="iterate over it with `async for`, in an `async def` prompt"):
             renderer.render()
@@ -388,7 +388,7 @@ class TestRefusals:
         """
 
         async def caller():
-            Renderer(coroutine_of("a"), "review", HERE).render()
+            FunctionRenderer(coroutine_of("a"), "review", HERE).render()
 
         with pytest.raises(RuntimeError) as caught:
             asyncio.run(caller())
@@ -404,7 +404,7 @@ class TestRefusals:
         """
 
         async def caller():
-            return Renderer(returning("a"), "review", HERE).render()
+            return FunctionRenderer(returning("a"), "review", HERE).render()
 
         assert asyncio.run(caller()) == user("a")
 
@@ -423,7 +423,7 @@ class TestExceptions:
             yield "never"
 
         with pytest.raises(type(error)) as caught:
-            Renderer(kind(fail()), "review", HERE).render()
+            FunctionRenderer(kind(fail()), "review", HERE).render()
 
         assert caught.value is error
 

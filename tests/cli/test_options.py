@@ -8,6 +8,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.options import parse
 
+ALL = "serve, list, render, check, complete, dev, diff, build, batch, new, install, uninstall"
 COMMANDS = ("serve", "list", "render", "check", "complete")
 
 #: What each needs beside a target.
@@ -33,10 +34,7 @@ class TestCommands:
             ("chekc", "; did you mean 'check'?"),
             ("hlep", "; did you mean 'help'?"),
             ("version", "; did you mean '--version'?"),
-            (
-                "frobnicate",
-                ": there are serve, list, render, check, complete, dev, diff, build, new, install, uninstall",
-            ),
+            ("frobnicate", f": there are {ALL}"),
             ("\x1b[31mlist", "; did you mean 'list'?"),
         ],
     )
@@ -50,8 +48,7 @@ class TestCommands:
         """
         All of them are named.
         """
-        commands = "serve, list, render, check, complete, dev, diff, build, new, install, uninstall"
-        assert refused(capsys) == (f"promptkit: error: name a command: {commands}")
+        assert refused(capsys) == f"promptkit: error: name a command: {ALL}"
 
     @pytest.mark.parametrize(
         ("argv", "said"),

@@ -47,6 +47,6 @@ def test_the_path_of_a_get(request_name, era):
     path = path_of(f"{request_name}, {era}")
 
     assert path[0] == ("server/server.py", "Server.receive_data")
-    assert path[-1] == ("catalog/prompts.py", "Renderer.render_sync")
+    assert path[-1] == ("catalog/prompts.py", "FunctionRenderer.render_sync")
     assert len(path) <= MOST_CALLS, path
     assert len({file for file, _ in path}) <= MOST_FILES, path
