@@ -24,15 +24,15 @@ def _type_of_a_message(form: str) -> Any:
     return Message
 
 
-def _strict(schema: Any) -> Any:
+def strict(schema: Any) -> Any:
     """A core schema whose typed dictionaries take no other keys, and whose lists are lists."""
     if isinstance(schema, list | tuple):
-        return type(schema)(map(_strict, schema))
+        return type(schema)(map(strict, schema))
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "model":  # what the SDK returns, which takes any key from a dictionary
         return {"type": "is-instance", "cls": schema["cls"], "ref": schema.get("ref")}
-    found = {key: value if key == "metadata" else _strict(value) for key, value in schema.items()}
+    found = {key: value if key == "metadata" else strict(value) for key, value in schema.items()}
     if found.get("type") == "typed-dict":
         found["extra_behavior"] = "forbid"
     if found.get("type") == "generator":  # which would be validated only when it is read
@@ -42,7 +42,7 @@ def _strict(schema: Any) -> Any:
 
 @cache
 def _validator(form: str) -> SchemaValidator:
-    return SchemaValidator(_strict(TypeAdapter(_type_of_a_message(form)).core_schema))
+    return SchemaValidator(strict(TypeAdapter(_type_of_a_message(form)).core_schema))
 
 
 def validate(form: str, messages: list[Any]) -> None:
@@ -68,7 +68,7 @@ def _type_of_a_request(vendor: str) -> Any:
 
 @cache
 def _request_validator(vendor: str) -> SchemaValidator:
-    return SchemaValidator(_strict(TypeAdapter(_type_of_a_request(vendor)).core_schema))
+    return SchemaValidator(strict(TypeAdapter(_type_of_a_request(vendor)).core_schema))
 
 
 def validate_request(vendor: str, request: dict[str, Any]) -> None:

@@ -1,0 +1,92 @@
+"""The lines of batch files beside the types that the vendors publish."""
+
+import json
+
+import msgspec
+import pytest
+from pydantic import TypeAdapter
+from pydantic_core import SchemaValidator
+
+from promptkit import cache_point, system, user
+from promptkit.batch.lines import LINE_FORMATS
+from promptkit.exports import REQUESTS
+from promptkit.language.messages import workflow_of
+from tests.exports.test_requests import Review
+from tests.exports.test_vendors import content
+from tests.exports.vendors import strict, validate_request
+
+EVERY = pytest.mark.parametrize("vendor", LINE_FORMATS)
+
+
+def validate_line(vendor, line):
+    """Raise `pydantic.ValidationError` if a vendor's types do not take a line."""
+    if vendor == "gemini":
+        from google.genai.types import Content, GenerationConfig
+
+        assert line.keys() == {"key", "request"}
+        request = line["request"]
+        assert request.keys() <= {"contents", "system_instruction", "generation_config"}
+        for one in (*request["contents"], request.get("system_instruction", {})):
+            Content.model_validate_json(json.dumps(one))
+        GenerationConfig.model_validate_json(json.dumps(request.get("generation_config", {})))
+    elif vendor == "anthropic":
+        from anthropic.types.messages.batch_create_params import Request
+
+        SchemaValidator(strict(TypeAdapter(Request).core_schema)).validate_python(line)
+    elif vendor == "bedrock":
+        assert line.keys() == {"recordId", "modelInput"}
+        body = dict(line["modelInput"])
+        assert body.pop("anthropic_version") == "bedrock-2023-05-31"
+        validate_request("anthropic", {"model": "m", **body})
+    else:
+        assert line.keys() == {"custom_id", "method", "url", "body"}
+        validate_request(vendor, line["body"])
+
+
+@EVERY
+@pytest.mark.parametrize("answer", [None, Review], ids=["text", "answer"])
+@pytest.mark.parametrize("has_system", [False, True], ids=["turns", "system"])
+def test_every_line_is_of_the_vendors_own_type(vendor, has_system, answer, png, wav):
+    """
+    For every kind of content, with and without a system part, an answer, and a cache point.
+    """
+    form = LINE_FORMATS[vendor]
+    for kind in content(png, wav).values():
+        for turns in (user("Look:", kind), user("Look:", cache_point(), kind)):
+            said = (system("Be brief.") + turns) if has_system else turns
+            workflow = workflow_of(said.messages, said.system, answer, said.cache_points)
+            line = form.line("1-ab", form.body(workflow, "m", {"lossy": True}))
+
+            validate_line(vendor, json.loads(msgspec.json.encode(line)))
+
+
+@pytest.mark.parametrize("vendor", REQUESTS)
+def test_a_line_holds_the_request(vendor):
+    """
+    What the SDK's call is given, and what a line says, are the same messages.
+    """
+    workflow = system("Be brief.") + user("Why?")
+    member = {"openai-responses": "input", "gemini": "contents"}.get(vendor, "messages")
+    fields = {"max_tokens": 10} if vendor == "anthropic" else {}
+
+    body = LINE_FORMATS[vendor].body(workflow, "m", fields)
+    request = REQUESTS[vendor](workflow, model="m", **fields)
+
+    assert body[member] == request[member]
+    if vendor != "gemini":
+        assert body == request
+
+
+def test_the_limits_of_files():
+    """
+    As the vendors publish them.
+    """
+    limits = {vendor: (form.most_lines, form.most_bytes) for vendor, form in LINE_FORMATS.items()}
+
+    assert limits == {
+        "openai-chat": (50_000, 200_000_000),
+        "openai-responses": (50_000, 200_000_000),
+        "anthropic": (100_000, 256_000_000),
+        "gemini": (1_000_000, 2_000_000_000),
+        "bedrock": (50_000, 1_000_000_000),
+    }
