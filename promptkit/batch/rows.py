@@ -112,9 +112,7 @@ def open_table(path: str) -> Iterator[Table]:
             A file, or ``-`` for standard input.
 
     Raises:
-        OSError: If it cannot be opened.
-
-        RowsError: If it is no such file, or what reads it is not installed.
+        RowsError: If it cannot be read, is no such file, or what reads it is not installed.
     """
     file = Path(path)
     if path == "-":
@@ -122,12 +120,16 @@ def open_table(path: str) -> Iterator[Table]:
             msg = "there are no rows: standard input is closed"
             raise RowsError(msg)
         yield _text_table(sys.stdin.buffer, "", None)
-    elif file.suffix.lower() in _ARROW:
-        yield _arrow_table(file)
-    else:
-        with file.open("rb") as stream:
-            size = file.stat().st_size if file.is_file() else None
-            yield _text_table(stream, file.suffix.lower(), size)
+        return
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        msg = f"{path!r} cannot be read: {error.strerror}"
+        raise RowsError(msg) from None
+    with stream:
+        suffix = file.suffix.lower()
+        size = file.stat().st_size if file.is_file() else None
+        yield _arrow_table(file) if suffix in _ARROW else _text_table(stream, suffix, size)
 
 
 def _text_table(stream: BinaryIO, suffix: str, size: int | None) -> Table:
@@ -255,7 +257,6 @@ def _too_long() -> RowError:
 
 def _arrow_table(file: Path) -> Table:
     """A file of typed columns, by pyarrow or by Polars, whichever is there."""
-    file.stat()
     for opened in (_by_pyarrow, _by_polars):
         try:
             columns, count, rows = opened(file)

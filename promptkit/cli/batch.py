@@ -29,6 +29,7 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.errors.regular_files import file_stamp
 from promptkit.exports import UnfitAnswer
+from promptkit.language.messages import workflow_of
 from promptkit.standard_error import stderr_stream
 from promptkit.version import VERSION
 
@@ -87,6 +88,7 @@ class _Batch:
         matched = self._renderer.matched
         if table.columns is not None:
             matched.check(table.columns, options.key)
+        self._renderer.body(workflow_of((), answer=prompt.options.answer))  # raises what no row could mend
 
     def _check_model(self) -> None:
         model, form = self._options.model, self._form
@@ -109,12 +111,11 @@ class _Batch:
             characters += chunk.characters
             advance(chunk.end)
 
-        with files, closing(Keys()) as keys, _progress(self._table.size) as advance:
+        with files, closing(Keys()) as keys, _progress(self._table.size) as advance, _told_how_to_go_on():
             if options.key is not None:
                 keys.add_all(files.identifiers())
             chunks = (one for one in self._table.chunks() if one.first > before)
-            render = ChunkRenderer(self._renderer, self._table.read)
-            made = rendered(chunks, render, options.workers)
+            made = rendered(chunks, ChunkRenderer(self._renderer, self._table.read), options.workers)
             write(made, files, None if options.key is None else keys, told)
             files.finish()
         output.print_lines(_summary(files.done, folder, characters if options.dry_run else None))
@@ -133,6 +134,15 @@ class _Batch:
             Path(location.file).read_bytes() if Path(location.file).is_file() else location.file,
         )
         return blake2b(msgspec.json.encode(what), digest_size=16).hexdigest()
+
+
+@contextmanager
+def _told_how_to_go_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_error(f"interrupted: {_RESUME}")
+        raise
 
 
 @contextmanager

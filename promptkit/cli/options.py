@@ -44,7 +44,7 @@ _TARGETS_LATER: Final = ("install", "uninstall")
 _EPILOG: Final = """\
 exit codes:
   0    everything is fine
-  1    recipes have faults, a prompt failed, a file was left as it is, or diff found what breaks callers
+  1    recipes have faults, a prompt failed, a row or a file was left out, or diff found what breaks callers
   2    wrong usage: an unknown command, option, target, prompt, client or setting
   130  interrupted
 """

@@ -33,6 +33,11 @@ def judge(ticket: str):
     yield assistant("Understood.")
     yield user(ticket)
 
+@prompt(answer=list[str])
+def lists(ticket: str) -> str:
+    """Ask for a list."""
+    return ticket
+
 @prompt
 def typed(day: date, price: Decimal, tags: list[str], at: dict[str, int] | None = None) -> str:
     """Show what each value is."""

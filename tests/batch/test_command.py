@@ -384,7 +384,11 @@ class TestUsage:
         ("words", "said"),
         [
             (("triaeg", "t.jsonl"), "unknown prompt 'triaeg'; did you mean 'triage'?"),
-            (("triage", "nosuch.csv"), "'nosuch.csv': No such file or directory"),
+            (
+                ("lists", "t.jsonl"),
+                "OpenAI takes no such answer: list is no object; put it into",
+            ),
+            (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
             (("triage", "empty.csv"), "there is no header: the first line names the columns"),
             (("triage", "twice.csv"), "the header names 'a' twice: name each column once"),
         ],
@@ -401,6 +405,7 @@ class TestUsage:
 
         assert said in ran.err
         assert ran.code in (1, 2)
+        assert not (folder / "out").exists()
 
 
 def _smaller(form, **limits):

@@ -933,7 +933,7 @@ class TestUsage:
         assert ended.value.code == 0
         for code in (
             "0    everything is fine",
-            "1    recipes have faults, a prompt failed, a file was left as it is, or diff found what",
+            "1    recipes have faults, a prompt failed, a row or a file was left out, or diff found what",
             "2    wrong usage",
         ):
             assert code in out
