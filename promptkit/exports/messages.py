@@ -8,9 +8,9 @@ from urllib.parse import unquote, urlsplit
 from promptkit.exports.turns import File, Part, Turn, Vendor, turns_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
-from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.messages import Workflow
 
-__all__ = ["anthropic_messages", "gemini_contents", "openai_chat", "openai_responses"]
+__all__ = ["anthropic_messages", "anthropic_parts", "gemini_contents", "openai_chat", "openai_responses"]
 
 _PDF: Final = "application/pdf"
 
@@ -26,6 +26,9 @@ _DOCUMENTS: Final = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
 }
+
+#: What marks a stable prefix, in requests to models that know it. No part has it unless an author says so.
+_OPENAI_MARK: Final = "prompt_cache_breakpoint"
 
 #: How long a title of Anthropic's may be, in characters.
 _MAX_TITLE: Final = 500
@@ -66,9 +69,10 @@ def openai_chat(
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
     """
-    head = [] if workflow.system is None else [{"role": system_role, "content": workflow.system.text}]
-    turns = turns_of(workflow_of(workflow.messages), _CHAT, lossy=lossy)
-    return [*head, *map(_openai_message, turns)]
+    messages = [_openai_message(turn) for turn in turns_of(workflow, _CHAT, lossy=lossy, has_system=True)]
+    if workflow.system is not None:
+        messages[0]["role"] = system_role
+    return messages
 
 
 def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
@@ -119,6 +123,18 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     return [_anthropic_message(turn) for turn in turns_of(workflow, _ANTHROPIC, lossy=lossy)]
 
 
+def anthropic_parts(workflow: Workflow, *, lossy: bool) -> tuple[list[Part], list[Any]]:
+    """
+    Return the blocks of the system part, and the messages, as `anthropic_messages` does without one.
+
+    Raises:
+        ExportError: As `anthropic_messages`.
+    """
+    turns = turns_of(workflow, _ANTHROPIC, lossy=lossy, has_system=True)
+    head = [] if workflow.system is None else turns.pop(0).parts
+    return head, [_anthropic_message(turn) for turn in turns]
+
+
 def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     """
     Return the ``contents`` of a request to Gemini.
@@ -147,9 +163,16 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 def _openai_message(turn: Turn) -> dict[str, Any]:
     # Servers that speak this protocol all take strings, and not all take parts.
-    if turn.role == "assistant" or (len(turn.parts) == 1 and "text" in turn.parts[0]):
-        return {"role": turn.role, "content": "\n\n".join(part["text"] for part in turn.parts)}
-    return {"role": turn.role, "content": turn.parts}
+    parts = turn.parts
+    if len(parts) == 1 and "text" in parts[0] and _OPENAI_MARK not in parts[0]:
+        return {"role": turn.role, "content": parts[0]["text"]}
+    if turn.role == "user" or any(_OPENAI_MARK in part for part in parts):
+        return {"role": turn.role, "content": parts}
+    return {"role": turn.role, "content": "".join(part["text"] for part in parts)}
+
+
+def _mark_for_openai(part: Part) -> None:
+    part[_OPENAI_MARK] = {"mode": "explicit"}
 
 
 def _chat_image(url: str) -> Part:
@@ -173,8 +196,12 @@ def _named_data(file: File) -> dict[str, str]:
 
 
 def _anthropic_message(turn: Turn) -> dict[str, Any]:
-    is_text = len(turn.parts) == 1 and turn.parts[0]["type"] == "text"
+    is_text = len(turn.parts) == 1 and turn.parts[0].keys() == {"type", "text"}
     return {"role": turn.role, "content": turn.parts[0]["text"] if is_text else turn.parts}
+
+
+def _mark_for_anthropic(part: Part) -> None:
+    part["cache_control"] = {"type": "ephemeral"}
 
 
 def _typed_text(text: str) -> Part:
@@ -216,6 +243,8 @@ _CHAT: Final = Vendor(
         _PDF: lambda file: {"type": "file", "file": _named_data(file)},
     },
     links=dict.fromkeys(IMAGE_TYPES, _chat_image),
+    mark=_mark_for_openai,
+    joins_assistant=True,
 )
 
 _RESPONSES: Final = Vendor(
@@ -230,6 +259,9 @@ _RESPONSES: Final = Vendor(
         **dict.fromkeys(IMAGE_TYPES, _response_image),
         **dict.fromkeys(_DOCUMENTS, lambda url: {"type": "input_file", "file_url": url}),
     },
+    mark=_mark_for_openai,
+    marks_assistant=False,  # it refuses input_text there, and output_text can have no mark
+    joins_assistant=True,
 )
 
 _ANTHROPIC: Final = Vendor(
@@ -245,6 +277,7 @@ _ANTHROPIC: Final = Vendor(
         _PDF: _fetched_by_anthropic("document"),
     },
     document=_document,
+    mark=_mark_for_anthropic,
 )
 
 _GEMINI: Final = Vendor(

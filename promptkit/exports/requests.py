@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from promptkit.exports.answers import ANTHROPIC, GEMINI, OPENAI, schema_name
-from promptkit.exports.messages import anthropic_messages, gemini_contents, openai_chat, openai_responses
+from promptkit.exports.messages import anthropic_parts, gemini_contents, openai_chat, openai_responses
 from promptkit.language.messages import Workflow, workflow_of
 
 __all__ = ["anthropic_request", "gemini_request", "openai_chat_request", "openai_responses_request"]
@@ -123,9 +123,10 @@ def anthropic_request(
     See Also:
         https://docs.anthropic.com/en/api/messages
     """
-    request: dict[str, Any] = {"messages": anthropic_messages(_turns(workflow), lossy=lossy)}
-    if workflow.system is not None:
-        request["system"] = [{"type": "text", "text": workflow.system.text}]
+    head, messages = anthropic_parts(workflow, lossy=lossy)
+    request: dict[str, Any] = {"messages": messages}
+    if head:
+        request["system"] = head
     if (wanted := _answer(workflow, answer)) is not None:
         request["output_config"] = {"format": {"type": "json_schema", "schema": ANTHROPIC.schema(wanted)}}
     return {**request, **fields}
@@ -175,7 +176,7 @@ def gemini_request(
 
 def _turns(workflow: Workflow) -> Workflow:
     """The workflow without its system part, which stands elsewhere in the request."""
-    return workflow_of(workflow.messages)
+    return workflow_of(workflow.messages, cache_points=workflow.cache_points)
 
 
 def _answer(workflow: Workflow, answer: Any) -> Any:

@@ -5,8 +5,9 @@ A vendor says which files it takes, and how it writes them. What it does not tak
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
@@ -27,6 +28,9 @@ Part: TypeAlias = dict[str, Any]
 
 #: How many types a remedy names at most.
 _MAX_NAMED: Final = 4
+
+#: How many marks of a stable prefix OpenAI and Anthropic take in a request.
+_MAX_MARKS: Final = 4
 
 
 class UnfitPart(Struct, frozen=True):
@@ -121,13 +125,13 @@ class Turn:
 
     Args:
         role:
-            Who speaks.
+            Who speaks; ``"system"`` for the system part.
 
         parts:
             What is said, as the vendor writes it.
     """
 
-    role: Role
+    role: Role | Literal["system"]
     parts: list[Part]
 
 
@@ -157,6 +161,15 @@ class Vendor:
 
         request:
             The function that makes a whole request, with the system part.
+
+        mark:
+            Marks a part as the end of a stable prefix; None if the vendor has no marks.
+
+        marks_assistant:
+            Whether parts of the assistant can have a mark.
+
+        joins_assistant:
+            Whether texts of the assistant that follow each other are one text, with a blank line between.
     """
 
     name: str
@@ -166,9 +179,12 @@ class Vendor:
     links: Mapping[str, Callable[[str], Part]] = MappingProxyType({})
     schemes: tuple[str, ...] = ("https",)
     document: Callable[[EmbeddedResource], Part] | None = None
+    mark: Callable[[Part], object] | None = None
+    marks_assistant: bool = True
+    joins_assistant: bool = False
 
 
-def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool) -> list[Turn]:
+def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: bool = False) -> list[Turn]:
     """
     Return what *workflow* says, turn by turn.
 
@@ -183,26 +199,79 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool) -> list[Turn]:
             Whether what the vendor does not take becomes text that says what it was, and the system part a
             turn of the user.
 
+        has_system:
+            Whether the system part is the first turn, of the role ``"system"``.
+
     Raises:
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
     """
     turns: list[Turn] = []
     unfit: list[UnfitPart] = []
-    if workflow.system is not None:
+    if workflow.system is not None and not has_system:
         remedy = f"make the whole request, with {vendor.request}(...)"
         unfit.append(UnfitPart(0, "system", "text", remedy))
-    for number, message in enumerate(workflow.sent, 1 - len(unfit)):
+    marks = None
+    if workflow.cache_points and vendor.mark is not None:
+        marks = _Marks(workflow, vendor, vendor.mark)
+    messages = workflow.shown if has_system else workflow.sent
+    for number, message in enumerate(messages, len(workflow) - len(messages)):  # the system part is -1
         parts = _parts(message, vendor)
         if parts is None:
-            unfit.append(_unfit(number, message, vendor))
+            unfit.append(_unfit(number + 1, message, vendor))
             parts = [vendor.text(str(message.content))]
+        if marks is not None:
+            parts = marks.split(number, message, parts)
         if turns and turns[-1].role == message.role:
-            turns[-1].parts.extend(parts)
+            _extend(turns[-1], parts, vendor)
         else:
             turns.append(Turn(message.role, parts))
     if unfit and not lossy:
         raise ExportError(vendor.name, tuple(unfit))
+    if marks is not None:
+        marks.write()
     return turns
+
+
+def _extend(turn: Turn, parts: list[Part], vendor: Vendor) -> None:
+    """Add what the next message says."""
+    if turn.role == "assistant" and vendor.joins_assistant:
+        turn.parts[-1]["text"] += "\n\n"
+    turn.parts.extend(parts)
+
+
+class _Marks:
+    """The marks of a request: one on the last part before each cache point that can have one."""
+
+    def __init__(self, workflow: Workflow, vendor: Vendor, mark: Callable[[Part], object]) -> None:
+        self._points = workflow.cache_points
+        self._end = len(workflow)
+        self._vendor = vendor
+        self._mark = mark
+        self._places: list[Part] = []  # the parts that can have a mark
+        self._counts: set[int] = set()  # how many of them stand before each point
+
+    def split(self, number: int, message: Message, parts: list[Part]) -> list[Part]:
+        """Return the parts of a message, with its text split at the points in it."""
+        cuts = [offset for at, offset in self._points if at == number]
+        before = len(self._places)
+        if message.role == "assistant" and not self._vendor.marks_assistant:
+            self._counts.update([before] if cuts else ())
+            return parts
+        begins = sorted({0, *cuts})
+        if len(begins) > 1:
+            text = str(message.content)
+            pieces = pairwise([*begins, len(text)])
+            parts = [self._vendor.text(text[begin:end]) for begin, end in pieces if begin < end]
+        self._places += parts
+        self._counts |= {before + begins.index(cut) for cut in cuts}
+        return parts
+
+    def write(self) -> None:
+        """Write the last ones, as the longest prefix is worth most."""
+        if any(at == self._end for at, _ in self._points):
+            self._counts.add(len(self._places))
+        for count in sorted(self._counts - {0})[-_MAX_MARKS:]:
+            self._mark(self._places[count - 1])
 
 
 def _parts(message: Message, vendor: Vendor) -> list[Part] | None:

@@ -93,6 +93,9 @@ def request_source(rendering: Rendering, target: str, form: str, *, lossy: bool 
             Whether the vendor cannot take all of it.
     """
     modules, call, sdk = set[str](), _call(rendering, target), _SDKS[form]
+    if call.is_sent:  # a client is not told all of what a request holds
+        begin = f"compile({_text(target)})[{_text(rendering.prompt.name)}].render({{"
+        call = attrs.evolve(call, imports=["from promptkit.compiler import compile"], begin=begin)
     pairs = [f"{_text(one)}: {_sent(rendering, one, modules)}" for one in rendering.given]
     function = REQUESTS[form].__name__
     groups = [

@@ -10,9 +10,10 @@ import msgspec
 from promptkit.catalog.arguments import Argument
 from promptkit.compiler.client_profiles import CLIENTS
 from promptkit.errors.exceptions import ArgumentErrors
-from promptkit.exports import FORMS, ExportError
+from promptkit.exports import REQUESTS, ExportError, UnfitAnswer
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
+from promptkit.language.messages import Workflow
 from promptkit.preview.client_views import ClientView, client_view
 from promptkit.preview.controls import Choice
 from promptkit.preview.python_source import case_source, pytest_source, request_source, variable
@@ -26,12 +27,12 @@ from promptkit.server.server import PROMPTKIT
 
 __all__ = ["TABS", "Block", "TabContent", "content_of"]
 
-#: What people see of a vendor's form, and which argument of the SDK's method it is.
+#: What people see of a vendor's form, and the method of the SDK that takes it.
 _VENDORS: Final = {
-    "openai-chat": ("OpenAI chat", "messages of chat.completions.create"),
-    "openai-responses": ("OpenAI responses", "input of responses.create"),
-    "anthropic": ("Anthropic", "messages of messages.create"),
-    "gemini": ("Gemini", "contents of models.generate_content"),
+    "openai-chat": ("OpenAI chat", "chat.completions.create"),
+    "openai-responses": ("OpenAI responses", "responses.create"),
+    "anthropic": ("Anthropic", "messages.create"),
+    "gemini": ("Gemini", "models.generate_content"),
 }
 
 #: Characters of a value that stands in the command itself. Systems take 128 KiB.
@@ -161,23 +162,30 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
 
 
 def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
-    """What one vendor takes. Text stands in place of what it does not take."""
-    form = choice if choice in FORMS else next(iter(FORMS))
+    """The request to one vendor. Text stands in place of what it does not take."""
+    form = choice if choice in REQUESTS else next(iter(REQUESTS))
     choices = _choices({one: label for one, (label, _) in _VENDORS.items()}, form)
-    workflow, title = rendering.workflow, _VENDORS[form][1]
-    notes: tuple[str, ...] = ()
-    if workflow is None:
+    if rendering.workflow is None:
         return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
     try:
-        found = FORMS[form](workflow)
-    except ExportError as error:
-        found, title = FORMS[form](workflow, lossy=True), f"{title}, with text in place of it"
-        notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
-    shown = rendering.redactor.redacted_json(msgspec.to_builtins(found))
+        request, notes = _request(form, rendering.workflow)
+    except UnfitAnswer as error:
+        return TabContent("vendors", choices, notes=(f"{error}.",))
+    title = f"arguments of {_VENDORS[form][1]}{', with text in place of it' * bool(notes)}"
+    shown = rendering.redactor.redacted_json(msgspec.to_builtins(request))
     source = Block(
         "Send it by the vendor's SDK", request_source(rendering, target, form, lossy=bool(notes)), "python"
     )
     return TabContent("vendors", choices, (_json_block(title, shown), source), notes)
+
+
+def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The request, and what the vendor cannot take of it. Raises UnfitAnswer if that is the answer."""
+    try:
+        return REQUESTS[form](workflow), ()
+    except ExportError as error:
+        notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
+        return REQUESTS[form](workflow, lossy=True), notes
 
 
 def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:

@@ -32,7 +32,7 @@ from promptkit.cli import main
 from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.client_profiles import CLIENTS, ClientProfile
 from promptkit.compiler.compilation import compile
-from promptkit.exports import FORMS
+from promptkit.exports import REQUESTS
 from promptkit.preview.client_views import sent_by
 from promptkit.preview.media import MediaStore
 from promptkit.preview.rendering import Rendering
@@ -167,29 +167,48 @@ class TestWire:
         assert content.notes == ("The prompt failed: a client gets an error, and no messages.",)
 
 
+#: A recipe whose request to a vendor holds all that one may hold.
+ASKING = """
+from dataclasses import dataclass
+
+from promptkit import assistant, cache_point, prompt, system, user
+
+
+@dataclass
+class Verdict:
+    is_fine: bool
+
+
+@prompt(answer=Verdict)
+def talk(a: str):
+    yield system("Be brief.", cache_point())
+    yield user("Look.", cache_point(), a)
+    yield assistant("Well.")
+    yield cache_point()
+    yield user("And?")
+"""
+
+
 class TestVendors:
     """What each vendor's SDK takes."""
 
     def test_there_is_a_tab_for_each_form_of_render(self):
         """
-        They are called as `promptkit render --format` calls them.
+        They are called as `promptkit render --request` calls them.
         """
-        assert tuple(FORMS) == VENDORS
+        assert tuple(REQUESTS) == VENDORS
 
-    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("form", REQUESTS)
     def test_it_is_what_render_prints(self, form, tmp_path, monkeypatch, capfd):
         """
-        The tab and the command say the same.
+        The tab and the command say the same, but for the model: the system part, the answer, and the marks.
         """
         monkeypatch.chdir(tmp_path)
-        (tmp_path / "recipe.py").write_text(
-            "from promptkit import prompt, user, assistant\n@prompt\ndef talk(a: str):\n"
-            "    return [user(a), assistant('b'), user('c')]\n"
-        )
+        (tmp_path / "recipe.py").write_text(ASKING)
         made = compile("recipe.py")["talk"]
         rendering = Rendering(made, {"a": "x"}, made.render({"a": "x"}))
 
-        assert main(["render", "recipe.py", "talk", "a=x", "--format", form]) == 0
+        assert main(["render", "recipe.py", "talk", "a=x", "--request", form]) == 0
         assert json.loads(texts("vendors", rendering, form)[0]) == json.loads(capfd.readouterr().out)
 
     def test_what_a_vendor_cannot_take_is_said(self):
@@ -202,18 +221,34 @@ class TestVendors:
         assert "audio/wav" in content.notes[0]
         assert [one.value for one in content.choices if one.chosen] == ["anthropic"]
         block, source = content.blocks
-        assert block.title == "messages of messages.create, with text in place of it"
+        assert block.title == "arguments of messages.create, with text in place of it"
         assert "<audio/wav 44 B" in block.text
         assert "lossy=True" in source.text
 
-    @pytest.mark.parametrize("form", FORMS)
-    def test_the_lines_of_python_send_it(self, form, tmp_path, monkeypatch):
+    def test_an_answer_that_a_vendor_does_not_take_is_said(self):
+        """
+        There is no request then, and the note says what to write.
+        """
+
+        @prompt(answer=list[int])
+        def count(text: str):
+            return text
+
+        assert content_of("vendors", rendered(count, text="x"), "recipes", "gemini").blocks
+        content = content_of("vendors", rendered(count, text="x"), "recipes", "openai-chat")
+        assert (content.blocks, len(content.choices)) == ((), 4)
+        (note,) = content.notes
+        assert note.startswith("OpenAI takes no such answer: list")
+        assert note.endswith("put it into a class, as its only member.")
+
+    @pytest.mark.parametrize("form", REQUESTS)
+    @pytest.mark.parametrize("has_name", [True, False], ids=["imported", "of a catalog"])
+    def test_the_lines_of_python_send_it(self, has_name, form, tmp_path, monkeypatch):
         """
         Run, they give the SDK's method what the page shows, and what it cannot do without.
         """
-        catalog, target = project(
-            tmp_path, "from promptkit import prompt\n\n@prompt\ndef talk(a: str):\n    return 'Say ' + a\n"
-        )
+        hidden = "" if has_name else "\n\nasked = [talk]\ndel talk\n"
+        catalog, target = project(tmp_path, ASKING + hidden)
         monkeypatch.syspath_prepend(str(tmp_path))
         rendering = rendering_of(catalog, "talk", {"a": "x"})
         content = content_of("vendors", rendering, target, form)
@@ -229,13 +264,14 @@ class TestVendors:
             "anthropic": SimpleNamespace(Anthropic=lambda: client),
             "google": SimpleNamespace(genai=SimpleNamespace(Client=lambda: client)),
         }
-        for name, module in modules.items():
-            monkeypatch.setitem(sys.modules, name, module)
+        for module, stand_in in modules.items():
+            monkeypatch.setitem(sys.modules, module, stand_in)
+        assert ("compile(" in content.blocks[1].text) is not has_name
         exec(content.blocks[1].text, {})  # noqa: S102 (what people would run)
 
         (sent,) = calls
-        assert sent.pop("model") == "..."
-        assert json.loads(content.blocks[0].text) in sent.values()
+        assert (sent.pop("model"), sent.pop("max_tokens", 1024)) == ("...", 1024)
+        assert json.loads(content.blocks[0].text) == sent
 
     def test_faults_have_no_request(self):
         """
@@ -743,7 +779,7 @@ def test_no_tab_shows_a_secret(tab, sent):
     It stands neither in texts nor in notes, also where another argument holds it.
     """
     rendering = rendered(whisper, **sent)
-    for choice in ("", *REVISIONS, *FORMS, *CLIENTS):
+    for choice in ("", *REVISIONS, *REQUESTS, *CLIENTS):
         shown = repr(content_of(tab, rendering, "recipes", choice))
         assert [word for word in ("hunter2", "three") if word in shown] == []
 

@@ -1,0 +1,294 @@
+"""Cache points in requests, beside the types that the vendors publish."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import EmbeddedResource, Image, ResourceLink, Workflow, assistant, cache_point, system, user
+from promptkit.exports import (
+    FORMS,
+    REQUESTS,
+    anthropic_messages,
+    anthropic_request,
+    gemini_request,
+    openai_chat,
+    openai_chat_request,
+    openai_responses,
+    openai_responses_request,
+)
+from tests.exports.test_requests import fields, messages
+from tests.exports.test_vendors import FILES, REFUSED, content
+from tests.exports.vendors import validate_request
+
+EVERY = pytest.mark.parametrize("vendor", REQUESTS)
+HERE = cache_point()
+ANTHROPIC = {"cache_control": {"type": "ephemeral"}}
+OPENAI = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+MARKS = {*ANTHROPIC, *OPENAI}
+
+
+@dataclass
+class Verdict:
+    is_fine: bool
+
+
+words = st.sampled_from(["a", "bb", "c\n\nc"])
+points = st.just(HERE)
+said = st.lists(words | points | st.just(ResourceLink("a:b", name="a")), max_size=6)
+turns = st.one_of(
+    said.map(lambda parts: ("user", parts)),
+    st.lists(words | points, max_size=6).map(lambda parts: ("assistant", parts)),
+    st.just((None, [HERE])),
+)
+prompts = st.tuples(
+    st.lists(words | points, max_size=4).map(lambda parts: ("system", parts)), st.lists(turns, max_size=5)
+).map(lambda both: [both[0], *both[1]])
+
+
+def made(prompt):
+    """A workflow of turns that are given as a role and its parts."""
+    makers = {"user": user, "assistant": assistant, "system": system, None: lambda point: point}
+    return sum((makers[role](*parts) for role, parts in prompt if parts), Workflow())
+
+
+def without_points(workflow):
+    return Workflow(workflow.messages, workflow.system)
+
+
+def prefixes(prompt):
+    """What stands before each point, as workflows of their own."""
+    for at, (role, parts) in enumerate(prompt):
+        for position, part in enumerate(parts):
+            if part is HERE:
+                yield without_points(made([*prompt[:at], (role, parts[:position])]))
+
+
+def written(vendor, request):
+    """All that a request says, as one text, with ¶ for each mark."""
+    said = messages(vendor, request)
+    if vendor == "anthropic" and "system" in request:
+        said = [{"role": "system", "content": request["system"]}, *said]
+    return "".join(f"<{turn['role']}>{_written(turn)}" for turn in said)
+
+
+def _written(turn):
+    parts = turn.get("content", turn.get("parts"))
+    if isinstance(parts, str):
+        return parts
+    return "".join(f"{part['text']}{'¶' * len(MARKS & part.keys())}" for part in parts)
+
+
+class TestValidity:
+    @EVERY
+    @pytest.mark.parametrize("answer", [None, Verdict], ids=["", "answer"])
+    @pytest.mark.parametrize("point", [None, HERE], ids=["", "points"])
+    def test_every_kind_of_content(self, vendor, point, answer, png, wav):
+        """
+        Behind each kind of content, of whoever says it, the SDK of the vendor takes the mark that is there.
+        """
+        heads = [Workflow(), system("Be brief.", point, "Be kind.", point)]
+        for head, (name, kind) in product(heads, content(png, wav).items()):
+            asked = user(point, "Look.", point, "And here:", *[kind] * (name not in REFUSED[vendor]), point)
+            answered = assistant("Well.", point, "So:", *[kind] * (name not in FILES), point)
+            workflow = head + asked + answered + user("Go on.")
+
+            validate_request(vendor, REQUESTS[vendor](workflow, answer=answer, **fields(vendor)))
+
+    @EVERY
+    @given(prompt=prompts)
+    def test_generated_workflows(self, vendor, prompt):
+        """
+        So it does wherever points stand, with what is not taken as text.
+        """
+        validate_request(vendor, REQUESTS[vendor](made(prompt), lossy=True, **fields(vendor)))
+
+
+class TestLaws:
+    @EVERY
+    @given(prompt=prompts)
+    def test_points_change_no_word(self, vendor, prompt):
+        """
+        What is said is the same without them, and there are at most four marks; without marks, all is.
+        """
+        workflow = made(prompt)
+        found, plain = REQUESTS[vendor](workflow), REQUESTS[vendor](without_points(workflow))
+        text = written(vendor, found)
+
+        assert text.replace("¶", "") == written(vendor, plain)
+        assert found.get("instructions") == plain.get("instructions")
+        assert text.count("¶") <= (0 if vendor == "gemini" else 4)
+        if vendor == "gemini" or not workflow.cache_points:
+            assert found == plain
+
+    @EVERY
+    @given(prompt=prompts)
+    def test_what_messages_give_is_what_requests_contain(self, vendor, prompt):
+        """
+        The marks, too, whether there is a system part or not.
+        """
+        workflow = made(prompt)
+        turns_alone = made(prompt[1:])
+
+        request = REQUESTS[vendor](workflow)
+        if vendor == "openai-chat":
+            assert request["messages"] == openai_chat(workflow)
+        assert messages(vendor, REQUESTS[vendor](turns_alone)) == FORMS[vendor](turns_alone)
+        assert [turn for turn in messages(vendor, request) if turn["role"] != "developer"] == FORMS[vendor](
+            turns_alone
+        )
+
+    @pytest.mark.parametrize("vendor", ["openai-chat", "anthropic"])
+    @given(prompt=prompts)
+    def test_a_mark_stands_behind_what_is_before_its_point(self, vendor, prompt):
+        """
+        The prefix that a mark ends is the request that the parts before its point make; the longest are kept.
+        """
+        text = written(vendor, REQUESTS[vendor](made(prompt)))
+        marked = [text[:end].replace("¶", "").rstrip() for end, mark in enumerate(text) if mark == "¶"]
+        wanted = {written(vendor, REQUESTS[vendor](one)) for one in prefixes(prompt)} - {""}
+
+        assert marked == sorted(wanted, key=len)[-4:]
+
+
+class TestForms:
+    def test_openai_chat(self):
+        """
+        What has a mark is in parts, also of the developer and of the assistant; all else is as ever.
+        """
+        workflow = (
+            system("Be brief.", HERE, "Be kind.")
+            + user("Look.", HERE, "Why?")
+            + assistant("Because.")
+            + assistant("So.", HERE)
+            + user("And?")
+        )
+
+        assert openai_chat_request(workflow)["messages"] == [
+            {
+                "role": "developer",
+                "content": [
+                    {"type": "text", "text": "Be brief.\n\n", **OPENAI},
+                    {"type": "text", "text": "Be kind."},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Look.\n\n", **OPENAI},
+                    {"type": "text", "text": "Why?"},
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "Because.\n\n"},
+                    {"type": "text", "text": "So.", **OPENAI},
+                ],
+            },
+            {"role": "user", "content": "And?"},
+        ]
+
+    def test_openai_responses(self, png):
+        """
+        Instructions and the assistant's turns are strings: a part of the user before has the mark, if any.
+        """
+        workflow = (
+            system("Be brief.", HERE, "Be kind.")
+            + HERE
+            + user("Look.", Image(png))
+            + assistant("Well.", HERE, "So.", HERE)
+            + user("And?")
+        )
+        image = {"type": "input_image", "image_url": f"data:image/png;base64,{Image(png).base64}"}
+
+        assert openai_responses_request(workflow) == {
+            "instructions": "Be brief.\n\nBe kind.",
+            "input": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "input_text", "text": "Look."},
+                        {**image, "detail": "auto", **OPENAI},
+                    ],
+                },
+                {"role": "assistant", "content": "Well.\n\nSo."},
+                {"role": "user", "content": "And?"},
+            ],
+        }
+        first = assistant("Well.", HERE) + "And?"
+        assert openai_responses(first) == openai_responses(without_points(first))
+
+    def test_anthropic(self):
+        """
+        Any block may have a mark, of the system part too; a point before all turns is behind that.
+        """
+        style = EmbeddedResource("docs://style", text="Write plainly.")
+        head = system("Be brief.", HERE, "Be kind.") + HERE
+        request = anthropic_request(head + user("Look.", style, HERE) + assistant("So.", HERE))
+
+        assert request["system"] == [
+            {"type": "text", "text": "Be brief.\n\n", **ANTHROPIC},
+            {"type": "text", "text": "Be kind.", **ANTHROPIC},
+        ]
+        text, document = request["messages"][0]["content"]
+        assert text == {"type": "text", "text": "Look."}
+        assert (document["type"], document["cache_control"]) == ("document", {"type": "ephemeral"})
+        assert request["messages"][1]["content"] == [{"type": "text", "text": "So.", **ANTHROPIC}]
+
+    def test_gemini(self):
+        """
+        It finds stable prefixes by itself.
+        """
+        workflow = system("Be brief.", HERE) + user("Look.", HERE, "Why?")
+
+        assert gemini_request(workflow) == gemini_request(without_points(workflow))
+
+    def test_a_system_part_that_becomes_a_turn(self):
+        """
+        Its points stand in that turn.
+        """
+        found = anthropic_messages(system("Be brief.", HERE) + user("Why?"), lossy=True)
+
+        assert found == [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Be brief.", **ANTHROPIC},
+                    {"type": "text", "text": "Why?"},
+                ],
+            }
+        ]
+
+    @EVERY
+    def test_a_point_before_all_marks_nothing(self, vendor):
+        """
+        There is nothing to keep.
+        """
+        assert FORMS[vendor](HERE + user(HERE, "Why?")) == FORMS[vendor](user("Why?"))
+
+
+class TestBound:
+    def test_the_last_four_are_kept(self):
+        """
+        Texts are split at every point, so that the blocks of a prefix stay the same when points are added.
+        """
+        workflow = system("0", HERE) + user("1", HERE, "2", HERE, "3", HERE, "4", HERE) + "5"
+        request = anthropic_request(workflow)
+
+        assert request["system"] == [{"type": "text", "text": "0"}]
+        assert [len(MARKS & part.keys()) for part in request["messages"][0]["content"]] == [1, 1, 1, 1, 0]
+        more = anthropic_messages(user("1", HERE, "2", HERE, "3", HERE, "4", HERE, "5", HERE))
+        assert [len(MARKS & part.keys()) for part in more[0]["content"]] == [0, 1, 1, 1, 1]
+
+    def test_each_mark_is_a_value_of_its_own(self):
+        """
+        Who changes one request, as for a longer time to live, changes no other.
+        """
+        workflow = user("a", HERE)
+        one = anthropic_messages(workflow)
+        one[0]["content"][0]["cache_control"]["ttl"] = "1h"
+
+        assert anthropic_messages(workflow)[0]["content"] == [{"type": "text", "text": "a", **ANTHROPIC}]
