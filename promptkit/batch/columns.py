@@ -1,19 +1,21 @@
 """What the columns of a table are to a prompt: the values of its parameters."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, Self
 
 import attrs
+import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError, nearest
 
 __all__ = ["ColumnError", "Columns", "RowError"]
 
-#: What JSON has: it is read as what a client sends.
-_JSON: Final = frozenset({str, int, float, bool, list, dict})
+#: What is sent as it is; lists and objects may hold what is not JSON.
+_SENT: Final = frozenset({str, int, float, bool})
+_PARTED: Final = frozenset({list, dict})
 
 
 class ColumnError(PromptkitError, ValueError):
@@ -153,13 +155,24 @@ class Columns:
             value = row.get(column)
             if value is None:
                 continue
-            if type(value) in _JSON:
-                sent[argument.name] = value
-            elif fits(value, argument.annotation):
-                typed[argument.name] = value
+            name, kind = argument.name, type(value)
+            if kind in _SENT:
+                sent[name] = value
+            elif kind in _PARTED or (found := _typed(value, argument.annotation)) is None:
+                sent[name] = _as_json(value, name)
             else:
-                sent[argument.name] = _as_json(value, argument.name)
+                typed[name] = found
         return sent, typed
+
+
+def _typed(value: Any, annotation: Any) -> Any:
+    """A value that has the type, or None: without an offset, a time may be one of the author's zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return None
+    try:
+        return msgspec.convert(value, annotation)
+    except (msgspec.ValidationError, TypeError, ValueError):
+        return None
 
 
 def _as_json(value: Any, name: str) -> Any:
