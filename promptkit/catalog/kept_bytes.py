@@ -61,6 +61,9 @@ class KeptBytes:
         with _lock:
             KeptBytes.in_memory -= 0 if self._data is None else self.size
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return keep, (self.data,)
+
     @property
     def data(self) -> bytes:
         """

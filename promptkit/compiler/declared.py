@@ -1,11 +1,12 @@
-"""What prompts and resources have in common: authors save cases of both."""
+"""What prompts, resources and skills have in common."""
 
 import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeVar, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from promptkit.compiler.signature import cached_property
 from promptkit.errors.diagnostics import Location
@@ -13,7 +14,7 @@ from promptkit.errors.diagnostics import Location
 if TYPE_CHECKING:  # a server needs none
     from promptkit.catalog.cases import Case
 
-__all__ = ["Declared", "drops_cases"]
+__all__ = ["Declared", "PickledByReference", "drops_cases"]
 
 P = ParamSpec("P")
 Sent = TypeVar("Sent")
@@ -52,7 +53,22 @@ class SavedCases:
         return hash(SavedCases)
 
 
-class Declared(Generic[P, Sent]):
+class PickledByReference:
+    """What is pickled by where it is declared, and copied as functions are: it stays what it is."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pickling = import_module("promptkit.compiler.pickling")  # by its name, as it needs the loader
+        reduced: tuple[Any, ...] = pickling.reduced(self, sys._getframe(1))  # noqa: SLF001 (who pickles)
+        return reduced
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+
+class Declared(PickledByReference, Generic[P, Sent]):
     """A prompt or a resource: it is called with some parameters, and a client sends something for that."""
 
     @property

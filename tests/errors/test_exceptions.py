@@ -16,13 +16,19 @@ from promptkit.errors import (
     Fault,
     LoadError,
     MediaError,
+    MissingClientCapability,
     PromptError,
     PromptkitError,
+    ResultError,
     UnknownPrompt,
+    UnknownResource,
+    UnknownTool,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import nearest
 from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.exports import ExportError, UnfitAnswer
+from promptkit.exports.turns import UnfitPart
 from promptkit.language.validation import Unsendable
 
 MISSING = Diagnostic(
@@ -37,7 +43,32 @@ EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
     "EmptyPrompt": (EmptyPrompt("review"), "prompt 'review' has nothing to say for these arguments"),
+    "EmptyPrompt, with a system part": (
+        EmptyPrompt("review", only_system=True),
+        "prompt 'review' has a system part and no turn: add a user(...)",
+    ),
+    "MissingClientCapability": (
+        MissingClientCapability("elicitation"),
+        "the client does not declare 'elicitation', which is required here",
+    ),
+    "ResultError": (
+        ResultError("prompt 'review' returned an int (5)"),
+        "prompt 'review' returned an int (5)",
+    ),
     "UnknownPrompt": (UnknownPrompt("riview"), "unknown prompt 'riview'"),
+    "UnknownTool": (UnknownTool("riview", "review"), "unknown tool 'riview'; did you mean 'review'?"),
+    "UnknownResource": (
+        UnknownResource("docs://a b", reason="it is no URI"),
+        "unknown resource 'docs://a b': it is no URI",
+    ),
+    "ExportError": (
+        ExportError("Gemini", (UnfitPart(2, "assistant", "image/png", "put it into a turn of the user"),)),
+        (
+            "Gemini cannot take it: message 2 holds image/png of the assistant: put it into a turn of the "
+            "user (lossy=True sends text in place of what cannot be taken)"
+        ),
+    ),
+    "UnfitAnswer": (UnfitAnswer("Gemini takes no set: write a list"), "Gemini takes no set: write a list"),
     "UnknownPrompt, similar": (
         UnknownPrompt("riview", "review"),
         "unknown prompt 'riview'; did you mean 'review'?",
@@ -118,6 +149,15 @@ class TestTree:
         defined += ["UnknownPrompt", "ArgumentErrors"]
 
         assert [name for name in defined if name not in errors.__doc__] == []
+
+
+def test_there_is_an_example_of_each():
+    """
+    Of each exception that users import, so that the claims below are about all of them.
+    """
+    public = {getattr(errors, name) for name in errors.__all__} - {Fault, PromptkitError}
+
+    assert public - {type(error) for error, _ in EXAMPLES.values()} == set()
 
 
 class TestEveryError:

@@ -25,10 +25,22 @@ from promptkit.compiler.loading.targets import package_of, project_root
 from promptkit.compiler.prompts import imported_prompts
 from promptkit.errors.regular_files import file_stamp
 
-__all__ = ["ImportSnapshot", "abandon_imports", "import_package", "install_finders", "read_files"]
+__all__ = [
+    "ImportSnapshot",
+    "abandon_imports",
+    "import_package",
+    "install_finders",
+    "known_finders",
+    "read_files",
+]
 
 #: The finder of the last load of each folder, with the root of its project.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
+
+
+def known_finders() -> list[RecipeFinder]:
+    """Return the finders of the last load, then that of each folder that was loaded before."""
+    return [*active_finders(), *_finders.values()]
 
 
 def install_finders(folders: Sequence[Path], beside: Collection[RecipeFinder] = ()) -> list[RecipeFinder]:

@@ -11,6 +11,7 @@ import attrs
 
 from promptkit.catalog.kept_bytes import KeptBytes, keep
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
+from promptkit.compiler.declared import PickledByReference
 from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.options import check_scopes
 from promptkit.compiler.signature import copied_attributes
@@ -38,7 +39,7 @@ _PREFIX: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/(?!$)|$))*")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
-class Skill(Generic[R]):
+class Skill(PickledByReference, Generic[R]):
     """
     Instructions that models read, and the files that belong to them.
 
