@@ -5,36 +5,93 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import counted, print_annotation, print_annotations, print_diagnostics
+from promptkit.cli.diagnostics import (
+    counted,
+    fail,
+    print_annotation,
+    print_annotations,
+    print_diagnostics,
+)
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks
-from promptkit.errors.diagnostics import Severity
+from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import other_package
 
+if TYPE_CHECKING:
+    from promptkit.cli.stable_prefix import StablePrefix
+
 __all__ = ["run"]
+
+
+class Beside(Struct):
+    """
+    What is said beside the diagnostics.
+
+    Args:
+        skipped:
+            Why prompts and resources were not rendered, by their names.
+
+        prefixes:
+            What of each prompt never differs, from its beginning.
+
+        unmeasured:
+            Why that is not known of others.
+
+        stale:
+            Why a built set cannot be served.
+    """
+
+    skipped: Mapping[str, str] = {}
+    prefixes: "Mapping[str, StablePrefix]" = {}
+    unmeasured: Mapping[str, str] = {}
+    stale: str | None = None
 
 
 def run(options: Namespace, output: Output) -> int:
     """
     Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
 
-    With ``--compiled``, also print whether that built set is stale.
+    With ``--compiled``, also print whether that built set is stale; with ``--cache``, how much of each prompt
+    never differs.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
-    stale = None if options.compiled is None else _why_stale(options)
-    configured = options.configuration
-    checks = Checks(tuple(options.client) or configured.clients, configured.ignore)
+    if options.cache and (missing := _what_is_missing()) is not None:
+        return fail(missing, Exit.USAGE)
+    beside = Beside(stale=None if options.compiled is None else _why_stale(options))
+    checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _linted(options.targets)
+    catalog = catalog.with_diagnostics(checks.kept(_findings(options, catalog, checks, beside)))
+    if options.format == "json":
+        output.print_json(_data(options, catalog, beside))
+    else:
+        _print(options, catalog, _notes(options, beside), output)
+    fails_on = Severity(options.fail_on or options.configuration.fail_on)
+    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
+    return Exit.FINE if is_fine and beside.stale is None else Exit.FAULTY
+
+
+def _what_is_missing() -> str | None:
+    """What has to be installed to make arguments up; None if it is there."""
+    try:
+        from promptkit.cli.stable_prefix import stable_prefixes  # noqa: F401 (it is slow to import)
+    except ModuleNotFoundError as error:
+        return str(error)
+    return None
+
+
+def _findings(options: Namespace, catalog: Catalog, checks: Checks, beside: Beside) -> list[Diagnostic]:
+    """All that is wrong; what else is found is put *beside* it."""
     found = [*checks.of_catalog(catalog)]
-    skipped: Mapping[str, str] = {}
     if catalog.skills:
         from promptkit.cli.stability import unstable_skills
 
@@ -42,16 +99,14 @@ def run(options: Namespace, output: Output) -> int:
     if options.render:
         from promptkit.cli.calls import render_examples
 
-        rendered, skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
+        rendered, beside.skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
         found += rendered
-    catalog = catalog.with_diagnostics(checks.kept(found))
-    if options.format == "json":
-        output.print_json(_data(options, catalog, skipped, stale))
-    else:
-        _print(options, catalog, _notes(options, skipped, stale), output)
-    fails_on = Severity(options.fail_on or options.configuration.fail_on)
-    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and stale is None else Exit.FAULTY
+    if options.cache:
+        from promptkit.cli.stable_prefix import stable_prefixes
+
+        differing, beside.prefixes, beside.unmeasured = stable_prefixes(catalog)
+        found += differing
+    return found
 
 
 def _linted(targets: Sequence[str]) -> Catalog:
@@ -76,9 +131,7 @@ def _why_stale(options: Namespace) -> str | None:
     return None
 
 
-def _data(
-    options: Namespace, catalog: Catalog, skipped: Mapping[str, str], stale: str | None
-) -> dict[str, Any]:
+def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any]:
     data: dict[str, Any] = {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
@@ -86,17 +139,20 @@ def _data(
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
     if options.render:
-        data["not_rendered"] = skipped
+        data["not_rendered"] = beside.skipped
+    if options.cache:
+        data["never_differs"] = {name: prefix.as_data() for name, prefix in beside.prefixes.items()}
+        data["not_measured"] = beside.unmeasured
     if options.compiled is not None:
-        data["stale"] = stale
+        data["stale"] = beside.stale
     return data
 
 
-def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) -> Iterator[tuple[str, str]]:
+def _notes(options: Namespace, beside: Beside) -> Iterator[tuple[str, str]]:
     """What is said beside the diagnostics, each with how serious GitHub is to take it."""
     if (other := other_package()) is not None:
         yield "warning", other
-    if skipped:
+    if skipped := beside.skipped:
         from promptkit.cli.calls import NEEDS_EXAMPLES
 
         whys = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
@@ -106,8 +162,12 @@ def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) ->
         for name, reason in skipped.items():
             if reason not in whys:
                 yield "notice", f"not rendered for its defaults: {name}: {reason}"
-    if stale is not None:
-        yield "error", f"{options.compiled} is stale, so run promptkit build again: {stale}"
+    for name, prefix in beside.prefixes.items():
+        yield "notice", prefix.told(name)
+    for name, reason in beside.unmeasured.items():
+        yield "notice", f"not measured: {name}: {reason}"
+    if beside.stale is not None:
+        yield "error", f"{options.compiled} is stale, so run promptkit build again: {beside.stale}"
 
 
 def _print(options: Namespace, catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:

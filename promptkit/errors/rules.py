@@ -59,6 +59,8 @@ class Rule(Enum):
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
     CASE_FAILS = "PK231", "a case that fails, or is not refused as its author expects"
+    LATE_CACHE_POINT = "PK240", "a cache point behind text that differs from call to call", _WARNING
+    STABLE_TEXT_BEHIND = "PK241", "text that never differs, behind text that does", _WARNING
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"

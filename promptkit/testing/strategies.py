@@ -28,7 +28,7 @@ with needed_by("making arguments up (wire_arguments, call_arguments, pytest --pr
     from hypothesis import HealthCheck, given, reject, settings
     from hypothesis import strategies as st
 
-__all__ = ["call_arguments", "try_generated", "wire_arguments"]
+__all__ = ["argument_texts", "call_arguments", "try_generated", "wire_arguments"]
 
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
@@ -79,8 +79,8 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     compiled = _compiled(prompt)
     arguments = compiled.arguments.ordered
     made = st.fixed_dictionaries(
-        {argument.name: _texts(argument) for argument in arguments if not argument.has_default},
-        optional={argument.name: _texts(argument) for argument in arguments if argument.has_default},
+        {argument.name: argument_texts(argument) for argument in arguments if not argument.has_default},
+        optional={argument.name: argument_texts(argument) for argument in arguments if argument.has_default},
     )
     saved = [sent for case, sent in sendable(compiled.saved()) if case.refusal is None]
     return st.sampled_from(saved) | made if saved else made
@@ -121,7 +121,7 @@ def _compiled(prompt: AnyPrompt) -> CompiledPrompt:
     return prompt.compiled if isinstance(prompt, Prompt) else prompt
 
 
-def _texts(argument: Argument) -> st.SearchStrategy[str]:
+def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
     """Return a strategy for the text of one argument, which its parameter reads."""
 
     def is_read(text: str) -> bool:
