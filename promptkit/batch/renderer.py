@@ -9,7 +9,7 @@ import msgspec
 
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.lines import LINE_FORMATS
-from promptkit.batch.tables import ColumnTypes, known_table, rows_of, with_columns
+from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, nearest
 from promptkit.exports import ExportError, openai_chat
@@ -117,26 +117,33 @@ class Renderer:
 
         Raises:
             TypeError: If it is no table.
+
+            ColumnError: If it has no column for a parameter that is required.
         """
         known = known_table(table)
-        return with_columns(known, self._rendered(rows_of(known)), self.types)  # type: ignore[no-any-return]  # of that kind
+        return with_columns(known, self._rendered(known), self.types)  # type: ignore[no-any-return]  # of that kind
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
         Yield a record batch of `schema` for each of *batches*: what ``DataFrame.mapInArrow`` of Spark takes.
+
+        Raises:
+            ColumnError: If they have no column for a parameter that is required, or for the key.
         """
         for batch in batches:
-            rendered = with_columns(batch, self._rendered(rows_of(batch)), self.types)
+            rendered = with_columns(batch, self._rendered(batch, self.key), self.types)
             if self.key is not None:
                 keys = [None if key is None else str(key) for key in batch.column(self.key).to_pylist()]
                 rendered = with_columns(rendered, {self.key: keys}, {self.key: False})
             yield rendered.select([*([] if self.key is None else [self.key]), *self.types])
 
-    def _rendered(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-        said, faults = list[Any](), list[str | None]()
-        for row in rows:
+    def _rendered(self, table: Any, key: str | None = None) -> dict[str, list[Any]]:
+        matched, said, faults = self.matched, list[Any](), list[str | None]()
+        if (names := columns_of(table)) is not None:
+            matched.check(names, key)
+        for row in rows_of(table, {column for column, _ in matched.pairs}):
             try:
-                said.append(self._said(self.workflow(*self.matched.given(row))))
+                said.append(self._said(self.workflow(*matched.given(row))))
                 faults.append(None)
             except RowError as error:
                 said.append(None)

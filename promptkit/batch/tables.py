@@ -1,16 +1,29 @@
 """The tables of engines: their rows, and the same table with columns added."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-__all__ = ["ColumnTypes", "known_table", "rows_of", "with_columns"]
+from msgspec import Struct
+
+__all__ = ["ColumnTypes", "columns_of", "known_table", "rows_of", "with_columns"]
 
 #: Columns by name: whether each holds messages; else it holds text.
 ColumnTypes: TypeAlias = Mapping[str, bool]
 
-_Rows: TypeAlias = Iterable[Mapping[str, Any]]
+_Rows: TypeAlias = Sequence[Mapping[str, Any]]
 _Columns: TypeAlias = Mapping[str, list[Any]]
+
+
+class _TableKind(Struct, frozen=True):
+    """What is known of one kind of table."""
+
+    #: Returns the names of its columns.
+    names: Callable[[Any], list[str]]
+    #: Returns its rows, with what they have in some columns.
+    rows: Callable[[Any, list[str]], _Rows]
+    #: Returns it with columns added, or replaced.
+    extended: Callable[[Any, _Columns, ColumnTypes], Any]
 
 
 def known_table(table: Any) -> Any:
@@ -23,7 +36,7 @@ def known_table(table: Any) -> Any:
     See Also:
         https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
     """
-    if _package_of(table) in _KINDS:
+    if _kind_of(table) is not None:
         return table
     if hasattr(table, "__arrow_c_stream__"):
         import pyarrow as pa  # type: ignore[import-untyped]
@@ -38,29 +51,37 @@ def known_table(table: Any) -> Any:
     raise TypeError(msg)
 
 
-def rows_of(table: Any) -> _Rows:
+def columns_of(table: Any) -> list[str] | None:
     """
-    Return the rows of a known table. Raises TypeError if one is no mapping.
+    Return the names of the columns of a known table; None if each row has its own.
     """
-    return _kind_of(table)[0](table)
+    kind = _kind_of(table)
+    return None if kind is None else kind.names(table)
+
+
+def rows_of(table: Any, columns: Collection[str]) -> _Rows:
+    """
+    Return the rows of a known table, with what they have in *columns*. Raises TypeError if one is no mapping.
+    """
+    kind = _kind_of(table)
+    if kind is None:
+        return _list_rows(table)
+    names = [name for name in kind.names(table) if name in columns]
+    return kind.rows(table, names) if names else [{}] * len(table)  # some tables of no columns have no rows
 
 
 def with_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     """
     Return a known table with columns added, or replaced.
     """
-    return _kind_of(table)[1](table, columns, types)
+    kind = _kind_of(table)
+    return _list_with(table, columns) if kind is None else kind.extended(table, columns, types)
 
 
-_Kind: TypeAlias = tuple[Callable[[Any], _Rows], Callable[[Any, _Columns, ColumnTypes], Any]]
-
-
-def _package_of(table: Any) -> str:
-    return type(table).__module__.partition(".")[0]
-
-
-def _kind_of(table: Any) -> _Kind:
-    return _KINDS.get(_package_of(table), (_list_rows, _list_with))
+def _kind_of(table: Any) -> _TableKind | None:
+    """What is known of a table; None of a list."""
+    names = ((one.__module__.partition(".")[0], one.__name__) for one in type(table).__mro__)
+    return next((_KINDS[name] for name in names if name in _KINDS), None)
 
 
 def _list_rows(rows: Any) -> _Rows:
@@ -71,15 +92,28 @@ def _list_rows(rows: Any) -> _Rows:
     return rows  # type: ignore[no-any-return]  # they were looked at
 
 
-def _list_with(rows: Any, columns: _Columns, _: ColumnTypes) -> Any:
+def _list_with(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
     added = zip(*columns.values(), strict=True)
     return [
         {**row, **dict(zip(columns, values, strict=True))} for row, values in zip(rows, added, strict=True)
     ]
 
 
-def _arrow_rows(table: Any) -> _Rows:
-    return table.to_pylist()  # type: ignore[no-any-return]  # it is a list of mappings
+def _arrow_rows(table: Any, names: list[str]) -> _Rows:
+    arrow = sys.modules["pyarrow"]
+    chosen = table.select(names)
+    fields = [field.with_type(_microseconds(arrow, field.type)) for field in chosen.schema]
+    # Python has no nanoseconds: what is finer is cut off.
+    chosen = chosen.cast(arrow.schema(fields), safe=False)
+    return chosen.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]  # a list of mappings
+
+
+def _microseconds(arrow: Any, kind: Any) -> Any:
+    if getattr(kind, "unit", None) != "ns":
+        return kind
+    if arrow.types.is_timestamp(kind):
+        return arrow.timestamp("us", kind.tz)
+    return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
 
 
 def _arrow_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
@@ -87,16 +121,19 @@ def _arrow_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     text = arrow.string()
     messages = arrow.list_(arrow.struct([("role", text), ("content", text)]))
     for name, values in columns.items():
-        if name in table.schema.names:
-            table = table.drop_columns([name])
-        table = table.append_column(name, arrow.array(values, messages if types[name] else text))
+        column = arrow.array(values, messages if types[name] else text)
+        place = table.schema.get_field_index(name)
+        table = table.append_column(name, column) if place < 0 else table.set_column(place, name, column)
     return table
 
 
-def _polars_rows(table: Any) -> _Rows:
-    if hasattr(table, "iter_rows"):
-        return table.iter_rows(named=True)  # type: ignore[no-any-return]  # it yields mappings
-    return [row or {} for row in table.to_list()]  # of structs, some of which may be null
+def _polars_rows(table: Any, names: list[str]) -> _Rows:
+    frame = table if hasattr(table, "iter_rows") else table.struct.unnest()
+    return frame.select(names).rows(named=True)  # type: ignore[no-any-return]  # a list of mappings
+
+
+def _polars_names(table: Any) -> list[str]:
+    return table.columns if hasattr(table, "columns") else table.struct.fields  # type: ignore[no-any-return]
 
 
 def _polars_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
@@ -111,9 +148,17 @@ def _polars_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     return polars.DataFrame(made).to_struct(table.name)
 
 
-def _pandas_rows(frame: Any) -> _Rows:
-    whole = frame.astype(object)
-    return whole.where(whole.notna(), None).to_dict("records")  # type: ignore[no-any-return]  # a list of them
+def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
+    columns = [_python_values(frame[name]) for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python_values(column: Any) -> list[Any]:
+    """The values of a column of pandas, None where it has none, and as Python's own moments and durations."""
+    values = column.astype(object).where(column.notna(), None).tolist()
+    if column.dtype.kind == "M":
+        return [value and value.to_pydatetime(warn=False) for value in values]
+    return [value and value.to_pytimedelta() for value in values] if column.dtype.kind == "m" else values
 
 
 def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
@@ -123,9 +168,14 @@ def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
     )
 
 
-#: By the package of the table: what reads its rows, and what adds columns.
-_KINDS: Final[dict[str, _Kind]] = {
-    "pyarrow": (_arrow_rows, _arrow_with),
-    "polars": (_polars_rows, _polars_with),
-    "pandas": (_pandas_rows, _pandas_with),
+_ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _arrow_with)
+_POLARS: Final = _TableKind(_polars_names, _polars_rows, _polars_with)
+
+#: By the package and the name of the class, or of one that it inherits from.
+_KINDS: Final[dict[tuple[str, str], _TableKind]] = {
+    ("pyarrow", "Table"): _ARROW,
+    ("pyarrow", "RecordBatch"): _ARROW,
+    ("polars", "DataFrame"): _POLARS,
+    ("polars", "Series"): _POLARS,
+    ("pandas", "DataFrame"): _TableKind(list, _pandas_rows, _pandas_with),
 }
