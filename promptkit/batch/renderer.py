@@ -7,13 +7,15 @@ from typing import Any, Final, TypeVar
 import attrs
 import msgspec
 
+from promptkit.batch.bodies import Bodies
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.lines import LINE_FORMATS
 from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, nearest
 from promptkit.exports import ExportError, openai_chat
-from promptkit.language.messages import Workflow, workflow_of
+from promptkit.language.messages import Workflow, message_of, workflow_of
+from promptkit.language.text import plain_text
 
 __all__ = ["MESSAGES", "Renderer"]
 
@@ -165,33 +167,45 @@ class Renderer:
             RowError: If a value is wrong, or the prompt refuses it or raises anything else.
         """
         compiled = self.prompt.compiled
+        renderer = compiled.renderer
         try:
-            return compiled.renderer.render(**compiled.bind(sent, known=typed))
+            values = compiled.bind(sent, known=typed)
+            said = renderer.render(**values) if renderer.is_async else renderer.render_sync(values)
         except ArgumentErrors as error:
             raise RowError(error.faults) from None
         except (PromptError, ResultError) as error:
             raise RowError((Fault("", str(error)),)) from None
         except Exception as error:
             raise RowError((Fault("", f"the prompt raised {type(error).__name__}: {error}"),)) from error
+        if isinstance(said, Workflow):
+            return said
+        return workflow_of((message_of("user", plain_text(said)),), None, renderer.answer)
 
-    def body(self, workflow: Workflow) -> dict[str, Any]:
+    @cached_property
+    def _bodies(self) -> Bodies:
+        form = LINE_FORMATS[self.to]
+        return Bodies(lambda workflow: form.body(workflow, self.model, self.fields))
+
+    def body(self, workflow: Workflow) -> msgspec.Raw:
         """
-        Return the body of the request.
+        Return the body of the request, as JSON.
 
         Raises:
             RowError: If the vendor does not take what it holds.
 
             UnfitAnswer: If the vendor takes no such answer, which is so for every row.
+
+            UnicodeEncodeError: If the workflow says half of a character.
         """
         try:
-            return LINE_FORMATS[self.to].body(workflow, self.model, self.fields)
+            return self._bodies.of(workflow)
         except ExportError as error:
             raise RowError((Fault("", error.reason),)) from None
 
     def _said(self, workflow: Workflow) -> Any:
         if self.to != MESSAGES:
             try:
-                return msgspec.json.encode(self.body(workflow)).decode()
+                return bytes(self.body(workflow)).decode()
             except UnicodeEncodeError:
                 raise RowError((Fault("", "the prompt says half of a character"),)) from None
         try:

@@ -390,16 +390,11 @@ TYPES = {
     ),
 }
 
-#: What has the type of a parameter but for a part, or a constraint, is taken as it is.
-NEARLY = pytest.mark.xfail(reason="promptkit.batch.columns does not look at parts and constraints")
-
 
 def columns(of):
     """What a test takes: the type of a parameter, a value, and that of a column of pyarrow, or of pandas."""
     return [
-        pytest.param(
-            *(annotation, value, kind), id=f"{name}: {kind}", marks=NEARLY if name == "dates" else ()
-        )
+        pytest.param(annotation, value, kind, id=f"{name}: {kind}")
         for name, (annotation, value, kinds) in TYPES.items()
         for kind in kinds
         if isinstance(kind, of)
@@ -440,7 +435,7 @@ class TestTypes:
 
         assert (seen, type(seen[0]), faults) == ([value, None], type(value), [])
 
-    @NEARLY
+    @pytest.mark.xfail(reason="promptkit.batch.columns knows no dates of such tables")
     def test_a_moment_for_a_date(self):
         """
         Some tables have no dates: midnight stands for one, and another time is told.
@@ -452,7 +447,6 @@ class TestTypes:
         assert (seen, type(seen[0])) == ([dt.date(2026, 1, 31), None], dt.date)
         assert faults == ["'value' is '2026-01-31T12:30:00', not a date, as in 2026-01-31"]
 
-    @NEARLY
     def test_constraints_hold(self):
         """
         Also for values that have the parameter's own type.
@@ -467,7 +461,6 @@ class TestTypes:
         fault = "'at' has no offset: add an offset, as in 2026-01-31T12:00+01:00"
         assert said(rows) == [(None, fault)]
 
-    @NEARLY
     def test_moments_without_a_zone(self):
         """
         They get the one that the author says, as text does.
@@ -478,7 +471,7 @@ class TestTypes:
 
         assert (seen, faults) == ([MOMENT.replace(tzinfo=BERLIN)], [])
 
-    @NEARLY
+    @pytest.mark.xfail(reason="promptkit.batch.columns sends base64")
     def test_bytes_are_no_text(self):
         """
         They are not turned into base64 behind the author's back.
