@@ -6,23 +6,29 @@ stands between them is made once, by the vendor's own function, and kept.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from promptkit.language.content import Role
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
 
-__all__ = ["Bodies"]
+__all__ = ["Bodies", "Said"]
+
+#: What a prompt says: a workflow, or one text of the user, as most do.
+Said: TypeAlias = Workflow | str
 
 #: Who speaks, turn by turn, as `Workflow.shown` has it.
-_Roles: TypeAlias = tuple[str, ...]
+_Roles: TypeAlias = tuple[Role | Literal["system"], ...]
+
+_ONE_TEXT: Final[_Roles] = ("user",)
 
 #: How many sequences of turns are kept.
 _MOST: Final = 64
 
-#: Stands for a text. Nothing says it, and JSON has it as it is.
+#: Stands for a text. JSON has it as it is.
 _HOLE: Final = "a hole of promptkit, of number {}."
 
 
@@ -49,47 +55,57 @@ class Bodies:
     Args:
         make:
             Makes the body of a workflow.
+
+        answer:
+            The type of the answer that all workflows ask for.
     """
 
-    def __init__(self, make: Callable[[Workflow], dict[str, Any]]) -> None:
+    def __init__(self, make: Callable[[Workflow], dict[str, Any]], answer: Any = None) -> None:
         self._make = make
+        self._answer = answer
         self._templates: dict[_Roles, _Template | None] = {}
 
-    def of(self, workflow: Workflow) -> msgspec.Raw:
+    def of(self, said: Said) -> msgspec.Raw:
         """
-        Return the body of a workflow.
+        Return the body of a workflow, or of one text of the user.
 
         Raises:
             Exception: What makes the body raises.
 
             UnicodeEncodeError: If a text has half of a character.
         """
-        shown = workflow.shown
-        texts = [one.content.text for one in shown if type(one.content) is Text]
-        if len(texts) < len(shown) or workflow.cache_points:
-            return msgspec.Raw(msgspec.json.encode(self._make(workflow)))
-        roles = tuple([one.role for one in shown])
+        if isinstance(said, str):
+            roles, texts = _ONE_TEXT, [said]
+        else:
+            shown = said.shown
+            roles = tuple([one.role for one in shown])
+            texts = [one.content.text for one in shown if type(one.content) is Text]
+            if len(texts) < len(shown) or said.cache_points:
+                return self._made(said)
         if roles not in self._templates and len(self._templates) < _MOST:
-            self._templates[roles] = self._template(roles, workflow)
-        template = self._templates.get(roles)
-        if template is None:
-            return msgspec.Raw(msgspec.json.encode(self._make(workflow)))
+            self._templates[roles] = self._template(roles)
+        if (template := self._templates.get(roles)) is None:
+            return self._made(self._workflow(roles, texts))
         return msgspec.Raw(template.filled(texts))
 
-    def _template(self, roles: _Roles, workflow: Workflow) -> _Template | None:
+    def _made(self, workflow: Workflow) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(self._make(workflow)))
+
+    def _workflow(self, roles: _Roles, texts: list[str]) -> Workflow:
+        shown = tuple(map(message_of, roles, map(plain_text, texts)))
+        if roles[:1] != ("system",):
+            return workflow_of(shown, None, self._answer)
+        return workflow_of(shown[1:], plain_text(texts[0]), self._answer)
+
+    def _template(self, roles: _Roles) -> _Template | None:
         """What all workflows of these turns share; None if their texts do not stand in it as they are."""
-        holes = [_HOLE.format(number) for number in range(len(roles))]
-        contents = list(map(plain_text, holes))
-        system = contents.pop(0) if workflow.system is not None else None
-        messages = tuple(
-            message_of(one.role, content) for one, content in zip(workflow.messages, contents, strict=True)
-        )
-        data = msgspec.json.encode(self._make(workflow_of(messages, system, workflow.answer))).decode()
-        if any(data.count(hole) != 1 for hole in holes):
+        texts = [_HOLE.format(number) for number in range(len(roles))]
+        rest, holes = bytes(self._made(self._workflow(roles, texts))), [text.encode() for text in texts]
+        if any(rest.count(hole) != 1 for hole in holes):
             return None
-        order = sorted(range(len(holes)), key=lambda number: data.index(holes[number]))
+        order = tuple(sorted(range(len(holes)), key=lambda number: rest.index(holes[number])))
         pieces = []
         for number in order:
-            piece, _, data = data.partition(holes[number])
-            pieces.append(piece.encode())
-        return _Template((*pieces, data.encode()), tuple(order))
+            piece, _, rest = rest.partition(holes[number])
+            pieces.append(piece)
+        return _Template((*pieces, rest), order)

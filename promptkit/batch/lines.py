@@ -53,7 +53,7 @@ class LineFormat(Struct, frozen=True):
     """
 
     body: _Body
-    line: Callable[[str, Any], dict[str, Any]]
+    line: Callable[[str, dict[str, Any]], dict[str, Any]]
     most_lines: int
     most_bytes: int
     identifier: str = "custom_id"
@@ -68,7 +68,7 @@ def _openai(url: str, request: Callable[..., dict[str, Any]]) -> LineFormat:
     def body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
         return request(workflow, **{"model": model, **fields})
 
-    def line(identifier: str, body: Any) -> dict[str, Any]:
+    def line(identifier: str, body: dict[str, Any]) -> dict[str, Any]:
         return {"custom_id": identifier, "method": "POST", "url": url, "body": body}
 
     return LineFormat(body, line, 50_000, 200 * _MB)

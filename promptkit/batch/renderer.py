@@ -5,9 +5,8 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import attrs
-import msgspec
 
-from promptkit.batch.bodies import Bodies
+from promptkit.batch.bodies import Bodies, Said
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.lines import LINE_FORMATS
 from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
@@ -145,16 +144,16 @@ class Renderer:
             matched.check(names, key)
         for row in rows_of(table, {column for column, _ in matched.pairs}):
             try:
-                said.append(self._said(self.workflow(*matched.given(row))))
+                said.append(self._column(self.said(*matched.given(row))))
                 faults.append(None)
             except RowError as error:
                 said.append(None)
                 faults.append(str(error))
         return {self.column: said, _FAULT: faults}
 
-    def workflow(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Workflow:
+    def said(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Said:
         """
-        Render one row.
+        Render one row. One text of the user, which is what most prompts say, is no workflow yet.
 
         Args:
             sent:
@@ -170,46 +169,58 @@ class Renderer:
         renderer = compiled.renderer
         try:
             values = compiled.bind(sent, known=typed)
-            said = renderer.render(**values) if renderer.is_async else renderer.render_sync(values)
+            return renderer.render(**values) if renderer.is_async else renderer.render_sync(values)
         except ArgumentErrors as error:
             raise RowError(error.faults) from None
         except (PromptError, ResultError) as error:
             raise RowError((Fault("", str(error)),)) from None
         except Exception as error:
             raise RowError((Fault("", f"the prompt raised {type(error).__name__}: {error}"),)) from error
+
+    def workflow(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Workflow:
+        """
+        Do the same, and return a workflow.
+
+        Raises:
+            RowError: As `said` does.
+        """
+        said = self.said(sent, typed)
         if isinstance(said, Workflow):
             return said
-        return workflow_of((message_of("user", plain_text(said)),), None, renderer.answer)
+        message = message_of("user", plain_text(said))
+        return workflow_of((message,), None, self.prompt.compiled.renderer.answer)
 
     @cached_property
     def _bodies(self) -> Bodies:
-        form = LINE_FORMATS[self.to]
-        return Bodies(lambda workflow: form.body(workflow, self.model, self.fields))
+        make, answer = LINE_FORMATS[self.to].body, self.prompt.compiled.renderer.answer
+        return Bodies(lambda workflow: make(workflow, self.model, self.fields), answer)
 
-    def body(self, workflow: Workflow) -> msgspec.Raw:
+    def body(self, said: Said) -> Any:
         """
-        Return the body of the request, as JSON.
+        Return the body of the request: JSON, as `msgspec.Raw` has it.
 
         Raises:
             RowError: If the vendor does not take what it holds.
 
             UnfitAnswer: If the vendor takes no such answer, which is so for every row.
 
-            UnicodeEncodeError: If the workflow says half of a character.
+            UnicodeEncodeError: If it says half of a character.
         """
         try:
-            return self._bodies.of(workflow)
+            return self._bodies.of(said)
         except ExportError as error:
             raise RowError((Fault("", error.reason),)) from None
 
-    def _said(self, workflow: Workflow) -> Any:
+    def _column(self, said: Said) -> Any:
         if self.to != MESSAGES:
             try:
-                return bytes(self.body(workflow)).decode()
+                return bytes(self.body(said)).decode()
             except UnicodeEncodeError:
                 raise RowError((Fault("", "the prompt says half of a character"),)) from None
+        if isinstance(said, str):
+            return [{"role": "user", "content": said}]
         try:
-            found = openai_chat(workflow_of(workflow.messages, workflow.system), system_role="system")
+            found = openai_chat(workflow_of(said.messages, said.system), system_role="system")
         except ExportError as error:
             raise RowError((Fault("", error.reason),)) from None
         if all(type(message["content"]) is str for message in found):
