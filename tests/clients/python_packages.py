@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import sysconfig
 import venv
 from contextlib import suppress
 from hashlib import sha256
@@ -16,7 +17,7 @@ import pytest
 INSTALLING: Final = 240
 
 
-def install_packages(requirements: Path, cache: Path) -> Path:
+def install_packages(requirements: Path, cache: Path, checkout: Path | None = None) -> Path:
     """
     Return the Python of an environment that holds these packages and nothing else.
 
@@ -28,6 +29,9 @@ def install_packages(requirements: Path, cache: Path) -> Path:
 
         cache:
             Where to install them. What has been installed there before is used again.
+
+        checkout:
+            What the environment imports as well, also in processes that nobody tells so.
     """
     digest = sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
     folder = cache / f"{requirements.stem}-{digest}"
@@ -40,6 +44,9 @@ def install_packages(requirements: Path, cache: Path) -> Path:
                 scratch.rename(folder)
         finally:
             rmtree(scratch, ignore_errors=True)
+    if checkout is not None:
+        packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
+        (packages / "checkout.pth").write_text(f"{checkout}\n", encoding="utf-8")
     return _python(folder)
 
 
@@ -49,6 +56,7 @@ def _python(folder: Path) -> Path:
 
 def _install(requirements: Path, python: Path) -> None:
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+    command += ["--no-cache-dir"]  # a test has nowhere to keep what is built
     try:
         subprocess.run(
             [*command, "--no-compile", "--only-binary", ":all:", "--requirement", str(requirements)],

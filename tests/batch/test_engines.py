@@ -1,0 +1,160 @@
+"""
+A prompt for every row on engines, by the examples of the documentation.
+
+Each is installed from PyPI, in an environment of its own. Where that cannot be had, its test is skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.clients.python_packages import INSTALLING, install_packages
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples" / "batch"
+ENGINES = Path(__file__).parent / "engines"
+
+ROWS = 100_000
+
+#: The ticket of each row that does not fit, one in so many.
+BAD = 1_000
+
+#: What one engine may take, in seconds.
+RUNNING = 300
+
+pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
+
+#: The prompt ends the process that renders it, as if somebody had killed it. It does so once.
+MORTAL = """
+import os
+import signal
+
+
+def end_once():
+    try:
+        os.close(os.open(ENDED, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+#: Starts Ray with two workers and little memory, and then the example.
+ON_RAY = """
+import runpy, sys, ray
+ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, _temp_dir=sys.argv[1])
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+#: Spark with two workers on this machine. A task is tried four times.
+ON_SPARK = "--master local[2,4] --conf spark.ui.enabled=false pyspark-shell"
+
+
+def row(number):
+    """One row, of which some do not fit."""
+    severity = "hihg" if number % BAD == 7 else ("low", "high")[number % 2]
+    return {"id": number, "ticket": f"ticket {number}", "severity": severity, "votes": number % 11}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A file of JSON lines."""
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    path.write_text("".join(json.dumps(row(number)) + "\n" for number in range(ROWS)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def examples(tmp_path):
+    """A copy of the examples, which may be edited."""
+    return Path(
+        shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    )
+
+
+@pytest.fixture
+def run(examples, table, installations, tmp_path):
+    """Runs an example with an engine; returns the rows that it has written."""
+
+    def run(example, packages, *options, **variables):
+        python = install_packages(ENGINES / f"{packages}.txt", installations, ROOT)
+        out = tmp_path / "out"
+        ran = subprocess.run(
+            [str(python), *options, str(examples / example), str(table), str(out)],
+            env={**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", **variables},
+            cwd=tmp_path,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=RUNNING,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr[-5_000:]
+        files = [out] if out.is_file() else sorted(out.glob("[!._]*"))
+        return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+
+    return run
+
+
+def mortal(examples):
+    """Have one process that renders be killed half-way; returns the file that tells that it was."""
+    file, ended = examples / "tickets.py", examples / "ended"
+    text = file.read_text(encoding="utf-8")
+    at = '    return f"Triage'
+    assert text.count(at) == 1
+    killed = f'    if ticket == "ticket {ROWS // 2}":\n        end_once()\n'
+    file.write_text(f"{text.replace(at, killed + at)}{MORTAL}\n\nENDED = {str(ended)!r}\n", encoding="utf-8")
+    return ended
+
+
+def check(rows):
+    """Each row is there once, with its text, or with what is wrong with it."""
+    found = {int(one["id"]): one for one in rows}
+    assert (len(rows), sorted(found)) == (ROWS, list(range(ROWS)))
+    for number, one in found.items():
+        if number % BAD == 7:
+            assert one.get("request") is None
+            assert one["fault"] == "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
+        else:
+            asked = row(number)
+            said = f"Its severity is {asked['severity']}, and {asked['votes']} people voted for it."
+            text = f"Triage this ticket. {said}\n\n{asked['ticket']}"
+            body = {"messages": [{"role": "user", "content": text}], "model": "gpt-5"}
+            assert (json.loads(one["request"]), one.get("fault")) == (body, None)
+
+
+def test_ray_data_of_which_a_worker_is_killed(run, examples):
+    """
+    Two workers render; one is killed half-way, and another does its part again.
+    """
+    killed = mortal(examples)
+    variables = {"PYTHONPATH": str(examples), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+
+    with TemporaryDirectory() as short:  # it holds sockets, whose paths have few characters
+        check(run("ray_data.py", "ray", "-c", ON_RAY, short, **variables))
+    assert killed.exists()
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
+def test_spark_of_which_a_worker_is_killed(run, examples):
+    """
+    In local mode with two workers, where a task is tried again.
+    """
+    killed = mortal(examples)
+
+    check(run("spark.py", "spark", SPARK_LOCAL_IP="127.0.0.1", PYSPARK_SUBMIT_ARGS=ON_SPARK))
+    assert killed.exists()
+
+
+@pytest.mark.parametrize(
+    "example", ["polars_stream.py", "dask_frame.py", "pandas_frame.py", "duckdb_relation.py"]
+)
+def test_frames_and_relations(run, example):
+    """
+    Polars as a stream, Dask in several processes, pandas, and DuckDB.
+    """
+    check(run(example, "frames"))
