@@ -1,0 +1,66 @@
+"""The benchmark of batches: all that it compares says the same, and what it wants is told."""
+
+import json
+import subprocess
+
+import pytest
+
+from benchmarks import batch
+from benchmarks.batch import OURS, WORKERS, Goal, Run, commands, goals_of, write_rows
+from benchmarks.batch_loops import LOOPS
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the recipe."""
+    batch.write_recipe(tmp_path)
+    return tmp_path
+
+
+def written(path):
+    """The bodies of a file of requests."""
+    return [json.loads(line)["body"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_all_write_the_same_requests(folder):
+    """
+    One for each row, but for its identifier.
+    """
+    pytest.importorskip("langchain_core")
+    found = commands(folder, write_rows(folder, 3))
+    bodies = {}
+    for name, command in found.items():
+        subprocess.run(command, cwd=batch.ROOT, check=True, capture_output=True)
+        out = folder / "out.jsonl" if name in LOOPS else folder / "out" / "requests-00001.jsonl"
+        bodies[name] = written(out)
+        batch.remove_batch(folder)
+
+    assert list(found) == [OURS, WORKERS, *LOOPS]
+    assert len(bodies[OURS]) == 3
+    assert all(one == bodies[OURS] for one in bodies.values())
+
+
+def test_goals_are_of_the_runs_that_took_turns():
+    """
+    A machine that became slower between two rounds changes no ratio.
+    """
+    seconds = {OURS: 1.0, WORKERS: 0.5, "an f-string": 0.5, "Jinja2": 1.0, "LangChain": 9.0}
+    runs = {
+        name: [Run(value * slower, value * slower, 30) for slower in (1, 2, 1)]
+        for name, value in seconds.items()
+    }
+
+    goals = list(goals_of(runs, 100_000, 70.0, 1_000_000))
+
+    assert [(goal.found, goal.is_met) for goal in goals] == [
+        *((9.0, True), (2.0, True), (2.0, True)),
+        *((4.0, True), (70.0, True)),
+    ]
+
+
+@pytest.mark.parametrize(("goal", "is_met"), [(Goal("", 1, 2), True), (Goal("", 1, 2, is_least=True), False)])
+def test_a_goal_that_is_missed(goal, is_met):
+    """
+    There is a most, or a least.
+    """
+    assert goal.is_met is is_met
