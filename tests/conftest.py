@@ -31,6 +31,7 @@ def _in_ci():
 
 #: Where most cases start a process, or try many values: of each claim one in eight is run, but for CI.
 SAMPLED = (
+    *("batch/test_resuming.py", "batch/test_vendors.py"),
     *("catalog/test_uri_templates.py", "clients/test_authorization.py", "clients/test_http.py"),
     *("cli/test_build.py", "cli/test_commands.py", "cli/test_configured.py", "cli/test_every_command.py"),
     *("cli/test_others_files.py", "cli/test_output.py", "cli/test_shell_completion.py"),

@@ -80,7 +80,7 @@ class Bodies:
             shown = said.shown
             roles = tuple([one.role for one in shown])
             texts = [one.content.text for one in shown if type(one.content) is Text]
-            if len(texts) < len(shown) or said.cache_points:
+            if len(texts) < len(shown) or said.cache_points or said.answer is not self._answer:
                 return self._made(said)
         if roles not in self._templates and len(self._templates) < _MOST:
             self._templates[roles] = self._template(roles)

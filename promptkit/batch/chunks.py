@@ -13,16 +13,11 @@ from promptkit.batch.columns import RowError
 from promptkit.batch.lines import LINE_FORMATS, LineFormat
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import Chunk, Row
-from promptkit.catalog.redaction import Redactor
-from promptkit.errors.exceptions import Fault
 
 __all__ = ["ChunkRenderer", "Rejected", "RenderedChunk", "RequestLine"]
 
 #: How long a digest in an identifier is, in bytes.
 _DIGEST_SIZE: Final = 8
-
-#: What a request's text takes of a model's context, about, in characters a token.
-CHARACTERS_A_TOKEN: Final = 4
 
 
 class RequestLine(Struct, frozen=True):
@@ -70,6 +65,9 @@ class RenderedChunk(Struct, frozen=True):
     What became of a chunk of rows.
 
     Args:
+        first:
+            The number of the first row.
+
         lines:
             The requests.
 
@@ -86,11 +84,21 @@ class RenderedChunk(Struct, frozen=True):
             How much text the requests hold.
     """
 
+    first: int
     lines: list[RequestLine]
     rejected: list[Rejected]
     rows: int
     end: int
     characters: int
+
+    @property
+    def digest(self) -> str:
+        """Tells one outcome from another."""
+        found = blake2b(digest_size=_DIGEST_SIZE)
+        for line in self.lines:
+            found.update(line.data)
+        found.update(repr(self.rejected).encode())
+        return found.hexdigest()
 
 
 @attrs.frozen
@@ -112,9 +120,6 @@ class ChunkRenderer:
     def __call__(self, chunk: Chunk) -> RenderedChunk:
         """
         Return the requests of a chunk.
-
-        Raises:
-            UnfitAnswer: If the vendor takes no such answer.
         """
         lines, rejected, characters = list[RequestLine](), list[Rejected](), 0
         for number, (place, raw) in enumerate(chunk.rows, chunk.first):
@@ -123,28 +128,26 @@ class ChunkRenderer:
                     raise raw
                 identifier, data, length = self._request(number, self.read(raw))
             except RowError as error:
-                rejected += (Rejected(place, one.argument or None, _told(one)) for one in error.faults)
+                rejected += (Rejected(place, argument, reason) for argument, reason in error.told)
             else:
                 lines.append(RequestLine(place, identifier, data))
                 characters += length
-        return RenderedChunk(lines, rejected, len(chunk.rows), chunk.end, characters)
+        return RenderedChunk(chunk.first, lines, rejected, len(chunk.rows), chunk.end, characters)
 
     def _request(self, number: int, row: Row) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
         sent, typed = renderer.matched.given(row)
+        said = renderer.said(sent, typed)
         try:
-            workflow = renderer.workflow(sent, typed)
             identifier = self._identifier(number, row, {**sent, **typed}, form)
-            data = msgspec.json.encode(form.line(identifier, renderer.body(workflow))) + b"\n"
+            data = msgspec.json.encode(form.line(identifier, renderer.body(said))) + b"\n"
         except UnicodeEncodeError:
-            msg = "the prompt says half of a character"
-            raise _error(msg) from None
-        except RowError as error:
-            raise self._redacted(error, {**sent, **typed}) from None
+            msg = "a value has half of a character"
+            raise RowError.of(msg) from None
         if len(data) > form.most_bytes:
             msg = f"its request has {len(data):,} bytes, and a file at most {form.most_bytes:,}"
-            raise _error(msg)
-        return identifier, data, len(workflow.text)
+            raise RowError.of(msg)
+        return identifier, data, len(said if isinstance(said, str) else said.text)
 
     def _identifier(self, number: int, row: Row, given: Mapping[str, Any], form: LineFormat) -> str:
         key, name = self.renderer.key, self.renderer.prompt.options.name
@@ -153,24 +156,6 @@ class ChunkRenderer:
             return f"{number}-{blake2b(what, digest_size=_DIGEST_SIZE).hexdigest()}"
         identifier = "" if row.get(key) is None else str(row[key])
         if re.fullmatch(form.identifiers, identifier) is None:
-            msg = f"{key!r} is {identifier!r}, and {self.renderer.to} takes {form.identifiers}"
-            raise _error(msg)
+            msg = f"its {key!r} is no identifier: {self.renderer.to} takes {form.takes}"
+            raise RowError.of(msg)
         return identifier
-
-    def _redacted(self, error: RowError, given: Mapping[str, Any]) -> RowError:
-        """What authors say may repeat a secret."""
-        arguments = self.renderer.matched.arguments
-        if not arguments.secret:
-            return error
-        hidden = Redactor.of(arguments, given).redacted
-        return RowError(
-            tuple(msgspec.structs.replace(one, reason=hidden(one.reason)) for one in error.faults)
-        )
-
-
-def _error(reason: str) -> RowError:
-    return RowError((Fault("", reason),))
-
-
-def _told(fault: Fault) -> str:
-    return str(fault) if fault.argument else fault.reason

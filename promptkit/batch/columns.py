@@ -1,7 +1,8 @@
 """What the columns of a table are to a prompt: the values of its parameters."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, time
 from typing import Any, Final, Self
 
 import attrs
@@ -41,8 +42,23 @@ class RowError(PromptkitError, ValueError):
         super().__init__(faults)
         self.faults = faults
 
+    @classmethod
+    def of(cls, reason: str) -> Self:
+        """
+        Return the error of a row as a whole.
+        """
+        return cls((Fault("", reason),))
+
+    @property
+    def told(self) -> list[tuple[str | None, str]]:
+        """
+        The argument of each fault, if it is about one, and what is wrong, as UTF-8 can write it.
+        """
+        said = [(one.argument or None, str(one) if one.argument else one.reason) for one in self.faults]
+        return [(name, text.encode(errors="backslashreplace").decode()) for name, text in said]
+
     def __str__(self) -> str:
-        return "; ".join(str(fault) if fault.argument else fault.reason for fault in self.faults)
+        return "; ".join(text for _, text in self.told)
 
 
 @attrs.frozen
@@ -127,13 +143,14 @@ class Columns:
         """
         there = list(columns)
         if key is not None and key not in there:
-            msg = f"there is no column {key!r} for --key; there are {', '.join(map(repr, there))}"
+            msg = f"there is no column {key!r}, which is the key; there are {', '.join(map(repr, there))}"
             raise ColumnError(msg)
-        missing = [column for column, one in self.pairs if one.required and column not in there]
+        needed = [column for column, one in self.pairs if one.required or column != one.name]
+        missing = [column for column in needed if column not in there]
         if missing:
             msg = (
                 f"there is no column {', '.join(map(repr, missing))}, which prompt {self.arguments.owner!r} "
-                f"requires; there are {', '.join(map(repr, there))}: name one with --map COLUMN=ARGUMENT"
+                f"needs; there are {', '.join(map(repr, there))}: map one of them to it"
             )
             raise ColumnError(msg)
 
@@ -167,17 +184,17 @@ class Columns:
 
 def _typed(value: Any, annotation: Any) -> Any:
     """A value that has the type, or None: without an offset, a time may be one of the author's zone."""
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return None
-    try:
-        return msgspec.convert(value, annotation)
-    except (msgspec.ValidationError, TypeError, ValueError):
-        return None
+    with suppress(msgspec.ValidationError, TypeError, ValueError):
+        if not (isinstance(value, datetime) and value.tzinfo is None):
+            return msgspec.convert(value, annotation)
+        if value.time() == time():  # some tables have no dates
+            return msgspec.convert(value.date(), annotation)
+    return None
 
 
 def _as_json(value: Any, name: str) -> Any:
-    try:
-        return json_of(value.tolist() if hasattr(value, "tolist") else value)
-    except (TypeError, ValueError):
-        fault = Fault(name, f"is a {type(value).__name__}, which is no argument: send text, or JSON")
-        raise RowError((fault,)) from None
+    with suppress(TypeError, ValueError):
+        if not isinstance(value, bytes):  # whose base64 nobody means as text
+            return json_of(value.tolist() if hasattr(value, "tolist") else value)
+    fault = f"is a {type(value).__name__}, which is no argument: send text, or JSON"
+    raise RowError((Fault(name, fault),))

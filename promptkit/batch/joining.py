@@ -1,13 +1,14 @@
 """Joins the results of a batch, in whichever order they came, with the rows that the batch was made of."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from promptkit.batch.columns import RowError
+from promptkit.batch.columns import ColumnError, RowError
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.writing import Keys
 
@@ -15,6 +16,9 @@ __all__ = ["answer_of", "joined"]
 
 #: The members that have the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
+
+#: Where the result of a row is that has its answer.
+_TAKEN: Final = -1
 
 #: The members that hold what came back, from the outside in.
 _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
@@ -36,37 +40,60 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
 
     Returns:
         The row's values as ``row``, its ``answer`` as text, and its ``error``, of which one is None. A row
-        without a result has an error that says so.
+        without a result has an error that says so. Of several results of a row, one with an answer counts.
 
     Raises:
-        RowsError: If a line of the results is no result.
+        ColumnError: If there is no such column.
 
-        OSError: If they cannot be read.
+        RowsError: If a line of the results is no result, or there are none.
     """
+    if key is not None and table.columns is not None and key not in table.columns:
+        msg = f"there is no column {key!r}, which is the key; there are {', '.join(map(repr, table.columns))}"
+        raise ColumnError(msg)
+    with ExitStack() as opened:
+        files = [opened.enter_context(file) for file in _opened(results)]
+        places = opened.enter_context(closing(Keys()))
+        _find(files, places, by_number=key is None)
+        for chunk in table.chunks():
+            for number, (line, raw) in enumerate(chunk.rows, chunk.first):
+                yield {"line": line, **_joined(table, raw, number if key is None else key, files, places)}
+
+
+def _opened(results: Path) -> list[BinaryIO]:
     files = sorted(results.glob("*.jsonl")) if results.is_dir() else [results]
     if not files:
         msg = f"{str(results)!r} has no results: no file in it ends with .jsonl"
         raise RowsError(msg)
-    opened = [file.open("rb") for file in files]
     try:
-        with closing(Keys()) as places:
-            _find(opened, places, by_number=key is None)
-            for chunk in table.chunks():
-                for number, (line, raw) in enumerate(chunk.rows, chunk.first):
-                    try:
-                        if isinstance(raw, RowError):
-                            raise raw
-                        row = table.read(raw)
-                        place = places.place(str(number if key is None else row.get(key)))
-                    except RowError as error:
-                        yield {"line": line, "row": None, "answer": None, "error": str(error)}
-                        continue
-                    found = ("", "there is no result") if place is None else _result_at(opened, place)
-                    answer, fault = found
-                    yield {"line": line, "row": row, "answer": None if fault else answer, "error": fault}
-    finally:
-        for file in opened:
-            file.close()
+        return [file.open("rb") for file in files]
+    except OSError as error:
+        msg = f"{error.filename!r} cannot be read: {error.strerror}"
+        raise RowsError(msg) from None
+
+
+def _joined(
+    table: Table, raw: Any, key: str | int, files: Sequence[BinaryIO], places: Keys
+) -> dict[str, Any]:
+    """One row, which is known by its number, or by what it has in a column."""
+    try:
+        if isinstance(raw, RowError):
+            raise raw
+        row = table.read(raw)
+    except RowError as error:
+        return {"row": None, "answer": None, "error": str(error)}
+    identifier = key if isinstance(key, int) else row.get(key)
+    place = places.place(str(identifier))
+    if identifier in (None, ""):
+        found: tuple[str, str | None] = "", "it has no key"
+    elif place is None:
+        found = "", "there is no result"
+    elif place == _TAKEN:
+        found = "", "its key is that of an earlier row"
+    else:
+        found = answer_of(_result_at(files, place))
+        places.replace(str(identifier), _TAKEN)
+    answer, fault = found
+    return {"row": row, "answer": None if fault else answer, "error": fault}
 
 
 def _find(files: Sequence[BinaryIO], places: Keys, *, by_number: bool) -> None:
@@ -75,29 +102,36 @@ def _find(files: Sequence[BinaryIO], places: Keys, *, by_number: bool) -> None:
         position = 0
         for line in file:
             if not line.isspace():
-                identifier = _identifier(line, file.name, position)
-                places.add(
-                    identifier.partition("-")[0] if by_number else identifier, position * len(files) + number
-                )
+                result, identifier = _identified(line, file.name, position)
+                name = _number_in(identifier, file.name) if by_number else identifier
+                place = position * len(files) + number
+                if not places.add(name, place) and answer_of(result)[1] is None:
+                    places.replace(name, place)
             position += len(line)
 
 
-def _identifier(line: bytes, file: str, position: int) -> str:
+def _identified(line: bytes, file: str, position: int) -> tuple[dict[str, Any], str]:
     try:
         result = msgspec.json.decode(line)
-        return next(str(result[name]) for name in _IDENTIFIERS if name in result)
+        return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError, StopIteration):
-        reason = (
-            f"has no result at byte {position:,}: each line is an object with {' or '.join(_IDENTIFIERS)}"
-        )
-        msg = f"{file!r} {reason}"
+        wanted = f"each line is an object with {' or '.join(_IDENTIFIERS)}"
+        msg = f"{file!r} has no result at byte {position:,}: {wanted}"
         raise RowsError(msg) from None
 
 
-def _result_at(files: Sequence[BinaryIO], place: int) -> tuple[str, str | None]:
+def _number_in(identifier: str, file: str) -> str:
+    found = re.fullmatch(r"(\d+)-[0-9a-f]{16}", identifier)
+    if found is None:
+        msg = f"{file!r} has {identifier!r}, which is no row's number: name the column of the key with --key"
+        raise RowsError(msg)
+    return found[1]
+
+
+def _result_at(files: Sequence[BinaryIO], place: int) -> Any:
     position, number = divmod(place, len(files))
     files[number].seek(position)
-    return answer_of(msgspec.json.decode(files[number].readline()))
+    return msgspec.json.decode(files[number].readline())
 
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -45,6 +45,9 @@ class LineFormat(Struct, frozen=True):
         identifiers:
             What an identifier is written like, as a regular expression.
 
+        takes:
+            The same in words.
+
         says_model:
             Whether the body names the model. Elsewhere the batch does, when it is sent.
 
@@ -58,6 +61,7 @@ class LineFormat(Struct, frozen=True):
     most_bytes: int
     identifier: str = "custom_id"
     identifiers: str = r"[^\x00-\x1f]{1,512}"
+    takes: str = "1 to 512 characters"
     says_model: bool = True
     takes_model: tuple[str, ...] = ("",)
 
@@ -107,6 +111,7 @@ LINE_FORMATS: Final[dict[str, LineFormat]] = {
         most_lines=100_000,
         most_bytes=256 * _MB,
         identifiers="[a-zA-Z0-9_-]{1,64}",
+        takes="1 to 64 letters, digits, - and _",
     ),
     "gemini": LineFormat(
         _gemini_body,

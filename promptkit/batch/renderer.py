@@ -1,18 +1,22 @@
 """Renders a prompt for the rows of a table, in any process and on any engine."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import attrs
+import msgspec
+from msgspec.structs import replace
 
 from promptkit.batch.bodies import Bodies, Said
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.lines import LINE_FORMATS
 from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
+from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, nearest
-from promptkit.exports import ExportError, openai_chat
+from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError, nearest
+from promptkit.exports import ExportError, UnfitAnswer, openai_chat
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import plain_text
 
@@ -22,6 +26,8 @@ T = TypeVar("T")
 
 #: The form that engines of models take: messages of a role and text.
 MESSAGES: Final = "messages"
+
+_HALF: Final = "the prompt says half of a character"
 
 _REQUEST: Final = "request"
 _FAULT: Final = "fault"
@@ -86,7 +92,7 @@ class Renderer:
     to: str = attrs.field(default=MESSAGES, converter=_form)
     model: str | None = attrs.field(default=None, kw_only=True)
     columns: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
-    values: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    values: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
     fields: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
     key: str | None = attrs.field(default=None, kw_only=True)
 
@@ -170,12 +176,14 @@ class Renderer:
         try:
             values = compiled.bind(sent, known=typed)
             return renderer.render(**values) if renderer.is_async else renderer.render_sync(values)
-        except ArgumentErrors as error:
-            raise RowError(error.faults) from None
-        except (PromptError, ResultError) as error:
-            raise RowError((Fault("", str(error)),)) from None
-        except Exception as error:
-            raise RowError((Fault("", f"the prompt raised {type(error).__name__}: {error}"),)) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (authors raise anything: the other rows go on)
+            refused = _refused(error)
+        if (arguments := compiled.arguments).secret:  # which what authors say may repeat
+            hidden = Redactor.of(arguments, {**sent, **typed}).redacted
+            refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.faults))
+        raise refused
 
     def workflow(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Workflow:
         """
@@ -200,30 +208,49 @@ class Renderer:
         Return the body of the request: JSON, as `msgspec.Raw` has it.
 
         Raises:
-            RowError: If the vendor does not take what it holds.
+            RowError: If the vendor does not take what it holds, or its answer, or it is no text.
 
-            UnfitAnswer: If the vendor takes no such answer, which is so for every row.
-
-            UnicodeEncodeError: If it says half of a character.
+            UnfitAnswer: If the vendor takes no such answer as the prompt declares.
         """
         try:
             return self._bodies.of(said)
         except ExportError as error:
-            raise RowError((Fault("", error.reason),)) from None
+            raise RowError.of(error.reason) from None
+        except UnfitAnswer as error:
+            if self.prompt.options.answer is not None:  # it is so for every row
+                raise
+            raise RowError.of(str(error)) from None
+        except UnicodeEncodeError:
+            raise RowError.of(_HALF) from None
 
     def _column(self, said: Said) -> Any:
         if self.to != MESSAGES:
-            try:
-                return bytes(self.body(said)).decode()
-            except UnicodeEncodeError:
-                raise RowError((Fault("", "the prompt says half of a character"),)) from None
-        if isinstance(said, str):
-            return [{"role": "user", "content": said}]
+            return bytes(self.body(said)).decode()
+        found = [{"role": "user", "content": said}] if isinstance(said, str) else _messages(said)
         try:
-            found = openai_chat(workflow_of(said.messages, said.system), system_role="system")
-        except ExportError as error:
-            raise RowError((Fault("", error.reason),)) from None
-        if all(type(message["content"]) is str for message in found):
-            return found
-        fault = f"messages are text alone, and it holds more: write to={'openai-chat'!r}, or another vendor"
-        raise RowError((Fault("", fault),))
+            msgspec.json.encode(found)
+        except UnicodeEncodeError:
+            raise RowError.of(_HALF) from None
+        return found
+
+
+def _messages(workflow: Workflow) -> list[Any]:
+    try:
+        found = openai_chat(workflow_of(workflow.messages, workflow.system), system_role="system")
+    except ExportError as error:
+        raise RowError.of(error.reason) from None
+    if all(type(message["content"]) is str for message in found):
+        return found
+    msg = "messages are text alone, and it holds more: write to='openai-chat', or another vendor"
+    raise RowError.of(msg)
+
+
+def _refused(error: BaseException) -> RowError:
+    """What is said of a row for which the prompt has raised *error*."""
+    if isinstance(error, ArgumentErrors):
+        return RowError(error.faults)
+    with suppress(Exception):  # an author's class may be unable to show itself
+        if isinstance(error, PromptError | ResultError):
+            return RowError.of(str(error))
+        return RowError.of(f"the prompt raised {type(error).__name__}: {error}")
+    return RowError.of(f"the prompt raised {type(error).__name__}")

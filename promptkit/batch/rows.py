@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.batch.columns import RowError
-from promptkit.errors.exceptions import Fault, PromptkitError
+from promptkit.batch.tables import rows_of
+from promptkit.errors.exceptions import PromptkitError
 
 __all__ = ["Chunk", "Row", "RowsError", "Table", "open_table"]
 
@@ -24,7 +25,10 @@ Row: TypeAlias = Mapping[str, Any]
 _Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
 #: How many rows are rendered at a time.
-_ROWS: Final = 1_000
+_ROWS: Final = 250
+
+#: How many rows with types are read at a time.
+_TYPED_ROWS: Final = 4_000
 
 #: How long a line, or a cell, may be, in bytes. A chunk of such rows fits into memory.
 _MAX_LINE: Final = 16 * 1024 * 1024
@@ -91,13 +95,12 @@ class Table(Struct, frozen=True):
 
     def chunks(self) -> Iterator[Chunk]:
         """Return all rows."""
-        first, rows, length = 1, [], 0
+        first, rows, begin = 1, list[tuple[int, _Raw]](), 0
         for line, raw, end in self.raw:
             rows.append((line, raw))
-            length += len(raw) if isinstance(raw, bytes) else 0
-            if len(rows) == _ROWS or length > _CHUNK_BYTES:
+            if len(rows) == _ROWS or end - begin > _CHUNK_BYTES:
                 yield Chunk(first, rows, end)
-                first, rows, length = first + len(rows), [], 0
+                first, rows, begin = first + len(rows), [], end
         if rows:
             yield Chunk(first, rows, end)
 
@@ -135,7 +138,8 @@ def open_table(path: str) -> Iterator[Table]:
 def _text_table(stream: BinaryIO, suffix: str, size: int | None) -> Table:
     if suffix not in _TEXT:
         assert isinstance(stream, BufferedReader)  # noqa: S101 (both are)
-        suffix = ".jsonl" if stream.peek(1)[:1] in b"{ \n\r\t" else ".csv"
+        beginning = stream.peek(1).removeprefix(b"\xef\xbb\xbf").lstrip()
+        suffix = ".jsonl" if beginning.startswith(b"{") else ".csv"
     lines = _lines(stream)
     if suffix in (".jsonl", ".ndjson"):
         return Table(None, _from_json, _json_rows(lines), size)
@@ -228,7 +232,8 @@ def _csv_rows(reader: Iterator[list[str]], position: _Position) -> Iterator[tupl
         except StopIteration:
             return
         except csv.Error as error:
-            raw = _fault(f"is no CSV: {error}")
+            ends = "" if position.number == line else f"; it goes on to line {position.number}"
+            raw = _fault(f"is no CSV: {error}{ends}")
         if raw:
             yield line, raw, position.end
 
@@ -248,7 +253,7 @@ def _from_cells(header: list[str], cells: list[str]) -> Row:
 
 
 def _fault(reason: str) -> RowError:
-    return RowError((Fault("", f"the line {reason}"),))
+    return RowError.of(f"the line {reason}")
 
 
 def _too_long() -> RowError:
@@ -265,29 +270,37 @@ def _arrow_table(file: Path) -> Table:
         except Exception as error:  # noqa: BLE001 (each has exceptions of its own for a file that it cannot read)
             msg = f"{str(file)!r} cannot be read: {error}"
             raise RowsError(msg) from None
-        numbered = ((number, row, number) for number, row in enumerate(rows, 1))
-        return Table(columns, dict, numbered, count)
+        return Table(columns, dict, _numbered(rows, file), count)
     from promptkit.errors.distribution import install_command
 
     msg = f"to read {file.suffix[1:]}, run: {install_command('batch')}"
     raise RowsError(msg)
 
 
+def _numbered(rows: Iterator[Row], file: Path) -> Iterator[tuple[int, _Raw, int]]:
+    try:
+        for number, row in enumerate(rows, 1):
+            yield number, row, number
+    except Exception as error:  # noqa: BLE001 (as for opening)
+        msg = f"{str(file)!r} cannot be read to its end: {error}"
+        raise RowsError(msg) from None
+
+
 def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Row]]:
     import pyarrow.dataset  # type: ignore[import-untyped]
 
-    table = pyarrow.dataset.dataset(file, format=_ARROW[file.suffix.lower()])
-    batches = table.to_batches(batch_size=_ROWS)
-    return table.schema.names, table.count_rows(), (row for batch in batches for row in batch.to_pylist())
+    table = pyarrow.dataset.dataset(file.absolute(), format=_ARROW[file.suffix.lower()])
+    names, batches = table.schema.names, table.to_batches(batch_size=_TYPED_ROWS)
+    return names, table.count_rows(), (row for batch in batches for row in rows_of(batch, names))
 
 
 def _by_polars(file: Path) -> tuple[list[str], int, Iterator[Row]]:
     import polars as pl
 
     scan = pl.scan_parquet if _ARROW[file.suffix.lower()] == "parquet" else pl.scan_ipc
-    table = scan(file)
+    table = scan(file.absolute())
     count = table.select(pl.len()).collect().item()
-    slices = (table.slice(start, _ROWS).collect() for start in range(0, count, _ROWS))
+    slices = (table.slice(start, _TYPED_ROWS).collect() for start in range(0, count, _TYPED_ROWS))
     return (
         table.collect_schema().names(),
         count,

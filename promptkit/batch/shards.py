@@ -5,7 +5,10 @@ Beside them lies a checkpoint for as long as the batch is unfinished. It says ho
 which row, so that a batch that was killed goes on from there.
 """
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from io import BufferedWriter
 from pathlib import Path
 from types import TracebackType
@@ -14,15 +17,22 @@ from typing import Final, Self
 import msgspec
 from msgspec import Struct
 
-from promptkit.batch.chunks import Rejected
+from promptkit.batch.chunks import Rejected, RenderedChunk
 from promptkit.batch.lines import LineFormat
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.regular_files import replace_regular_file
 
-__all__ = ["Checkpoint", "Shards", "Tally", "UnfinishedBatch"]
+__all__ = ["Checkpoint", "Shards", "Tally", "UnfinishedBatch", "is_whole", "rejected_file"]
 
 _CHECKPOINT: Final = ".promptkit-batch.json"
 _REJECTED: Final = "rejected.jsonl"
+_REQUESTS: Final = "requests-*.jsonl"
+
+#: Why a batch cannot go on.
+_OTHERS: Final = (
+    "what lies in the folder is of another command, of other rows, or of a prompt that has changed since: "
+    "give the same, or name another folder with -o"
+)
 
 
 class UnfinishedBatch(PromptkitError):
@@ -55,10 +65,10 @@ class Checkpoint(Struct):
         size:
             How long it is, in bytes.
 
-        rejected:
+        rejected_size:
             How long the file of rejected rows is, in bytes.
 
-        rejects:
+        rejected:
             How many rows were rejected.
 
         requests:
@@ -66,6 +76,9 @@ class Checkpoint(Struct):
 
         bytes:
             How long they are, in all files.
+
+        last:
+            Tells what became of the last rows: who goes on finds the same, or reads something else.
     """
 
     command: str
@@ -73,10 +86,39 @@ class Checkpoint(Struct):
     shard: int = 1
     lines: int = 0
     size: int = 0
+    rejected_size: int = 0
     rejected: int = 0
-    rejects: int = 0
     requests: int = 0
     bytes: int = 0
+    last: str = ""
+
+
+def _lock(folder: Path, held: ExitStack) -> None:
+    """Keep other runs out of a folder."""
+    if sys.platform == "win32":  # where open files keep others out
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    held.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        msg = f"{folder.name!r} has a batch that is being written: wait for its end"
+        raise UnfinishedBatch(msg) from None
+    except OSError:  # not every file system can
+        pass
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a batch lies in a folder that was finished."""
+    has_files = any(folder.glob(_REQUESTS)) or (folder / _REJECTED).exists()
+    return has_files and not (folder / _CHECKPOINT).exists()
+
+
+def rejected_file(folder: Path) -> Path:
+    """Return where the rows are that were rejected."""
+    return folder / _REJECTED
 
 
 class Tally:
@@ -118,13 +160,19 @@ class Tally:
     def reject(self, faults: Sequence[Rejected]) -> bytes:
         """Take what is wrong with rows, and return it as lines."""
         data = b"".join(msgspec.json.encode(fault) + b"\n" for fault in faults)
-        self.done.rejected += len(data)
-        self.done.rejects += len({fault.line for fault in faults})
+        self.done.rejected_size += len(data)
+        self.done.rejected += len({fault.line for fault in faults})
         return data
 
-    def keep(self, rows: int) -> None:
-        """Take note that so many more rows are done."""
-        self.done.rows += rows
+    def keep(self, chunk: RenderedChunk) -> None:
+        """Take note that a chunk is done."""
+        self.done.rows += chunk.rows
+        self.done.last = chunk.digest
+
+    def check(self, chunk: RenderedChunk) -> None:
+        """Check that the last chunk that was done before is this one. Raises UnfinishedBatch if it is not."""
+        if chunk.first + chunk.rows - 1 != self.done.rows or chunk.digest != self.done.last:
+            raise UnfinishedBatch(_OTHERS)
 
     def identifiers(self) -> Iterator[str]:
         """Return those of all requests that there are already."""
@@ -160,28 +208,35 @@ class Shards(Tally):
     def __init__(self, folder: Path, form: LineFormat, command: str, *, resume: bool) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(form, self._begun(command, resume=resume))
-        self._save()
-        self._rejected = self._open(folder / _REJECTED, self.done.rejected)
-        self._requests = self._open(self._shard(self.done.shard), self.done.size)
+        with ExitStack() as held:
+            _lock(folder, held)
+            for litter in folder.glob(f"{_CHECKPOINT}.*"):  # of one that was killed while it wrote
+                litter.unlink()
+            super().__init__(form, self._begun(command, resume=resume))
+            self._save()
+            self._rejected = self._open(folder / _REJECTED, self.done.rejected_size)
+            held.callback(self._rejected.raw.close)
+            self._requests = self._open(self._shard(self.done.shard), self.done.size)
+            self._held = held.pop_all()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for file in (self._requests, self._rejected):
             file.raw.close() if kind else file.close()  # what could not be written would fail once more
+        self._held.close()
 
     def _begun(self, command: str, *, resume: bool) -> Checkpoint:
         try:
             data = (self._folder / _CHECKPOINT).read_bytes()
         except FileNotFoundError:
-            if self.files:
-                msg = f"{str(self._folder)!r} has a whole batch: name another folder with -o"
+            if is_whole(self._folder):
+                msg = f"{self._folder.name!r} has a whole batch: name another folder with -o"
                 raise UnfinishedBatch(msg) from None
             return Checkpoint(command)
         if not resume:
             msg = (
-                f"{str(self._folder)!r} has a batch that was not finished: go on with --resume, "
+                f"{self._folder.name!r} has a batch that was not finished: go on with --resume, "
                 "or name another folder with -o"
             )
             raise UnfinishedBatch(msg)
@@ -190,19 +245,17 @@ class Shards(Tally):
         except (msgspec.DecodeError, UnicodeDecodeError):
             found = Checkpoint("")
         if found.command != command:
-            msg = (
-                f"{str(self._folder)!r} has a batch of another command, of other rows, or of a prompt that "
-                "has changed since: give the same, or name another folder with -o"
-            )
-            raise UnfinishedBatch(msg)
-        for file in self.files[found.shard :]:
-            file.unlink()
+            raise UnfinishedBatch(_OTHERS)
+        later = found.shard + 1
+        while (path := self._shard(later)).exists():
+            path.unlink()
+            later += 1
         return found
 
     @property
     def files(self) -> list[Path]:
         """The files of requests, in order."""
-        return sorted(self._folder.glob("requests-*.jsonl"))
+        return sorted(self._folder.glob(_REQUESTS))
 
     def _shard(self, number: int) -> Path:
         return self._folder / f"requests-{number:05}.jsonl"
@@ -210,6 +263,10 @@ class Shards(Tally):
     def _open(self, path: Path, size: int) -> BufferedWriter:
         """Open a file that is written on from *size*: what is behind was written after the checkpoint."""
         file = path.open("ab")
+        if file.tell() < size:
+            file.close()
+            msg = f"{path.name!r} has lost what was written: name another folder with -o"
+            raise UnfinishedBatch(msg)
         file.truncate(size)
         file.seek(size)
         return file
@@ -229,9 +286,9 @@ class Shards(Tally):
         self._rejected.write(data)
         return data
 
-    def keep(self, rows: int) -> None:
-        """Make sure of all that was written: a batch that is killed goes on behind these rows."""
-        super().keep(rows)
+    def keep(self, chunk: RenderedChunk) -> None:
+        """Make sure of all that was written: a batch that is killed goes on behind this chunk."""
+        super().keep(chunk)
         self._requests.flush()
         self._rejected.flush()
         self._save()
@@ -249,7 +306,7 @@ class Shards(Tally):
         """End the batch: what lies in the folder is whole."""
         self._requests.close()
         self._rejected.close()
-        if not self.done.rejects:
+        if not self.done.rejected:
             (self._folder / _REJECTED).unlink()
         if not self.done.lines:  # there were no requests
             self._shard(self.done.shard).unlink()

@@ -155,10 +155,12 @@ def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
 
 def _python_values(column: Any) -> list[Any]:
     """The values of a column of pandas, None where it has none, and as Python's own moments and durations."""
-    values = column.astype(object).where(column.notna(), None).tolist()
+    values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
     if column.dtype.kind == "M":
-        return [value and value.to_pydatetime(warn=False) for value in values]
-    return [value and value.to_pytimedelta() for value in values] if column.dtype.kind == "m" else values
+        return [None if value is None else value.to_pydatetime(warn=False) for value in values]
+    if column.dtype.kind == "m":
+        return [None if value is None else value.to_pytimedelta() for value in values]
+    return values
 
 
 def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:

@@ -12,7 +12,7 @@ from typing import Final
 
 from promptkit.batch.chunks import ChunkRenderer, Rejected, RenderedChunk
 from promptkit.batch.rows import Chunk
-from promptkit.batch.shards import Tally
+from promptkit.batch.shards import Tally, UnfinishedBatch
 
 __all__ = ["Keys", "rendered", "write"]
 
@@ -31,6 +31,10 @@ class Keys:
     def add(self, key: str, place: int = 0) -> bool:
         """Keep a key; return whether it is new."""
         return self._database.execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", (key, place)).rowcount == 1
+
+    def replace(self, key: str, place: int) -> None:
+        """Keep another place for a key."""
+        self._database.execute("UPDATE keys SET place = ? WHERE key = ?", (place, key))
 
     def add_all(self, keys: Iterable[str]) -> None:
         """Keep many keys."""
@@ -104,7 +108,7 @@ def _render(chunk: Chunk) -> RenderedChunk:
 
 
 def write(
-    rendered: Iterable[RenderedChunk],
+    chunks: Iterable[RenderedChunk],
     files: Tally,
     keys: Keys | None,
     told: Callable[[RenderedChunk], object],
@@ -113,8 +117,8 @@ def write(
     Write what was rendered, and a checkpoint behind each chunk.
 
     Args:
-        rendered:
-            The chunks.
+        chunks:
+            What was rendered: the last chunk that was written before, if any was, and all behind it.
 
         files:
             Where to.
@@ -126,16 +130,25 @@ def write(
             Called with each chunk that is written.
 
     Raises:
+        UnfinishedBatch: If what was written before is of something else.
+
         OSError: If a file cannot be written.
     """
-    for chunk in rendered:
+    is_checked = not files.done.rows
+    for chunk in chunks:
+        if not is_checked:
+            files.check(chunk)
+            is_checked = True
+            continue
         rejected = list(chunk.rejected)
         for line in chunk.lines:
             if keys is None or keys.add(line.identifier):
                 files.add(line.data)
             else:
-                reason = f"key {line.identifier!r} is that of an earlier row: no key may come twice"
-                rejected.append(Rejected(line.row, None, reason))
+                rejected.append(Rejected(line.row, None, "its key is that of an earlier row"))
         files.reject(sorted(rejected, key=lambda one: one.line))
-        files.keep(chunk.rows)
+        files.keep(chunk)
         told(chunk)
+    if not is_checked:
+        msg = f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows"
+        raise UnfinishedBatch(msg)

@@ -24,7 +24,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
 
     Args:
         options:
-            Its name, and the targets.
+            The command, the name, and the targets.
 
         recipes:
             What was found at the targets.
@@ -56,7 +56,7 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
     if not names and not uris:
         return f"{message}: there is no prompt in {' '.join(options.targets)!r}"
     if meant is None:
-        target = f" {options.target}" if options.has_targets else ""
+        target = f" {' '.join(options.targets)}" if options.has_targets else ""
         return f"{message}: promptkit list{target} shows those that exist"
     return message
 

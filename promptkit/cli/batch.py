@@ -1,23 +1,25 @@
 """``promptkit batch``: render a prompt for every row of a table, for a vendor's batch interface."""
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any, Final
 
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.chunks import CHARACTERS_A_TOKEN, ChunkRenderer, RenderedChunk
+from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
 from promptkit.batch.joining import joined
 from promptkit.batch.lines import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table, open_table
-from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch
+from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch, is_whole, rejected_file
 from promptkit.batch.writing import Keys, rendered, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
@@ -27,7 +29,6 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
-from promptkit.errors.regular_files import file_stamp
 from promptkit.exports import UnfitAnswer
 from promptkit.language.messages import workflow_of
 from promptkit.standard_error import stderr_stream
@@ -35,7 +36,8 @@ from promptkit.version import VERSION
 
 __all__ = ["run"]
 
-_RESUME: Final = "go on with --resume"
+#: What a request's text takes of a model's context, about, in characters a token.
+_CHARACTERS_A_TOKEN: Final = 4
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -45,104 +47,124 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
+    folder = current_folder()  # a recipe may change it
     try:
-        if options.join:
-            return _join(options, output)
-        recipes = load_recipes(options.targets)
-        prompt = next((one for one in recipes.prompts if one.options.name == options.name), None)
-        if prompt is None or prompt.compile()[0] is None:
-            return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
         with open_table(options.rows) as table:
-            return _Batch(options, prompt, table).write(output)
+            if options.join:
+                return _join(options, table, output)
+            recipes = load_recipes(options.targets)
+            found = [one for one in recipes.prompts if one.options.name == options.name]
+            if len(found) != 1 or found[0].compile()[0] is None:
+                return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
+            return _Batch(options, found[0], table, folder).write(output)
     except (RowsError, ColumnError, UnfinishedBatch, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentErrors, UnfitAnswer, BrokenProcessPool, OSError) as error:
-        return fail(_reason(error), Exit.FAULTY)
+    except (ArgumentErrors, UnfitAnswer, PicklingError, _Stopped) as error:
+        return fail(str(error), Exit.FAULTY)
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, BrokenProcessPool):
-        return f"a process of --workers has ended: {_RESUME}"
-    if isinstance(error, OSError):
-        place = f"{error.filename!r}: " if error.filename else ""
-        return f"{place}{error.strerror or error}; what was written stays: {_RESUME}"
-    return str(error)
+class _Stopped(Exception):
+    """What has ended a batch, and how it goes on."""
 
 
 class _Batch:
     """What is rendered, and where the requests go."""
 
-    def __init__(self, options: Namespace, prompt: Prompt[..., Any], table: Table) -> None:
+    def __init__(self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path) -> None:
         self._options, self._table, self._form = options, table, LINE_FORMATS[options.vendor]
-        self._check_model()
-        values = read_arguments(prompt.compiled.arguments, options.set, current_folder())
+        self._folder = folder / options.out
+        self._check_options()
+        self._values = read_arguments(prompt.compiled.arguments, options.set, folder)
+        self._fields = {**({"lossy": True} if options.lossy else {}), **dict(options.field)}
         self._renderer = Renderer(
             prompt,
             options.vendor,
             model=options.model,
             columns=dict(options.map),
-            values=values,
-            fields={**({"lossy": True} if options.lossy else {}), **dict(options.field)},
+            values=self._values,
+            fields=self._fields,
             key=options.key,
         )
         matched = self._renderer.matched
         if table.columns is not None:
             matched.check(table.columns, options.key)
-        self._renderer.body(workflow_of((), answer=prompt.options.answer))  # raises what no row could mend
+        self._check_body(prompt.options.answer)
 
-    def _check_model(self) -> None:
-        model, form = self._options.model, self._form
-        if model is None and form.says_model:
-            self._options.refuse("name the model with --model: each request says it")
-        if model and not any(part in model for part in form.takes_model):
-            self._options.refuse(f"{self._options.vendor} is for models of Anthropic, and {model!r} is none")
+    def _check_options(self) -> None:
+        options, form = self._options, self._form
+        if options.model is None and form.says_model:
+            options.refuse("name the model with --model: each request says it")
+        if options.model and not any(part in options.model for part in form.takes_model):
+            options.refuse(f"{options.vendor} is for models of Anthropic, and {options.model!r} is none")
+        if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
+            options.refuse("standard input has the rows: --set needs another file")
+        for option, pairs in (("--map", options.map), ("--field", options.field)):
+            if twice := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+                options.refuse(f"{option} {twice[0]!r} is given twice")
+
+    def _check_body(self, answer: Any) -> None:
+        """Find what no row could mend before anything is written: an answer, or a field."""
+        try:
+            self._form.body(workflow_of((), answer=answer), self._options.model, self._fields)
+        except UnfitAnswer:
+            raise
+        except TypeError as error:
+            self._options.refuse(f"--field: {error}")
 
     def write(self, output: Output) -> int:
         """Write the files, or count what they would hold, and say so."""
-        options, folder = self._options, Path(self._options.out)
-        if options.dry_run:
-            files: Tally = Tally(self._form, Checkpoint(""))
-        else:
-            files = Shards(folder, self._form, self._command(), resume=options.resume)
-        before, characters = files.done.rows, 0
+        options, characters = self._options, 0
+        if options.resume and is_whole(self._folder):  # it was killed at its very end
+            output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
+            return Exit.FAULTY if rejected_file(self._folder).exists() else Exit.FINE
 
         def told(chunk: RenderedChunk) -> None:
             nonlocal characters
             characters += chunk.characters
             advance(chunk.end)
 
-        with files, closing(Keys()) as keys, _progress(self._table.size) as advance, _told_how_to_go_on():
+        with (
+            _stopping(self._folder, "" if options.dry_run else ": go on with --resume"),
+            self._files() as files,
+            closing(Keys()) as keys,
+            _progress(self._table.size) as advance,
+        ):
             if options.key is not None:
                 keys.add_all(files.identifiers())
-            chunks = (one for one in self._table.chunks() if one.first > before)
+            done = files.done.rows
+            chunks = (one for one in self._table.chunks() if one.first + len(one.rows) > done)
             made = rendered(chunks, ChunkRenderer(self._renderer, self._table.read), options.workers)
             write(made, files, None if options.key is None else keys, told)
             files.finish()
-        output.print_lines(_summary(files.done, folder, characters if options.dry_run else None))
-        return Exit.FAULTY if files.done.rejects else Exit.FINE
+        output.print_lines(_summary(files.done, options.out, characters if options.dry_run else None))
+        return Exit.FAULTY if files.done.rejected else Exit.FINE
+
+    def _files(self) -> Tally:
+        if self._options.dry_run:
+            return Tally(self._form, Checkpoint(""))
+        return Shards(self._folder, self._form, self._command(), resume=self._options.resume)
 
     def _command(self) -> str:
         """What the batch is of, so that another one does not go on with it."""
         chosen = vars(self._options)
-        names = ("vendor", "model", "map", "set", "field", "key", "lossy", "rows")
-        location = self._renderer.prompt.location
-        what = (
-            VERSION,
-            self._options.name,
-            [chosen[name] for name in names],
-            None if self._options.rows == "-" else file_stamp(self._options.rows),
-            Path(location.file).read_bytes() if Path(location.file).is_file() else location.file,
-        )
-        return blake2b(msgspec.json.encode(what), digest_size=16).hexdigest()
+        options = [chosen[name] for name in ("name", "vendor", "model", "map", "key")]
+        what = repr((VERSION, options, self._values, self._fields))
+        return blake2b(what.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 @contextmanager
-def _told_how_to_go_on() -> Iterator[None]:
+def _stopping(folder: Path, hint: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print_error(f"interrupted: {_RESUME}")
+        print_error(f"interrupted{hint}")
         raise
+    except BrokenProcessPool:
+        msg = f"a process of --workers has ended{hint}"
+        raise _Stopped(msg) from None
+    except OSError as error:
+        msg = f"cannot write to {folder.name!r}: {error.strerror or error}{hint}"
+        raise _Stopped(msg) from None
 
 
 @contextmanager
@@ -159,25 +181,24 @@ def _progress(size: int | None) -> Iterator[Callable[[int], object]]:
         yield lambda end: shown.update(task, completed=end)
 
 
-def _summary(done: Checkpoint, folder: Path, characters: int | None) -> Iterator[str]:
+def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[str]:
     verb = "wrote" if characters is None else "would write"
     files = counted(done.shard if done.requests else 0, "file")
-    yield f"{verb} {counted(done.requests, 'request')} of {done.bytes:,} bytes to {files} in {str(folder)!r}"
+    yield f"{verb} {counted(done.requests, 'request')} of {done.bytes:,} bytes to {files} in {folder!r}"
     if characters is not None:
-        yield f"their text has about {characters // CHARACTERS_A_TOKEN:,} tokens"
-    if done.rejects:
-        where = "" if characters is not None else f": {str(folder / 'rejected.jsonl')!r} says why"
-        yield f"rejected {counted(done.rejects, 'row')}{where}"
+        yield f"their text has about {characters // _CHARACTERS_A_TOKEN:,} tokens"
+    if done.rejected:
+        where = "" if characters is not None else f": {str(rejected_file(Path(folder)))!r} says why"
+        yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
-def _join(options: Namespace, output: Output) -> int:
+def _join(options: Namespace, table: Table, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     lacking = 0
-    with open_table(options.rows) as table:
-        for one in joined(table, Path(options.join), options.key):
-            lacking += one["error"] is not None
-            output.write(msgspec.json.encode(one).decode() + "\n")
-            output.send()
+    for one in joined(table, Path(options.join), options.key):
+        lacking += one["error"] is not None
+        output.write(msgspec.json.encode(one, enc_hook=str).decode() + "\n")
+        output.send()
     if lacking:
         print_error(f"{counted(lacking, 'row')} without an answer: 'error' says why")
     return Exit.FAULTY if lacking else Exit.FINE

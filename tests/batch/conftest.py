@@ -50,6 +50,10 @@ def fails(ticket: str, token: Annotated[str, Arg(secret=True)] = "") -> str:
         raise PromptError(f"not with {token}")
     if ticket == "raise":
         raise KeyError(ticket)
+    if ticket == "leave":
+        raise SystemExit(0)
+    if ticket == "half":
+        raise FileNotFoundError(2, "no such file", "a\\udcff")
     return ticket
 '''
 

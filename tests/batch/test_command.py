@@ -113,15 +113,24 @@ class TestColumns:
             ),
             (
                 [],
-                "there is no column 'ticket', which prompt 'triage' requires; there are 'text', 'votes'",
+                "there is no column 'ticket', which prompt 'triage' needs; there are 'text', 'votes': map",
             ),
-            (["--map", "text=ticket", "--key", "id"], "there is no column 'id' for --key"),
+            (
+                ["--map", "text=ticket", "--key", "id"],
+                "there is no column 'id', which is the key; there are 'text', 'votes'",
+            ),
             (["--map", "text"], "'text' has no '=' between two words"),
             (
                 ["--field", "tier=flex"],
                 "'flex' is no JSON: write text in double quotes, as in 'tier=\"flex\"'",
             ),
             (["--workers", "0"], "'0' is no number from 1 on"),
+            (["--map", "text=ticket", "--map", "text=votes"], "--map 'text' is given twice"),
+            (
+                ["--map", "text=ticket", "--field", "workflow=1"],
+                "multiple values for argument 'workflow'",
+            ),
+            (["--map", "nosuch=severity", "--map", "text=ticket"], "there is no column 'nosuch', which"),
         ],
     )
     def test_what_does_not_fit_is_said_before_anything_is_written(self, batch, folder, capsys, words, said):
@@ -242,14 +251,18 @@ class TestBadRows:
         """
         Its own words are passed on without secrets; other errors are named.
         """
-        rows = [{"ticket": "refuse", "token": "s3cr3t-t0k3n"}, {"ticket": "raise"}, {"ticket": "fine"}]
+        tickets = ("refuse", "raise", "leave", "half", "fine")
+        rows = [{"ticket": ticket, "token": "s3cr3t-t0k3n"} for ticket in tickets]
         (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
         assert batch("fails", "t.jsonl").code == 1
         assert rejected_in(folder / "out") == [
             (1, None, "not with <secret>"),
             (2, None, "the prompt raised KeyError: 'raise'"),
+            (3, None, "the prompt raised SystemExit: 0"),
+            (4, None, "the prompt raised FileNotFoundError: [Errno 2] no such file: 'a\\udcff'"),
         ]
+        assert len(requests_in(folder / "out")) == 1
 
     def test_keys_come_once_and_as_the_vendor_takes_them(self, batch, folder):
         """
@@ -270,9 +283,9 @@ class TestBadRows:
         assert [line["custom_id"] for line in requests_in(folder / "out")] == ["a", "7"]
         assert rejected_in(folder / "out") == [
             (1, "votes", "'votes' is 'bad', not a whole number"),
-            (3, None, "key 'a' is that of an earlier row: no key may come twice"),
-            (4, None, "'id' is 'no blanks', and anthropic takes [a-zA-Z0-9_-]{1,64}"),
-            (5, None, "'id' is '', and anthropic takes [a-zA-Z0-9_-]{1,64}"),
+            (3, None, "its key is that of an earlier row"),
+            (4, None, "its 'id' is no identifier: anthropic takes 1 to 64 letters, digits, - and _"),
+            (5, None, "its 'id' is no identifier: anthropic takes 1 to 64 letters, digits, - and _"),
         ]
 
 
@@ -327,19 +340,28 @@ class TestFiles:
         ]
         assert whole.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
 
+    def test_others_files_are_left_alone(self, batch, tickets, folder):
+        """
+        What is called as ours are is not written over.
+        """
+        (folder / "out").mkdir()
+        (folder / "out" / "rejected.jsonl").write_text("mine", encoding="utf-8")
+
+        assert batch("triage", tickets).code == 2
+        assert (folder / "out" / "rejected.jsonl").read_text(encoding="utf-8") == "mine"
+
     def test_a_whole_batch_is_not_written_over(self, batch, tickets, folder):
         """
-        Neither by another one, nor with --resume.
+        Another one is refused; with --resume there is nothing left to do.
         """
         batch("triage", tickets)
         before = requests_in(folder / "out")
 
-        for words in ([], ["--resume"]):
-            ran = batch("triage", tickets, *words)
-            assert (ran.code, ran.err) == (
-                2,
-                "promptkit: 'out' has a whole batch: name another folder with -o\n",
-            )
+        other, again = batch("triage", tickets), batch("triage", tickets, "--resume")
+
+        said = "promptkit: 'out' has a whole batch: name another folder with -o\n"
+        assert (other.code, other.err) == (2, said)
+        assert (again.code, again.out) == (0, "'out' has a whole batch: nothing is left to do\n")
         assert requests_in(folder / "out") == before
 
     def test_an_empty_table(self, batch, folder):

@@ -108,8 +108,10 @@ def test_rows_have_their_answers_in_their_own_order(batch, folder):
     (folder / "t.csv").write_text("ticket\na\nb\nc\nd,d\ne\n", encoding="utf-8")
     results = folder / "results"
     results.mkdir()
-    (results / "b.jsonl").write_text(result("3-ff", "C") + result("1-ff", "A"), encoding="utf-8")
-    (results / "a.jsonl").write_text("\n" + result("2-ff", "B"), encoding="utf-8")
+    (results / "b.jsonl").write_text(
+        result("3-0123456789abcdef", "C") + result("1-0123456789abcdef", "A"), encoding="utf-8"
+    )
+    (results / "a.jsonl").write_text("\n" + result("2-0123456789abcdef", "B"), encoding="utf-8")
 
     ran = batch("--join", results, "t.csv")
 
@@ -144,17 +146,57 @@ def test_rows_by_their_keys(batch, folder):
     assert ran.code == 0
 
 
+def test_which_result_counts(batch, folder):
+    """
+    Of several of a row the one with an answer; a key that comes twice has the answer once.
+    """
+    rows = ['{"id": "a"}', '{"id": "a"}', '{"id": null}', '{"id": "b"}']
+    (folder / "t.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    failed = json.dumps({"custom_id": "b", "error": "expired"}) + "\n"
+    (folder / "r.jsonl").write_text(
+        failed + result("b", "B") + result("a", "A") + result("None", "no"), encoding="utf-8"
+    )
+
+    ran = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
+
+    assert [(one["answer"], one["error"]) for one in map(json.loads, ran.out.splitlines())] == [
+        ("A", None),
+        (None, "its key is that of an earlier row"),
+        (None, "it has no key"),
+        ("B", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "'r.jsonl' has '7', which is no row's number: name the column of the key with --key"),
+        (["--key", "nosuch"], "there is no column 'nosuch', which is the key; there are 'id'"),
+    ],
+)
+def test_keys_are_named(batch, folder, words, said):
+    """
+    A key is not taken for a row's number, and a column has to be there.
+    """
+    (folder / "t.csv").write_text("id\n7\n", encoding="utf-8")
+    (folder / "r.jsonl").write_text(result("7", "A"), encoding="utf-8")
+
+    ran = batch("--join", "r.jsonl", "t.csv", *words)
+
+    assert (ran.code, ran.err) == (2, f"promptkit: {said}\n")
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"id": 1}'])
 def test_what_is_no_result(batch, folder, line):
     """
     The file and the place are named.
     """
     (folder / "t.csv").write_text("ticket\na\n", encoding="utf-8")
-    (folder / "r.jsonl").write_text(result("1-f", "A") + line, encoding="utf-8")
+    (folder / "r.jsonl").write_text(result("1-0123456789abcdef", "A") + line, encoding="utf-8")
 
     ran = batch("--join", "r.jsonl", "t.csv")
 
-    place = len(result("1-f", "A"))
+    place = len(result("1-0123456789abcdef", "A"))
     assert ran.code == 2
     assert (
         f"'r.jsonl' has no result at byte {place}: each line is an object with custom_id or key or" in ran.err

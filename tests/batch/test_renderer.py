@@ -435,7 +435,6 @@ class TestTypes:
 
         assert (seen, type(seen[0]), faults) == ([value, None], type(value), [])
 
-    @pytest.mark.xfail(reason="promptkit.batch.columns knows no dates of such tables")
     def test_a_moment_for_a_date(self):
         """
         Some tables have no dates: midnight stands for one, and another time is told.
@@ -471,7 +470,6 @@ class TestTypes:
 
         assert (seen, faults) == ([MOMENT.replace(tzinfo=BERLIN)], [])
 
-    @pytest.mark.xfail(reason="promptkit.batch.columns sends base64")
     def test_bytes_are_no_text(self):
         """
         They are not turned into base64 behind the author's back.

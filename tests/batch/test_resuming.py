@@ -1,6 +1,6 @@
 """A batch that is killed at any moment, and goes on."""
 
-import os
+import json
 import random
 import resource
 import signal
@@ -13,17 +13,18 @@ import pytest
 
 from tests.batch.conftest import requests_in
 
-ROWS = 30_000
+ROWS = 20_000
 
 
 def command(*words, table="t.csv"):
     return [sys.executable, "-m", "promptkit", "batch", "triage", table, *words]
 
 
-def time_of(*words, table="t.csv"):
-    began = time.monotonic()
-    subprocess.run(command(*words, table=table), check=False, capture_output=True)
-    return time.monotonic() - began
+def rows_done(folder):
+    """How many rows the checkpoint of a batch has."""
+    with suppress(FileNotFoundError):
+        return json.loads((folder / ".promptkit-batch.json").read_bytes())["rows"]
+    return 0
 
 
 OPTIONS = ("--for", "openai-chat", "--model", "m", "--key", "id")
@@ -48,21 +49,21 @@ def test_killed_at_random_moments(table, workers):
     """
     words = [*OPTIONS, "--workers", workers]
     whole = subprocess.run(command(*words, "-o", "whole"), check=False, capture_output=True)
-    empty = time_of(*words, "--dry-run", table=os.devnull)
-    took = time_of(*words, "--dry-run") - empty
-    chance, kills = random.Random(20), 0  # noqa: S311 (nothing is secret)
     assert whole.returncode == 1, whole.stderr
+    chance, kills, rows = random.Random(20), 0, 0  # noqa: S311 (nothing is secret)
 
-    code = None
-    while code is None:
+    code = -signal.SIGKILL
+    while code == -signal.SIGKILL:
         process = subprocess.Popen(command(*words, "-o", "killed", "--resume"), stdout=subprocess.DEVNULL)
-        with suppress(subprocess.TimeoutExpired):
-            code = process.wait(empty + chance.uniform(0, 0.2) * took if kills < 20 else None)
+        rows += chance.randrange(2 * ROWS // 20)
+        while process.poll() is None and rows_done(table / "killed") < rows:
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.01))
         process.kill()
-        process.wait()
-        kills += code is None
+        code = process.wait()
+        kills += code == -signal.SIGKILL
 
-    assert kills > 3
+    assert kills > 10
     assert code == 1
     assert files_in(table / "killed") == files_in(table / "whole")
 
@@ -102,8 +103,73 @@ def test_another_command_does_not_go_on(table):
     )
 
     assert "has a batch that was not finished: go on with --resume, or name another folder" in unasked.stderr
-    assert "has a batch of another command, of other rows, or of a prompt that has changed" in other.stderr
+    assert "is of another command, of other rows, or of a prompt that has changed" in other.stderr
     assert (unasked.returncode, other.returncode) == (2, 2)
+
+
+@pytest.mark.parametrize("change", ["a module beside the recipe", "the rows", "fewer rows"])
+def test_something_else_does_not_go_on(table, change):
+    """
+    The last rows that were done are rendered again: if they say something else, nothing is mixed.
+    """
+    recipe = table / "recipes" / "tickets.py"
+    source = recipe.read_text(encoding="utf-8").replace("Ticket: {", "{WORD}: {")
+    recipe.write_text(f"from ._word import WORD\n{source}", encoding="utf-8")
+    (table / "recipes" / "_word.py").write_text("WORD = 'Ticket'\n", encoding="utf-8")
+    first = subprocess.Popen(command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL)
+    while rows_done(table / "out") < 500:
+        time.sleep(0.001)
+    first.kill()
+    first.wait()
+
+    if change == "a module beside the recipe":
+        (table / "recipes" / "_word.py").write_text("WORD = 'Case'\n", encoding="utf-8")
+    else:
+        rows = (table / "t.csv").read_text(encoding="utf-8")
+        rows = rows.replace(",ticket ", ",case ") if change == "the rows" else rows[:100]
+        (table / "t.csv").write_text(rows, encoding="utf-8")
+    ran = subprocess.run(
+        command(*OPTIONS, "--resume", "-o", "out"), capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 2
+    assert ("of a prompt that has changed since" in ran.stderr) or ("now there are fewer" in ran.stderr)
+
+
+def test_what_was_lost_is_noticed(table):
+    """
+    A file of requests that is gone, or shorter than it was, is not filled up.
+    """
+    first = subprocess.Popen(command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL)
+    while rows_done(table / "out") < 500:
+        time.sleep(0.001)
+    first.kill()
+    first.wait()
+    (table / "out" / "requests-00001.jsonl").unlink()
+
+    ran = subprocess.run(
+        command(*OPTIONS, "--resume", "-o", "out"), capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 2
+    assert "'requests-00001.jsonl' has lost what was written: name another folder" in ran.stderr
+
+
+def test_two_at_once(table):
+    """
+    A folder is written by one run at a time.
+    """
+    first = subprocess.Popen(command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL)
+    while rows_done(table / "out") < 250:
+        time.sleep(0.001)
+    second = subprocess.run(
+        command(*OPTIONS, "--resume", "-o", "out"), capture_output=True, text=True, check=False
+    )
+    first.kill()
+    first.wait()
+
+    assert second.returncode == 2
+    assert "'out' has a batch that is being written: wait for its end" in second.stderr
 
 
 def test_a_full_disk(table):
@@ -124,7 +190,7 @@ def test_a_full_disk(table):
         preexec_fn=have_little_room,
     )
     assert full.returncode == 1
-    assert "what was written stays: go on with --resume" in full.stderr
+    assert "cannot write to 'full': File too large: go on with --resume" in full.stderr
     assert len(full.stderr.splitlines()) == 1
 
     subprocess.run(command(*OPTIONS, "-o", "full", "--resume"), check=False, capture_output=True)

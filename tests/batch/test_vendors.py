@@ -1,6 +1,7 @@
 """The lines of batch files beside the types that the vendors publish."""
 
 import json
+from functools import cache
 
 import msgspec
 import pytest
@@ -18,6 +19,13 @@ from tests.exports.vendors import strict, validate_request
 EVERY = pytest.mark.parametrize("vendor", LINE_FORMATS)
 
 
+@cache
+def _line_of_anthropic():
+    from anthropic.types.messages.batch_create_params import Request
+
+    return SchemaValidator(strict(TypeAdapter(Request).core_schema))
+
+
 def validate_line(vendor, line):
     """Raise `pydantic.ValidationError` if a vendor's types do not take a line."""
     if vendor == "gemini":
@@ -30,9 +38,7 @@ def validate_line(vendor, line):
             Content.model_validate_json(json.dumps(one))
         GenerationConfig.model_validate_json(json.dumps(request.get("generation_config", {})))
     elif vendor == "anthropic":
-        from anthropic.types.messages.batch_create_params import Request
-
-        SchemaValidator(strict(TypeAdapter(Request).core_schema)).validate_python(line)
+        _line_of_anthropic().validate_python(line)
     elif vendor == "bedrock":
         assert line.keys() == {"recordId", "modelInput"}
         body = dict(line["modelInput"])
