@@ -80,6 +80,18 @@ ADDED: Final = {
         "preview": Weight(429, 4),
     },
     "a first prompt sooner": {"conversion": Weight(9, 0), "protocol": Weight(8, 1), "server": Weight(3, 0)},
+    "requests, and batches of them": {
+        "batch": Weight(1_112, 11),
+        "catalog": Weight(13, 0),
+        "cli": Weight(462, 3),
+        "compiler": Weight(136, 1),
+        "errors": Weight(2, 0),
+        "exports": Weight(64, 0),
+        "language": Weight(106, 1),
+        "preview": Weight(8, 0),
+        "promptkit": Weight(1, 0),
+    },
+    "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(7, 0)},
     "skills": {
         "catalog": Weight(172, 2),
         "cli": Weight(442, 3),
