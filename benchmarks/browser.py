@@ -10,8 +10,8 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
-#: How Debian and others call it.
-_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+#: How Debian and others call it: the one that can have no window first, as it takes the least.
+_NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 #: As root, Chromium has no sandbox. No name leads anywhere, and no address but that of this machine. Text has
 #: the same edges wherever pictures are made.
@@ -39,7 +39,7 @@ def chromium() -> Iterator[Browser]:
     """
     program = next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:
-        msg = "Chromium is not installed: on Debian, apt-get install chromium"
+        msg = "Chromium is not installed: on Debian, apt-get install chromium-headless-shell"
         raise NoBrowser(msg)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=list(_ARGUMENTS))

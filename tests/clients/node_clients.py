@@ -1,10 +1,8 @@
 """The script of calls, carried out by the official clients that run on Node."""
 
 import json
-import os
 import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -161,7 +159,7 @@ def run_inspector(
     installed: Path, command: list[str], era: str, calls: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """
-    Return the revision that was agreed upon, and what came of each call, a process for each.
+    Return the revision that was agreed upon, which a process of its own says, and what came of each call.
 
     Args:
         installed:
@@ -176,19 +174,15 @@ def run_inspector(
         calls:
             The calls of the script, of those that it can carry out.
     """
-    start = [installed / INSPECTOR, "--cli", "--format", "json", "--protocol-era", era, "--method"]
-
-    def inspect(options: list[str]) -> dict[str, Any]:
-        try:
-            ran = node(*start, *options, "--", *command, timeout=2 * PATIENCE)
-        except subprocess.TimeoutExpired:
-            return {"error": f"nothing came for {2 * PATIENCE} seconds"}
-        # A failure is the last line of what is printed on stderr.
-        return json.loads(ran.stdout if ran.returncode == 0 else ran.stderr.splitlines()[-1])
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        greeting, *outcomes = pool.map(inspect, [["initialize"], *map(_inspection, calls)])
-    return {"revision": greeting["result"]["protocolVersion"], "outcomes": outcomes}
+    options = ["--format", "json", "--protocol-era", era, "--method"]
+    ran = node(installed / INSPECTOR, "--cli", *options, "initialize", "--", *command, timeout=2 * PATIENCE)
+    assert ran.returncode == 0, ran.stderr
+    lines = [[*options, *_inspection(call), "--", *command] for call in calls]
+    sent = json.dumps({"lines": lines, "patience": 2 * PATIENCE * 1000})
+    came = node(installed / "inspect.mjs", input=sent, timeout=RUNNING)
+    assert came.returncode == 0, came.stderr
+    revision = json.loads(ran.stdout)["result"]["protocolVersion"]
+    return {"revision": revision, "outcomes": json.loads(came.stdout)}
 
 
 def can_inspect(call: dict[str, Any]) -> bool:

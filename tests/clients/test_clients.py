@@ -32,7 +32,7 @@ FAILING = [
     or step.expected.get("result", {}).get("isError")
 ]
 
-#: What can be carried out by a process that does nothing else.
+#: What can be carried out by a client that does nothing else.
 INSPECTIONS = [step for step in STEPS if step.alone and can_inspect(step.call) and step not in FAILING]
 
 
@@ -110,7 +110,7 @@ def test_the_typescript_client_gets_what_the_script_says(typescript, folder, com
 )
 def test_the_inspector_gets_what_the_script_says(inspector, reached, era, revision):
     """
-    So does the Inspector's command line, over stdio and HTTP, of every call that a process of its own can
+    So does the Inspector's command line, over stdio and HTTP, of every call that a client of its own can
     carry out. With a handshake, it has no session over HTTP.
     """
     has_session = len(reached) > 1 or era == "modern"
