@@ -213,7 +213,7 @@ def _ratio(these: list[Run], those: list[Run]) -> float:
 
 def _print(runs: dict[str, list[Run]], goals: list[Goal], rows: int) -> None:
     console, table = Console(width=110), Table()
-    for heading in (f"{rows:,} rows", "rows a second", "seconds", "of processors", "a row", "memory"):
+    for heading in (f"{rows:,} rows", "rows a second", "seconds", "of processors", "a row", "", "memory"):
         table.add_column(heading, justify="right" if table.columns else "left")
     for name, found in runs.items():
         seconds = median(run.seconds for run in found)
@@ -221,7 +221,7 @@ def _print(runs: dict[str, list[Run]], goals: list[Goal], rows: int) -> None:
         memory = max(run.memory for run in found)
         table.add_row(
             *(name, f"{rows / seconds:,.0f}", f"{seconds:.2f} s", f"{processor:.2f} s"),
-            *(f"{processor / rows * 1e6:.1f} µs", f"{memory:.0f} MB"),
+            *(f"{processor / rows * 1e6:.1f} µs", f"{_ratio(found, runs[OURS]):.2f}x", f"{memory:.0f} MB"),
         )
     console.print(table)
     table = Table("goal", "found", "wanted", "")

@@ -45,7 +45,17 @@ def jinja() -> Say:
 
 def langchain() -> Say:
     """
-    Return what formats the messages of a template of LangChain, of which there is one.
+    Return what invokes a template of LangChain, as its documentation has it. It makes one message.
+    """
+    from langchain_core.prompts import ChatPromptTemplate
+
+    template = ChatPromptTemplate.from_messages([("user", TEXT)])
+    return lambda row: str(template.invoke(row).to_messages()[0].content)
+
+
+def langchain_format() -> Say:
+    """
+    Return what formats the messages of such a template: there is no quicker way.
     """
     from langchain_core.prompts import ChatPromptTemplate
 
@@ -57,6 +67,7 @@ LOOPS: Final[dict[str, Callable[[], Say]]] = {
     "an f-string": f_string,
     "Jinja2": jinja,
     "LangChain": langchain,
+    "LangChain, format_messages": langchain_format,
 }
 
 

@@ -35,16 +35,15 @@ _HOLE: Final = "a hole of promptkit, of number {}."
 class _Template(Struct, frozen=True):
     """What stands between texts."""
 
-    #: One more than there are texts.
-    pieces: tuple[bytes, ...]
-    #: Which text stands at each place.
-    order: tuple[int, ...]
+    #: What stands before the first.
+    head: bytes
+    #: Which text stands at each place, and what stands behind it.
+    rest: tuple[tuple[int, bytes], ...]
 
     def filled(self, texts: list[str]) -> bytes:
-        encode = msgspec.json.encode
-        found = [self.pieces[0]]
-        for number, piece in zip(self.order, self.pieces[1:], strict=True):
-            found += (encode(texts[number])[1:-1], piece)
+        encode, found = msgspec.json.encode, [self.head]
+        for number, behind in self.rest:
+            found += (encode(texts[number])[1:-1], behind)
         return b"".join(found)
 
 
@@ -82,9 +81,10 @@ class Bodies:
             texts = [one.content.text for one in shown if type(one.content) is Text]
             if len(texts) < len(shown) or said.cache_points or said.answer is not self._answer:
                 return self._made(said)
-        if roles not in self._templates and len(self._templates) < _MOST:
-            self._templates[roles] = self._template(roles)
-        if (template := self._templates.get(roles)) is None:
+        template = self._templates.get(roles)
+        if template is None and roles not in self._templates and len(self._templates) < _MOST:
+            template = self._templates[roles] = self._template(roles)
+        if template is None:
             return self._made(self._workflow(roles, texts))
         return msgspec.Raw(template.filled(texts))
 
@@ -100,12 +100,11 @@ class Bodies:
     def _template(self, roles: _Roles) -> _Template | None:
         """What all workflows of these turns share; None if their texts do not stand in it as they are."""
         texts = [_HOLE.format(number) for number in range(len(roles))]
-        rest, holes = bytes(self._made(self._workflow(roles, texts))), [text.encode() for text in texts]
-        if any(rest.count(hole) != 1 for hole in holes):
+        data, holes = bytes(self._made(self._workflow(roles, texts))), [text.encode() for text in texts]
+        if any(data.count(hole) != 1 for hole in holes):
             return None
-        order = tuple(sorted(range(len(holes)), key=lambda number: rest.index(holes[number])))
-        pieces = []
-        for number in order:
-            piece, _, rest = rest.partition(holes[number])
-            pieces.append(piece)
-        return _Template((*pieces, rest), order)
+        rest: list[tuple[int, bytes]] = []
+        for number in sorted(range(len(holes)), key=lambda number: data.index(holes[number]), reverse=True):
+            data, _, behind = data.partition(holes[number])
+            rest.append((number, behind))
+        return _Template(data, tuple(reversed(rest)))

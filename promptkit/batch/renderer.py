@@ -17,8 +17,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError, nearest
 from promptkit.exports import ExportError, UnfitAnswer, openai_chat
-from promptkit.language.messages import Workflow, message_of, workflow_of
-from promptkit.language.text import plain_text
+from promptkit.language.messages import Workflow, workflow_of
 
 __all__ = ["MESSAGES", "Renderer"]
 
@@ -184,19 +183,6 @@ class Renderer:
             hidden = Redactor.of(arguments, {**sent, **typed}).redacted
             refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.faults))
         raise refused
-
-    def workflow(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Workflow:
-        """
-        Do the same, and return a workflow.
-
-        Raises:
-            RowError: As `said` does.
-        """
-        said = self.said(sent, typed)
-        if isinstance(said, Workflow):
-            return said
-        message = message_of("user", plain_text(said))
-        return workflow_of((message,), None, self.prompt.compiled.renderer.answer)
 
     @cached_property
     def _bodies(self) -> Bodies:

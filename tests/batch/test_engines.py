@@ -13,11 +13,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from promptkit.cli import main
+from tests.batch.conftest import requests_in
 from tests.clients.python_packages import INSTALLING, install_packages
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples" / "batch"
 ENGINES = Path(__file__).parent / "engines"
+FRAMEWORKS = ROOT / "tests" / "clients" / "frameworks"
 
 ROWS = 100_000
 
@@ -41,6 +44,16 @@ def end_once():
     except FileExistsError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+CLAUDE = "anthropic.claude-3-5-sonnet-20240620-v1:0"
+
+#: Reads a file for OpenAI, and prints that of Bedrock that LiteLLM makes of it.
+LITELLM = """
+import sys
+from litellm.llms.bedrock.files.transformation import BedrockJsonlFilesTransformation
+file = ("requests.jsonl", open(sys.argv[1], "rb").read())
+print(BedrockJsonlFilesTransformation().transform_openai_file_content_to_bedrock_file_content(file)[0])
 """
 
 #: Starts Ray with two workers and little memory, and then the example.
@@ -158,3 +171,37 @@ def test_frames_and_relations(run, example):
     Polars as a stream, Dask in several processes, pandas, and DuckDB.
     """
     check(run(example, "frames"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "two\nlines",
+        "größer 👍",
+        pytest.param("a\u2028b\x85c", marks=pytest.mark.xfail(reason="it takes these for ends of lines")),
+    ],
+)
+def test_litellm_reads_the_file(folder, installations, text):
+    """
+    It sends the files of OpenAI's interface to Bedrock as well, whatever a text holds.
+    """
+    lines = [json.dumps({"ticket": text}), json.dumps({"ticket": "last"})]
+    (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    main(["batch", "triage", "t.jsonl", "--for", "openai-chat", "--model", CLAUDE, "-o", "out"])
+    python = install_packages(FRAMEWORKS / "mcp_1.txt", installations)
+    ran = subprocess.run(
+        [str(python), "-c", LITELLM, str(folder / "out" / "requests-00001.jsonl")],
+        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=RUNNING,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2_000:]
+
+    records = [json.loads(line) for line in ran.stdout.splitlines()]
+    asked = requests_in(folder / "out")
+    assert [one["recordId"] for one in records] == [one["custom_id"] for one in asked]
+    assert [one["modelInput"]["messages"][0]["content"][0]["text"] for one in records] == [
+        one["body"]["messages"][0]["content"] for one in asked
+    ]
