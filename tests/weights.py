@@ -91,7 +91,7 @@ ADDED: Final = {
         "preview": Weight(8, 0),
         "promptkit": Weight(1, 0),
     },
-    "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(7, 0)},
+    "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "skills": {
         "catalog": Weight(172, 2),
         "cli": Weight(442, 3),

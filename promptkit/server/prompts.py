@@ -109,10 +109,12 @@ class PromptMethods:
         self, exchange: Exchange, prompt: CompiledPrompt, given: dict[str, Any] | None, asked: int = 0
     ) -> bytes | None:
         """Render *prompt*, or ask for what is missing. *asked* is how often that was done before."""
-        replies = exchange.snapshot.replies
-        key = None if prompt.cache is None else replies.key(prompt, exchange.request, given)
-        if key is not None and (result := replies.get(key)) is not None:
-            return result
+        key = None
+        if prompt.cache is not None:
+            replies = exchange.snapshot.replies
+            key = replies.key(prompt, exchange.request, given)
+            if key is not None and (result := replies.get(key)) is not None:
+                return result
         arguments = prompt.arguments
         try:
             read = arguments.read

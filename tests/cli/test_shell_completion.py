@@ -64,26 +64,34 @@ def writing(**env):
     return found
 
 
-@pytest.fixture
-def shelf(recipes, tmp_path):
-    """Prompts in the current folder, which nobody has served yet."""
-    recipes(shelf=SHELF.replace('Path(__file__).with_name("imported").touch()\n', ""))
-    return tmp_path
-
-
-@pytest.fixture
-def served(shelf):
-    """The same prompts, with the start-up cache that a server leaves behind."""
+def left_by_a_server(folder):
+    """Prompts in a folder, with the start-up cache that a server leaves behind; returns the folder."""
+    recipes = folder / "recipes"
+    recipes.mkdir()
+    silent = SHELF.replace('Path(__file__).with_name("imported").touch()\n', "")
+    (recipes / "shelf.py").write_text(silent, encoding="utf-8")
     session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
     subprocess.run(
         [PROGRAM, "serve", "recipes", "--grace", "50"],
         input=session,
-        cwd=shelf,
+        cwd=folder,
         env=writing(),
         capture_output=True,
         check=True,
     )
-    return shelf
+    return folder
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Such prompts, in the current folder."""
+    return left_by_a_server(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Such prompts, of which no test changes anything."""
+    return left_by_a_server(tmp_path_factory.mktemp("kept"))
 
 
 def offered(typed, folder, **env):
@@ -157,11 +165,11 @@ def offered(typed, folder, **env):
         ("promptkit new re", ["recipes/"]),
     ],
 )
-def test_what_is_offered(typed, words, served):
+def test_what_is_offered(typed, words, kept):
     """
     Commands, options, prompts, arguments and the values of choices, wherever in the line they are typed.
     """
-    assert offered(typed, served) == words
+    assert offered(typed, kept) == words
 
 
 def test_the_configured_recipes(served):

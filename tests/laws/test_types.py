@@ -4,6 +4,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 from uuid import UUID
@@ -119,6 +120,9 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
 }
 ALL = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
+#: Made once for each type, as it takes longer than to read a value.
+reader = cache(reader_of)
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(-1e9, 1e9) | TEXT,
     lambda inner: (
@@ -137,7 +141,7 @@ def test_what_promptkit_writes_it_reads(annotation, data):
     """
     value = data.draw(TYPES[annotation])
 
-    assert reader_of(annotation).read(text_of(value)) == value
+    assert reader(annotation).read(text_of(value)) == value
 
 
 #: What somebody might send who means no good.
@@ -181,7 +185,7 @@ def test_any_text_is_a_value_or_a_conversion_error(annotation, text):
     Whatever text is sent, there is a value or a fault, never another exception, and soon.
     """
     with suppress(ConversionError):
-        reader_of(annotation).read(text)
+        reader(annotation).read(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
@@ -191,7 +195,7 @@ def test_hostile_text_is_a_value_or_a_conversion_error(annotation, text):
     So is what was made to break a parser.
     """
     with suppress(ConversionError):
-        reader_of(annotation).read(text)
+        reader(annotation).read(text)
 
 
 @ALL
@@ -202,7 +206,7 @@ def test_any_json_is_a_value_or_a_conversion_error(annotation, value):
     Whatever JSON value is sent in place of text, the same holds.
     """
     with suppress(ConversionError):
-        reader_of(annotation).read(value)
+        reader(annotation).read(value)
 
 
 def compiled(annotation):
@@ -262,6 +266,13 @@ def closed(schema):
     return {"additionalProperties": False, **found} if isinstance(schema.get("properties"), dict) else found
 
 
+@cache
+def validator_of(annotation):
+    """What holds values against the schema of a type."""
+    checker = jsonschema.FormatChecker(["date", "uuid", "duration"])
+    return jsonschema.Draft202012Validator(closed(compiled(annotation).schema), format_checker=checker)
+
+
 def near(value):
     """A strategy for JSON that is *value*, or *value* with one part changed."""
     if isinstance(value, dict) and value:
@@ -285,20 +296,16 @@ def test_the_schema_and_the_reader_agree(annotation, data):
     """
     What the one takes the other takes, and what the one refuses the other refuses, but for unknown members.
     """
-    prompt = compiled(annotation)
     valid = json.loads(msgspec.json.encode(json_of(data.draw(TYPES[annotation]))))
     value = data.draw(near(valid) | JSON)
     if lenient(annotation, value):
         return
-    validator = jsonschema.Draft202012Validator(
-        closed(prompt.schema), format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"])
-    )
     try:
-        reader_of(annotation).read(value)
+        reader(annotation).read(value)
     except ConversionError:
         taken = False
     else:
         taken = True
 
-    valid = validator.is_valid({"value": value})
+    valid = validator_of(annotation).is_valid({"value": value})
     assert taken == valid or (valid and beyond_schemas(annotation, value))
