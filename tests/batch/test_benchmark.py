@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from importlib.util import find_spec
 
 import pytest
 
@@ -26,16 +27,17 @@ def test_all_write_the_same_requests(folder):
     """
     One for each row, but for its identifier.
     """
-    pytest.importorskip("langchain_core")
     found = commands(folder, write_rows(folder, 3))
+    assert list(found) == [OURS, WORKERS, *LOOPS]
     bodies = {}
     for name, command in found.items():
+        if "LangChain" in name and find_spec("langchain_core") is None:
+            continue
         subprocess.run(command, cwd=batch.ROOT, check=True, capture_output=True)
         out = folder / "out.jsonl" if name in LOOPS else folder / "out" / "requests-00001.jsonl"
         bodies[name] = written(out)
         batch.remove_batch(folder)
 
-    assert list(found) == [OURS, WORKERS, *LOOPS]
     assert len(bodies[OURS]) == 3
     assert all(one == bodies[OURS] for one in bodies.values())
 
