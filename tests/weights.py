@@ -81,7 +81,7 @@ ADDED: Final = {
     },
     "a first prompt sooner": {"conversion": Weight(9, 0), "protocol": Weight(8, 1), "server": Weight(3, 0)},
     "requests, and batches of them": {
-        "batch": Weight(1_112, 11),
+        "batch": Weight(1_113, 11),
         "catalog": Weight(13, 0),
         "cli": Weight(462, 3),
         "compiler": Weight(136, 1),

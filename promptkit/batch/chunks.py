@@ -14,30 +14,13 @@ from promptkit.batch.lines import LINE_FORMATS, LineFormat
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import Chunk, Row
 
-__all__ = ["ChunkRenderer", "Rejected", "RenderedChunk", "RequestLine"]
+__all__ = ["ChunkRenderer", "Rejected", "RenderedChunk"]
 
 #: How long a digest in an identifier is, in bytes.
 _DIGEST_SIZE: Final = 8
 
-
-class RequestLine(Struct, frozen=True):
-    """
-    A line of a batch file.
-
-    Args:
-        row:
-            The line of the row.
-
-        identifier:
-            Its identifier.
-
-        data:
-            The line, with its end.
-    """
-
-    row: int
-    identifier: str
-    data: bytes
+#: What some who read lines take for ends of them, and JSON does not: as JSON writes it.
+_ENDS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
 
 class Rejected(Struct, frozen=True):
@@ -69,7 +52,10 @@ class RenderedChunk(Struct, frozen=True):
             The number of the first row.
 
         lines:
-            The requests.
+            The requests, each with its end.
+
+        keys:
+            The line of the row, and the identifier, of each, if a column has them; else nothing.
 
         rejected:
             What is wrong with the others.
@@ -82,23 +68,19 @@ class RenderedChunk(Struct, frozen=True):
 
         characters:
             How much text the requests hold.
+
+        digest:
+            Tells one outcome from another.
     """
 
     first: int
-    lines: list[RequestLine]
+    lines: list[bytes]
+    keys: list[tuple[int, str]]
     rejected: list[Rejected]
     rows: int
     end: int
     characters: int
-
-    @property
-    def digest(self) -> str:
-        """Tells one outcome from another."""
-        found = blake2b(digest_size=_DIGEST_SIZE)
-        for line in self.lines:
-            found.update(line.data)
-        found.update(repr(self.rejected).encode())
-        return found.hexdigest()
+    digest: str
 
 
 @attrs.frozen
@@ -121,7 +103,7 @@ class ChunkRenderer:
         """
         Return the requests of a chunk.
         """
-        lines, rejected, characters = list[RequestLine](), list[Rejected](), 0
+        lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejected](), 0
         for number, (place, raw) in enumerate(chunk.rows, chunk.first):
             try:
                 if isinstance(raw, RowError):
@@ -130,9 +112,13 @@ class ChunkRenderer:
             except RowError as error:
                 rejected += (Rejected(place, argument, reason) for argument, reason in error.told)
             else:
-                lines.append(RequestLine(place, identifier, data))
+                lines.append(data)
                 characters += length
-        return RenderedChunk(chunk.first, lines, rejected, len(chunk.rows), chunk.end, characters)
+                if self.renderer.key is not None:
+                    keys.append((place, identifier))
+        digest = blake2b(b"".join(lines) + repr(rejected).encode(), digest_size=_DIGEST_SIZE).hexdigest()
+        rows, end = len(chunk.rows), chunk.end
+        return RenderedChunk(chunk.first, lines, keys, rejected, rows, end, characters, digest)
 
     def _request(self, number: int, row: Row) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
@@ -140,7 +126,7 @@ class ChunkRenderer:
         said = renderer.said(sent, typed)
         try:
             identifier = self._identifier(number, row, {**sent, **typed}, form)
-            data = msgspec.json.encode(form.line(identifier, renderer.body(said))) + b"\n"
+            data = _one_line(msgspec.json.encode(form.line(identifier, renderer.body(said)))) + b"\n"
         except UnicodeEncodeError:
             msg = "a value has half of a character"
             raise RowError.of(msg) from None
@@ -159,3 +145,10 @@ class ChunkRenderer:
             msg = f"its {key!r} is no identifier: {self.renderer.to} takes {form.takes}"
             raise RowError.of(msg)
         return identifier
+
+
+def _one_line(data: bytes) -> bytes:
+    if not data.isascii():
+        for end, written in _ENDS.items():
+            data = data.replace(end, written)
+    return data

@@ -7,9 +7,11 @@ which row, so that a batch that was killed goes on from there.
 
 import os
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedWriter
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -149,13 +151,21 @@ class Tally:
     ) -> None:
         return
 
-    def add(self, line: bytes) -> None:
-        """Take one request, for a new file if the last one is full."""
+    def add(self, lines: Sequence[bytes]) -> None:
+        """Take requests, for a new file where the last one is full."""
         done, form = self.done, self._form
-        if done.lines == form.most_lines or done.size + len(line) > form.most_bytes:
-            done.shard, done.lines, done.size = done.shard + 1, 0, 0
-        done.lines, done.size = done.lines + 1, done.size + len(line)
-        done.requests, done.bytes = done.requests + 1, done.bytes + len(line)
+        while lines:
+            ends = list(accumulate(map(len, lines[: form.most_lines - done.lines])))
+            count = bisect_right(ends, form.most_bytes - done.size)
+            size = ends[count - 1] if count else 0
+            self._write(b"".join(lines[:count]))
+            done.lines, done.size = done.lines + count, done.size + size
+            done.requests, done.bytes = done.requests + count, done.bytes + size
+            if lines := lines[count:]:
+                done.shard, done.lines, done.size = done.shard + 1, 0, 0
+
+    def _write(self, data: bytes) -> None:
+        """Write to the file that is not full."""
 
     def reject(self, faults: Sequence[Rejected]) -> bytes:
         """Take what is wrong with rows, and return it as lines."""
@@ -271,14 +281,11 @@ class Shards(Tally):
         file.seek(size)
         return file
 
-    def add(self, line: bytes) -> None:
-        """Write one request, into a new file if the last one is full."""
-        before = self.done.shard
-        super().add(line)
-        if self.done.shard != before:
+    def _write(self, data: bytes) -> None:
+        if data and not self.done.lines:  # the last one is full, or this is the first
             self._requests.close()
             self._requests = self._open(self._shard(self.done.shard), 0)
-        self._requests.write(line)
+        self._requests.write(data)
 
     def reject(self, faults: Sequence[Rejected]) -> bytes:
         """Write what is wrong with rows."""

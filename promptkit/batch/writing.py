@@ -6,6 +6,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import compress
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Final
@@ -140,12 +141,13 @@ def write(
             files.check(chunk)
             is_checked = True
             continue
-        rejected = list(chunk.rejected)
-        for line in chunk.lines:
-            if keys is None or keys.add(line.identifier):
-                files.add(line.data)
-            else:
-                rejected.append(Rejected(line.row, None, "its key is that of an earlier row"))
+        lines, rejected = chunk.lines, list(chunk.rejected)
+        if keys is not None:
+            is_new = [keys.add(identifier) for _, identifier in chunk.keys]
+            lines = list(compress(lines, is_new))
+            again = (row for (row, _), new in zip(chunk.keys, is_new, strict=True) if not new)
+            rejected += (Rejected(row, None, "its key is that of an earlier row") for row in again)
+        files.add(lines)
         files.reject(sorted(rejected, key=lambda one: one.line))
         files.keep(chunk)
         told(chunk)

@@ -217,7 +217,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("name", nargs="?", metavar="PROMPT", help="the prompt")
     rows = "the table: CSV, JSON lines, Parquet or Arrow; - for standard input"
     add("rows", nargs="?", metavar="ROWS", help=rows)
-    vendor = "whose batch interface the files are for; OpenAI's are read by vLLM and others, too"
+    vendor = "whose batch interface the files are for; compatible servers read OpenAI's files, too"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
     add("--model", metavar="NAME", help="the model that requests name")
     add("--target", dest="targets", action="append", **_TARGETS)
