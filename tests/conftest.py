@@ -46,6 +46,19 @@ SAMPLED = (
 )
 
 
+#: What takes longest, or waits longest, comes first, so that all processes end at the same time.
+LONG = (
+    *("cli/test_diff.py", "cli/test_every_command.py", "cli/test_output.py", "clients/test_assistants.py"),
+    *("clients/test_converters.py", "clients/test_frameworks.py", "docs/test_blocks.py"),
+    *("end_to_end/test_image.py", "end_to_end/test_skills.py", "faults/test_broken_files.py"),
+    *("laws/test_types.py", "preview/browser/test_accessibility.py", "preview/browser/test_commands.py"),
+    *("preview/browser/test_fields.py", "preview/browser/test_hostile_content.py"),
+    *("server/test_stuck_prompts.py", "testing/test_collection.py", "tests/test_standard_error.py"),
+    *("transports/http/test_supervisor.py", "transports/test_slow_imports.py"),
+    "transports/test_startup_cache.py",
+)
+
+
 def _sample(items):
     """Those that are run, and those that CI runs as well."""
     seen, kept, left = Counter(), [], []
@@ -59,6 +72,7 @@ def _sample(items):
 
 def pytest_collection_modifyitems(config, items):
     """Tests that install programs of others first take minutes, so that only CI runs them unasked."""
+    items.sort(key=lambda item: not item.nodeid.partition("::")[0].endswith(LONG))
     if _in_ci():
         return
     is_whole = os.environ.get("PROMPTKIT_TEST_WHOLE") or any("::" in argument for argument in config.args)
