@@ -261,13 +261,13 @@ class Arguments(Struct, frozen=True):
         readers = self._readers
         unknown = 0
         for name, value in (given or {}).items():
-            if (read := readers.get(name)) is None:
+            if name not in readers:
                 unknown += 1
                 if unknown <= MAX_FAULTS:
                     faults.append(self._unknown(name))
             elif value or self._is_given(name, value):
                 try:
-                    values[name] = read(value)
+                    values[name] = readers[name](value)
                 except ConversionError as error:
                     faults += self.by_name[name].faults(value, error)
         for name in self._required:
