@@ -120,8 +120,9 @@ class HttpWorker:
         self._lifeline = lifeline
         self._balance = balance or Balance(1)
         self._number = number
-        self._connections = Connections(within_descriptors(limits), self._note)
+        self._connections = Connections(within_descriptors(limits), self._left)
         self._opening: set[asyncio.Task[None]] = set()
+        self._count = 0  # connections that were accepted, and have not ended
         self._is_ending = self.is_deaf = False
         self.signal: int | None = None
         self._refused_since: float | None = None
@@ -210,7 +211,7 @@ class HttpWorker:
         if self._refused_since is None:
             self._refused_since = now
             say(f"connections wait, as they cannot be accepted: {why}")
-        elif self._count() >= self._connections.limits.connections:  # clients have taken all there is
+        elif self._count >= self._connections.limits.connections:  # clients have taken all there is
             self._refused_since = now
         elif now - self._refused_since > _DEAF_S:
             say(f"this process ends, as it cannot accept connections any more: {why}")
@@ -240,25 +241,24 @@ class HttpWorker:
         keep_little_unsent(accepted)
         task = self._loop.create_task(self._connect(accepted))
         self._opening.add(task)
-        task.add_done_callback(self._opened)
+        task.add_done_callback(self._opening.discard)
+        self._count += 1
         self._note()
 
     async def _connect(self, accepted: socket.socket) -> None:
         connection = partial(HttpConnection, self._application, self._connections, self._loop)
-        with suppress(OSError):  # the client has left
+        try:
             await self._loop.connect_accepted_socket(connection, accepted)
+        except OSError:  # the client has left
+            self._left()
 
-    def _opened(self, task: asyncio.Task[None]) -> None:
-        self._opening.discard(task)
+    def _left(self) -> None:
+        self._count -= 1
         self._note()
-
-    def _count(self) -> int:
-        """How many connections are open, or being opened."""
-        return len(self._connections) + len(self._opening)
 
     def _note(self) -> None:
         if not self._is_ending:
-            self._balance.note(self._number, self._count())
+            self._balance.note(self._number, self._count)
 
     async def _drain(self) -> None:
         """Answer what was sent on any connection that exists or waits in the queue, then end them all."""

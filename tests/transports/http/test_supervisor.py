@@ -79,10 +79,8 @@ def test_workers_share_few_connections(serve):
     Of the 32 connections of one client, too: chance alone would often leave a third to one of two.
     """
     served = serve("--http", "0", "--workers", "2")
-    counted, connections = Counter(), []
-    for _ in range(32):  # each is used before the next: what is on its way between workers is known to none
-        connections.append(served.connect())
-        counted[connections[-1].ask().json["pid"]] += 1
+    connections = [served.connect() for _ in range(32)]
+    counted = Counter(connection.ask().json["pid"] for connection in connections)
     for connection in connections:
         connection.socket.close()
 

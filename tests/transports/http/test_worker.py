@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import signal
+import socket
 import sys
 import time
 from types import SimpleNamespace
@@ -256,7 +257,7 @@ class Files:
         monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
         limits = ConnectionLimits(connections=20)
         worker = HttpWorker(None, [], limits=limits, grace=1.0, balance=self.balance)
-        worker._loop, worker._opening = self.loop, range(connections)
+        worker._loop, worker._count = self.loop, connections
         worker._ended = SimpleNamespace(set=bool)
         return worker
 
@@ -296,3 +297,28 @@ class TestDeafness:
         worker._accept(files)
 
         assert not worker.is_deaf
+
+
+def test_a_connection_counts_once():
+    """
+    What a worker tells the others of itself grows by one with each connection, also while many are opened at
+    once: counted twice, they would make it look as if it had more than its share.
+    """
+    told = []
+    balance = SimpleNamespace(hand_over=lambda *_: False, note=lambda _, count: told.append(count))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        clients = [socket.create_connection(listening.getsockname()) for _ in range(8)]
+
+        async def accept():
+            worker = HttpWorker(None, [], limits=ConnectionLimits(), grace=1.0, balance=balance)
+            worker._loop = asyncio.get_running_loop()
+            worker._accept(listening)
+            await asyncio.gather(*worker._opening)
+            for client in clients:
+                client.close()
+            await worker._look_until(lambda: not len(worker._connections), 10)
+
+        asyncio.run(accept())
+
+    assert told == [*range(9), *reversed(range(8))]
