@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Argument", "Arguments", "short", "shortened", "takes_blank"]
 
-_NONE: Final[Mapping[str, Any]] = {}
-
 #: How errors show these values: as JSON, which clients know, not as Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
@@ -241,7 +239,7 @@ class Arguments(Struct, frozen=True):
         """The same, as a client sends it."""
         return tuple({name: text_of(value) for name, value in given.items()} for given in self.examples)
 
-    def read(self, given: Mapping[str, Any] | None, known: Mapping[str, Any] = _NONE) -> dict[str, Any]:
+    def read(self, given: Mapping[str, Any] | None, known: Mapping[str, Any] = {}) -> dict[str, Any]:
         """
         Convert a client's values to keyword arguments for the author's function.
 

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
@@ -225,11 +224,6 @@ class CompiledPrompt(Struct, frozen=True):
     deprecated: str | None = None
     sample: bool = True
     saved: "Callable[[], tuple[Case, ...]]" = tuple
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        pickling = import_module("promptkit.compiler.pickling")  # what declares it is known there
-        reduced: tuple[Any, ...] = pickling.reduced_compiled(self)
-        return reduced
 
     @property
     def location(self) -> Location:

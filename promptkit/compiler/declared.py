@@ -1,5 +1,6 @@
 """What prompts, resources and skills have in common."""
 
+import copyreg
 import sys
 from abc import abstractmethod
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.signature import cached_property
 from promptkit.errors.diagnostics import Location
 
@@ -53,12 +55,18 @@ class SavedCases:
         return hash(SavedCases)
 
 
+#: Imported by its name, as it needs the loader.
+_pickling: Final = partial(import_module, "promptkit.compiler.pickling")
+
+# The catalog does not know who declares what it holds.
+copyreg.pickle(CompiledPrompt, lambda compiled: _pickling().reduced_compiled(compiled))
+
+
 class PickledByReference:
     """What is pickled by where it is declared, and copied as functions are: it stays what it is."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        pickling = import_module("promptkit.compiler.pickling")  # by its name, as it needs the loader
-        reduced: tuple[Any, ...] = pickling.reduced(self, sys._getframe(1))  # noqa: SLF001 (who pickles)
+        reduced: tuple[Any, ...] = _pickling().reduced(self, sys._getframe(1))  # noqa: SLF001 (who pickles)
         return reduced
 
     def __copy__(self) -> Self:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pickle import PicklingError
 from threading import RLock
 from types import FrameType, ModuleType
-from typing import Any, Final, ForwardRef, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import attrs
 
@@ -125,14 +125,12 @@ def _refusal(shown: str, function: Any) -> PicklingError:
     if is_local(function):
         reason = "it is made in a function, where no other process finds it"
         remedy = "define it at the top level of a module, or give the decorated function to cloudpickle"
-    msg = f"{shown} cannot be pickled: {reason}: {remedy}"
-    return PicklingError(msg)
+    return PicklingError(f"{shown} cannot be pickled: {reason}: {remedy}")
 
 
 def _key(declared: Any) -> str:
     """What tells it from others of its kind."""
-    key: str = declared.options.name if isinstance(declared, Prompt) else declared.uri_template
-    return key
+    return str(declared.options.name if isinstance(declared, Prompt) else declared.uri_template)
 
 
 def _goes_by_value(module: str, pickler: FrameType) -> bool:
@@ -192,8 +190,7 @@ def _state(declared: Any) -> dict[str, Any]:
 
 def _names_in(annotation: Any) -> Iterator[str]:
     """The names in what of an annotation is text, and has yet to be evaluated."""
-    if isinstance(annotation, ForwardRef):
-        annotation = annotation.__forward_arg__
+    annotation = getattr(annotation, "__forward_arg__", annotation)
     if isinstance(annotation, str):
         with suppress(SyntaxError, ValueError):  # it is the text of a Literal, or a description
             yield from compile(annotation, "", "eval").co_names
