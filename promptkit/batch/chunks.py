@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -52,7 +53,10 @@ class RenderedChunk(Struct, frozen=True):
             The number of the first row.
 
         lines:
-            The requests, each with its end.
+            The requests, each with its end; or the file that has them, if another process has made them.
+
+        requests:
+            How many they are.
 
         keys:
             The line of the row, and the identifier, of each, if a column has them; else nothing.
@@ -61,7 +65,7 @@ class RenderedChunk(Struct, frozen=True):
             What is wrong with the others.
 
         rows:
-            How many rows there were.
+            How many numbers the rows have.
 
         end:
             How much of the table was read up to here.
@@ -74,13 +78,18 @@ class RenderedChunk(Struct, frozen=True):
     """
 
     first: int
-    lines: list[bytes]
+    lines: bytes | Path
+    requests: int
     keys: list[tuple[int, str]]
     rejected: list[Rejected]
     rows: int
     end: int
     characters: int
     digest: str
+
+    def data(self) -> bytes:
+        """Return the requests."""
+        return self.lines if isinstance(self.lines, bytes) else self.lines.read_bytes()
 
 
 @attrs.frozen
@@ -104,7 +113,7 @@ class ChunkRenderer:
         Return the requests of a chunk.
         """
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejected](), 0
-        for number, (place, raw) in enumerate(chunk.rows, chunk.first):
+        for number, place, raw in chunk.numbered():
             try:
                 if isinstance(raw, RowError):
                     raise raw
@@ -116,9 +125,11 @@ class ChunkRenderer:
                 characters += length
                 if self.renderer.key is not None:
                     keys.append((place, identifier))
-        digest = blake2b(b"".join(lines) + repr(rejected).encode(), digest_size=_DIGEST_SIZE).hexdigest()
-        rows, end = len(chunk.rows), chunk.end
-        return RenderedChunk(chunk.first, lines, keys, rejected, rows, end, characters, digest)
+        data = b"".join(lines)
+        digest = blake2b(data + repr(rejected).encode(), digest_size=_DIGEST_SIZE).hexdigest()
+        return RenderedChunk(
+            chunk.first, data, len(lines), keys, rejected, chunk.count, chunk.end, characters, digest
+        )
 
     def _request(self, number: int, row: Row) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]

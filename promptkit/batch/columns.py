@@ -1,6 +1,6 @@
 """What the columns of a table are to a prompt: the values of its parameters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
 from typing import Any, Final, Self
@@ -12,7 +12,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError, nearest
 
-__all__ = ["ColumnError", "Columns", "RowError"]
+__all__ = ["ColumnError", "Columns", "RowError", "check_key"]
 
 #: What is sent as it is; lists and objects may hold what is not JSON.
 _SENT: Final = frozenset({str, int, float, bool})
@@ -59,6 +59,18 @@ class RowError(PromptkitError, ValueError):
 
     def __str__(self) -> str:
         return "; ".join(text for _, text in self.told)
+
+
+def check_key(key: str | None, columns: Sequence[str]) -> None:
+    """
+    Check that a table has the column that identifies its rows, if one does.
+
+    Raises:
+        ColumnError: With the columns that there are.
+    """
+    if key is not None and key not in columns:
+        msg = f"there is no column {key!r}, which is the key; there are {', '.join(map(repr, columns))}"
+        raise ColumnError(msg)
 
 
 @attrs.frozen
@@ -142,9 +154,7 @@ class Columns:
             ColumnError: With those that are missing, and those that there are.
         """
         there = list(columns)
-        if key is not None and key not in there:
-            msg = f"there is no column {key!r}, which is the key; there are {', '.join(map(repr, there))}"
-            raise ColumnError(msg)
+        check_key(key, there)
         needed = [column for column, one in self.pairs if one.required or column != one.name]
         missing = [column for column in needed if column not in there]
         if missing:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from promptkit.batch.columns import ColumnError, RowError
+from promptkit.batch.columns import RowError, check_key
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.writing import Keys
 
@@ -47,16 +47,14 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
 
         RowsError: If a line of the results is no result, or there are none.
     """
-    if key is not None and table.columns is not None and key not in table.columns:
-        msg = f"there is no column {key!r}, which is the key; there are {', '.join(map(repr, table.columns))}"
-        raise ColumnError(msg)
+    if table.columns is not None:
+        check_key(key, table.columns)
     with ExitStack() as opened:
         files = [opened.enter_context(file) for file in _opened(results)]
         places = opened.enter_context(closing(Keys()))
         _find(files, places, by_number=key is None)
-        for chunk in table.chunks():
-            for number, (line, raw) in enumerate(chunk.rows, chunk.first):
-                yield {"line": line, **_joined(table, raw, number if key is None else key, files, places)}
+        for number, line, raw in table.rows():
+            yield {"line": line, **_joined(table, raw, number if key is None else key, files, places)}
 
 
 def _opened(results: Path) -> list[BinaryIO]:

@@ -7,11 +7,9 @@ which row, so that a batch that was killed goes on from there.
 
 import os
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedWriter
-from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -27,6 +25,7 @@ from promptkit.errors.regular_files import replace_regular_file
 __all__ = ["Checkpoint", "Shards", "Tally", "UnfinishedBatch", "is_whole", "rejected_file"]
 
 _CHECKPOINT: Final = ".promptkit-batch.json"
+_CHECKPOINT_SIZE: Final = 512
 _REJECTED: Final = "rejected.jsonl"
 _REQUESTS: Final = "requests-*.jsonl"
 
@@ -151,18 +150,22 @@ class Tally:
     ) -> None:
         return
 
-    def add(self, lines: Sequence[bytes]) -> None:
-        """Take requests, for a new file where the last one is full."""
+    def add(self, data: bytes, count: int) -> None:
+        """Take so many requests, a line each, for a new file where the last one is full."""
         done, form = self.done, self._form
-        while lines:
-            ends = list(accumulate(map(len, lines[: form.most_lines - done.lines])))
-            count = bisect_right(ends, form.most_bytes - done.size)
-            size = ends[count - 1] if count else 0
-            self._write(b"".join(lines[:count]))
-            done.lines, done.size = done.lines + count, done.size + size
-            done.requests, done.bytes = done.requests + count, done.bytes + size
-            if lines := lines[count:]:
+        if done.lines + count <= form.most_lines and done.size + len(data) <= form.most_bytes:
+            self._take(data, count)
+            return
+        for line in data.splitlines(keepends=True):
+            if done.lines == form.most_lines or done.size + len(line) > form.most_bytes:
                 done.shard, done.lines, done.size = done.shard + 1, 0, 0
+            self._take(line, 1)
+
+    def _take(self, data: bytes, count: int) -> None:
+        self._write(data)
+        done, size = self.done, len(data)
+        done.lines, done.size = done.lines + count, done.size + size
+        done.requests, done.bytes = done.requests + count, done.bytes + size
 
     def _write(self, data: bytes) -> None:
         """Write to the file that is not full."""
@@ -223,7 +226,8 @@ class Shards(Tally):
             for litter in folder.glob(f"{_CHECKPOINT}.*"):  # of one that was killed while it wrote
                 litter.unlink()
             super().__init__(form, self._begun(command, resume=resume))
-            self._save()
+            replace_regular_file(folder / _CHECKPOINT, self._kept())
+            self._checkpoint = held.enter_context((folder / _CHECKPOINT).open("r+b", buffering=0))
             self._rejected = self._open(folder / _REJECTED, self.done.rejected_size)
             held.callback(self._rejected.raw.close)
             self._requests = self._open(self._shard(self.done.shard), self.done.size)
@@ -298,10 +302,12 @@ class Shards(Tally):
         super().keep(chunk)
         self._requests.flush()
         self._rejected.flush()
-        self._save()
+        self._checkpoint.seek(0)
+        self._checkpoint.write(self._kept())
 
-    def _save(self) -> None:
-        replace_regular_file(self._folder / _CHECKPOINT, msgspec.json.encode(self.done))
+    def _kept(self) -> bytes:
+        """The checkpoint, as long as any: it is written over the last one at once."""
+        return msgspec.json.encode(self.done).ljust(_CHECKPOINT_SIZE)
 
     def identifiers(self) -> Iterator[str]:  # noqa: D102 (as of a tally)
         for path in self.files:
@@ -317,4 +323,5 @@ class Shards(Tally):
             (self._folder / _REJECTED).unlink()
         if not self.done.lines:  # there were no requests
             self._shard(self.done.shard).unlink()
+        self._checkpoint.close()
         (self._folder / _CHECKPOINT).unlink()

@@ -1,24 +1,13 @@
-"""Renders the rows of a table in one process or in several, and writes what comes of them in order."""
+"""Writes what was rendered of the rows of a table, each key once."""
 
-import os
-import signal
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable
 from itertools import compress
-from multiprocessing import get_context, parent_process
-from threading import Thread
-from typing import Final
 
-from promptkit.batch.chunks import ChunkRenderer, Rejected, RenderedChunk
-from promptkit.batch.rows import Chunk
+from promptkit.batch.chunks import Rejected, RenderedChunk
 from promptkit.batch.shards import Tally, UnfinishedBatch
 
-__all__ = ["Keys", "rendered", "write"]
-
-#: How many chunks are on their way to each process.
-_AHEAD: Final = 2
+__all__ = ["Keys", "write"]
 
 
 class Keys:
@@ -49,63 +38,6 @@ class Keys:
     def close(self) -> None:
         """Forget them."""
         self._database.close()
-
-
-def rendered(chunks: Iterable[Chunk], render: ChunkRenderer, workers: int) -> Iterator[RenderedChunk]:
-    """
-    Render chunks in order.
-
-    Args:
-        chunks:
-            What is read of the table.
-
-        render:
-            Renders one.
-
-        workers:
-            How many processes do so; 1 for this one alone.
-
-    Raises:
-        BrokenProcessPool: If one of them has ended.
-
-        Exception: What `ChunkRenderer` raises.
-    """
-    if workers == 1:
-        yield from map(render, chunks)
-        return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (render,))
-    try:
-        waiting = deque[Future[RenderedChunk]]()
-        for chunk in chunks:
-            waiting.append(pool.submit(_render, chunk))
-            if len(waiting) > workers * _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-#: In a process of a pool: what renders.
-_renderer: list[ChunkRenderer] = []
-
-
-def _begin(render: ChunkRenderer) -> None:
-    _renderer.append(render)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that Ctrl-C is meant for ends this one
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """The pool itself would wait for ever for what a parent sends that was killed."""
-    if (parent := parent_process()) is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _render(chunk: Chunk) -> RenderedChunk:
-    (render,) = _renderer
-    return render(chunk)
 
 
 def write(
@@ -141,13 +73,13 @@ def write(
             files.check(chunk)
             is_checked = True
             continue
-        lines, rejected = chunk.lines, list(chunk.rejected)
+        data, count, rejected = chunk.data(), chunk.requests, list(chunk.rejected)
         if keys is not None:
             is_new = [keys.add(identifier) for _, identifier in chunk.keys]
-            lines = list(compress(lines, is_new))
             again = (row for (row, _), new in zip(chunk.keys, is_new, strict=True) if not new)
             rejected += (Rejected(row, None, "its key is that of an earlier row") for row in again)
-        files.add(lines)
+            data, count = b"".join(compress(data.splitlines(keepends=True), is_new)), sum(is_new)
+        files.add(data, count)
         files.reject(sorted(rejected, key=lambda one: one.line))
         files.keep(chunk)
         told(chunk)

@@ -15,12 +15,14 @@ import msgspec
 from promptkit import compiler
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
+from promptkit.batch.files import open_table
 from promptkit.batch.joining import joined
 from promptkit.batch.lines import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.rows import RowsError, Table, open_table
+from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch, is_whole, rejected_file
-from promptkit.batch.writing import Keys, rendered, write
+from promptkit.batch.workers import rendered
+from promptkit.batch.writing import Keys, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments
@@ -132,7 +134,7 @@ class _Batch:
             if options.key is not None:
                 keys.add_all(files.identifiers())
             done = files.done.rows
-            chunks = (one for one in self._table.chunks() if one.first + len(one.rows) > done)
+            chunks = (one for one in self._table.chunks if one.first + one.count > done)
             made = rendered(chunks, ChunkRenderer(self._renderer, self._table.read), options.workers)
             write(made, files, None if options.key is None else keys, told)
             files.finish()

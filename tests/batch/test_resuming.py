@@ -82,6 +82,26 @@ def test_its_workers_end_with_it(table):
     assert process.communicate()[0] == b""  # nobody holds the pipe any more
 
 
+def test_a_worker_that_is_killed(table):
+    """
+    The batch ends, says so in one line, and goes on to the same result.
+    """
+    words = [*OPTIONS, "--workers", "2"]
+    subprocess.run(command(*OPTIONS, "-o", "whole"), check=False, capture_output=True)
+    recipe = table / "recipes" / "tickets.py"
+    source, at = recipe.read_text(encoding="utf-8"), '    return f"Ticket: {ticket}'
+    mortal = "    multiprocessing.parent_process() and os.kill(os.getpid(), 9)\n"
+    recipe.write_text(f"import multiprocessing, os\n{source.replace(at, mortal + at)}", encoding="utf-8")
+
+    broken = subprocess.run(command(*words, "-o", "out"), check=False, capture_output=True, text=True)
+    recipe.write_text(source, encoding="utf-8")
+    ended = subprocess.run(command(*words, "-o", "out", "--resume"), check=False, capture_output=True)
+
+    assert broken.returncode == ended.returncode == 1
+    assert broken.stderr == "promptkit: a process of --workers has ended: go on with --resume\n"
+    assert files_in(table / "out") == files_in(table / "whole")
+
+
 def test_another_command_does_not_go_on(table):
     """
     With other options, other rows or another prompt, the rest would not fit what is there.

@@ -1,13 +1,19 @@
 """Tables in files: typed columns, kinds that are told by their beginning, and what memory a table takes."""
 
+import itertools
 import subprocess
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from promptkit.batch.rows import open_table
+from promptkit.batch.columns import RowError
+from promptkit.batch.files import open_table
 from tests.batch.conftest import requests_in
 
 pa = pytest.importorskip("pyarrow")
@@ -91,6 +97,19 @@ def test_without_a_library_the_extra_is_named(batch, folder, monkeypatch):
     assert "[batch]" in ran.err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system has a file that cannot be read")
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t"])
+def test_a_file_that_cannot_be_read_to_its_end(batch, folder, name):
+    """
+    It is the table that is named, not what is written.
+    """
+    (folder / name).symlink_to("/proc/self/mem")
+
+    ran = batch("triage", name)
+
+    assert (ran.code, ran.err) == (2, f"promptkit: {name!r} cannot be read: Input/output error\n")
+
+
 @pytest.mark.parametrize(
     ("name", "data", "columns"),
     [
@@ -109,23 +128,71 @@ def test_kinds_of_text(tmp_path, name, data, columns):
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
-        rows = [table.read(raw) for chunk in table.chunks() for _, raw in chunk.rows]
+        rows = [table.read(raw) for _, _, raw in table.rows()]
 
     assert table.columns == columns
     assert rows == [{"a": "1", "b": "2"}]
 
 
-def test_chunks_say_how_far_the_file_was_read(tmp_path):
+@pytest.mark.parametrize(("suffix", "row"), [("csv", "x\n"), ("jsonl", '{"a": 1}\n')])
+def test_chunks_grow_with_what_was_read(tmp_path, suffix, row):
     """
-    At the end, all of it.
+    A chunk is no more than a 32nd of the rows before it, so that no process waits for another at the end.
+
+    The first has few, and none more than 1,000.
     """
-    (tmp_path / "t.csv").write_text("a\n" + "x\n" * 600, encoding="utf-8")
+    header = "a\n" if suffix == "csv" else ""
+    (tmp_path / f"t.{suffix}").write_text(header + row * 50_000, encoding="utf-8")
 
-    with open_table(str(tmp_path / "t.csv")) as table:
-        found = [(chunk.first, len(chunk.rows), chunk.end) for chunk in table.chunks()]
+    with open_table(str(tmp_path / f"t.{suffix}")) as table:
+        found = [(chunk.first, chunk.count, chunk.end) for chunk in table.chunks]
 
-    assert found == [(1, 250, 502), (251, 250, 1002), (501, 100, 1202)]
-    assert table.size == 1202
+    firsts, counts, ends = zip(*found, strict=True)
+    assert firsts == tuple(itertools.accumulate(counts[:-1], initial=1))
+    assert all(count <= max(16, first // 32) + 1 for first, count, _ in found[1:])
+    assert max(counts) in (1000, 1001)
+    assert sum(counts) == 50_000
+    assert ends == tuple(len(header) + (first + count - 1) * len(row) for first, count, _ in found)
+    assert table.size == ends[-1]
+
+
+@given(
+    st.lists(st.sampled_from(['{"a": 1}', "", " ", '{"a": "' + "x" * 30 + '"}', "y" * 70, "{", "z" * 50])),
+    st.sampled_from(["\n", "\r\n"]),
+    st.integers(1, 99),
+    st.booleans(),
+)
+def test_lines_are_rows_wherever_they_are_cut(lines, end, block, is_ended):
+    """
+    Each line that is not blank is a row of its own, with its number, however much is read at a time; one that
+    is too long is none, and nothing of it is read as another.
+    """
+    text = end.join(lines) + (end if is_ended else "")
+    limits = {"_FIRST_BYTES": block, "_BLOCK_BYTES": block, "_MAX_LINE": 52}
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        for name, value in limits.items():
+            patched.setattr(f"promptkit.batch.files.{name}", value)
+        file = Path(folder, "t.jsonl")
+        file.write_text(text, encoding="utf-8", newline="")
+        with open_table(str(file)) as table:
+            chunks = list(table.chunks)
+            found = [(line, raw[:53]) for chunk in chunks for _, line, raw in chunk.numbered()]
+            refused = {line: _refusal(table, raw) for line, raw in found}
+
+    wanted = [(n, f"{line}{end}".encode()) for n, line in enumerate(lines, 1) if line.strip()]
+    assert [line for line, _ in found] == [line for line, _ in wanted]
+    assert all(raw.strip() == line[:53].strip() for (_, raw), (_, line) in zip(found, wanted, strict=True))
+    assert all(("longer than 52 bytes" in refused[n]) == (len(line.strip()) == 70) for n, line in wanted)
+    assert [chunk.end for chunk in chunks][-1:] == [len(text.encode())][: len(chunks)]
+
+
+def _refusal(table, raw):
+    """Why a row cannot be read; nothing if it can."""
+    try:
+        table.read(raw)
+    except RowError as error:
+        return str(error)
+    return ""
 
 
 def test_a_server_imports_nothing_of_it():
