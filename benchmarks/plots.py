@@ -85,6 +85,37 @@ def draw(content: Content, sizes: Sequence[int], folder: Path) -> None:
         figure.savefig(folder / "growth.svg", metadata={"Date": None})
 
 
+def draw_scaling(rows_a_second: Mapping[int, float], path: Path) -> None:
+    """
+    Draw how many rows of a batch so many processes render in a second.
+
+    Raises ImportError if matplotlib is not installed.
+
+    Args:
+        rows_a_second:
+            Rows by processes, 1 among them.
+
+        path:
+            Where the picture goes.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    processes, one = [*rows_a_second], rows_a_second[1]
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+        axes.plot([0, *processes], [0, *(one * number for number in processes)], ":", color="#777777")
+        axes.plot(processes, [*rows_a_second.values()], "-", marker="o", color=COLOURS[OURS])
+        axes.set_title("promptkit batch, rows a second", loc="left", fontweight="bold")
+        axes.set(xlabel="processes", ylim=0, xlim=0)
+        axes.set_xticks(processes)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.grid(axis="y", color="#dddddd")
+        figure.savefig(path, metadata={"Date": None})
+
+
 def _draw_bars(axes: Any, title: str, row: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     names = [name for name in reversed(labels) if name in row["servers"]]
     values = [row["servers"][name]["median"] for name in names]
