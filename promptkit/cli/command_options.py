@@ -187,6 +187,19 @@ def _add_build(build: ArgumentParser) -> None:
     add_lists(build)
 
 
+def _add_package(package: ArgumentParser) -> None:
+    _add_targets(package)
+    add = package.add_argument
+    add("--name", help="what pip knows it by, and what its command is called (default: that of [project])")
+    add("--version", help="its version (default: that of [project], else 0.1.0)")
+    add("--description", metavar="TEXT", help="one line that says what it is (default: that of [project])")
+    server = "its name in the registry of MCP (default: io.github.OWNER/REPO, as git says)"
+    add("--server-name", metavar="NAME", help=server)
+    more = "what the recipes need besides [project] dependencies, as in 'httpx>=0.27'; may be repeated"
+    add("--require", action="append", default=[], metavar="REQUIREMENT", help=more)
+    add("-o", "--out", metavar="DIR", default="dist", help="where the files go (default: dist)")
+
+
 def _pair(text: str) -> tuple[str, str]:
     """A column and an argument, or a member and its JSON."""
     name, equals, value = text.partition("=")
@@ -304,6 +317,7 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "dev": ("show on a page what prompts say, while they are written", _add_dev),
     "diff": ("show what clients would see differently from a git revision", _add_diff),
     "build": ("write what a server of the recipes starts from, for deployment", _add_build),
+    "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),

@@ -36,6 +36,7 @@ __all__ = [
     "options_of",
     "parse",
     "program_parser",
+    "words_of",
 ]
 
 #: Commands that may need no targets: they look for them themselves.
@@ -107,7 +108,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         found = find_configuration(only_own=options.has_targets)
     except FileNotFoundError:  # the current folder is gone
         found = Configuration()
-    words = _words_of(found) if found.serve else []
+    words = words_of(found) if found.serve else []
     if options.command == "serve" and words:
         typed_options = options.typed_options
         options = parse([*argv[:1], *words, *argv[1:]])
@@ -290,8 +291,8 @@ def _targets(options: Namespace, found: Configuration) -> list[str]:
     return [usual]
 
 
-def _words_of(found: Configuration) -> list[str]:
-    """The options of `serve` in a configuration, as words of a command line."""
+def words_of(found: Configuration) -> list[str]:
+    """Return the options of `serve` in a configuration, as words of a command line."""
     actions = options_of("serve")
     check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
     words: list[str] = []

@@ -1,0 +1,91 @@
+"""``promptkit package``: the recipes as a wheel that others install and run by one command."""
+
+import json
+from argparse import Namespace
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from promptkit.cli import Exit
+from promptkit.cli.arguments import current_folder
+from promptkit.cli.diagnostics import counted, fail, print_diagnostics
+from promptkit.cli.loading import load_catalog
+from promptkit.cli.options import words_of
+from promptkit.cli.output import Output
+from promptkit.compiler.configuration import find_configuration
+from promptkit.compiler.loading.targets import is_project, place_of, project_root
+from promptkit.errors.distribution import install_command, quoted
+
+__all__ = ["run"]
+
+#: What the extra installs, and nothing else imports.
+_EXTRA: Final = ("flit_core.buildapi", "packaging.requirements", "tomli_w")
+
+#: The options of a server that its lists depend on: others are those of a machine.
+_LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
+
+
+def run(options: Namespace, output: Output) -> int:
+    """
+    Import the recipes, and write a wheel of them, and what the registry of MCP is told of it.
+
+    Raises:
+        LoadError: If there is nothing at the target.
+    """
+    try:
+        for name in _EXTRA:
+            import_module(name)
+    except ModuleNotFoundError as error:
+        return fail(f"package needs {error.name}: {install_command('package')}", Exit.USAGE)
+    from promptkit.cli.packages.project import PackageFault  # it takes the extra
+
+    folder, *others = map(place_of, options.targets)
+    if others or folder is None or folder[1]:
+        named = " ".join(options.targets)
+        return fail(f"cannot package {named!r}: name one folder", Exit.USAGE)
+    try:
+        return _package(Path(folder[0]), options, output)
+    except (PackageFault, OSError) as fault:
+        return fail(f"nothing was built: {fault}", Exit.FAULTY)
+
+
+def _package(folder: Path, options: Namespace, output: Output) -> int:
+    """Write the wheel, and ``server.json``, and say so."""
+    from promptkit.cli.packages.contents import files_of, requirements_of  # they take the extra
+    from promptkit.cli.packages.project import read_project
+    from promptkit.cli.packages.registry import registry_name, server_entry, variables_of
+    from promptkit.cli.packages.wheel import WheelParts, build_wheel
+
+    out = current_folder() / options.out  # a recipe may change it
+    root = folder if is_project(str(folder)) else Path(project_root(folder))
+    project = read_project(root, options)
+    registered = registry_name(options.server_name, project.name, root)
+    catalog = load_catalog(options.targets)
+    print_diagnostics(catalog.diagnostics, output)
+    if not catalog.healthy:
+        output.send()
+        return fail("nothing was built: fix the faults above", Exit.FAULTY)
+    declared = counted(len(catalog), "prompt")
+    project = project.described(f"{declared} for MCP clients: {', '.join(catalog)}")
+    files = files_of(folder, out)
+    project = project.requiring(requirements_of(files, folder, root, project))
+    entry = server_entry(registered, project, variables_of(catalog))
+    wheel = build_wheel(
+        WheelParts(project, root, folder.name, files, _options(folder, project.name), registered.name), out
+    )
+    text = json.dumps(entry, indent=2, ensure_ascii=False)
+    (out / "server.json").write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    shown = [str(Path(options.out, name)) for name in (wheel.name, "server.json")]
+    output.print_lines([f"built {shown[0]} of {declared}", f"wrote {shown[1]} for {registered.name}"])
+    output.print_lines([*project.notes, *registered.notes(entry["description"] != project.description)])
+    output.print_lines([f"next: uvx --from {quoted(shown[0])} {project.name}"])
+    return Exit.FINE
+
+
+def _options(folder: Path, name: str) -> list[str]:
+    """How the recipes are served, as far as clients see it."""
+    found = find_configuration(folder)
+    listed = {key: value for key, value in found.serve.items() if key in _LISTED}
+    return words_of(structs.replace(found, serve={"name": name, **listed}))

@@ -1,0 +1,676 @@
+"""Tests of packages: what is in a wheel, what it says of itself and to the registry, and how it is served."""
+
+import email
+import json
+import keyword
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from packaging.utils import canonicalize_name
+
+from promptkit.cli import main
+from promptkit.cli.packages.wheel import _module_name
+from promptkit.version import VERSION
+from tests.wire import SCHEMAS, line, modern
+
+ROOT = Path(__file__).parents[2]
+
+#: The registry's schema, which those who develop promptkit have beside those of the protocol.
+REGISTRY_SCHEMA = SCHEMAS / "registry-2025-12-11.json"
+
+REVIEW = '''
+from typing import Annotated
+from promptkit import Arg, Text, prompt
+from ._shared import hello
+from team import house
+
+@prompt
+def review(code: str, key: Annotated[str, Arg("The key", env="ACME_KEY", secret=True)] = "none"):
+    """Review code."""
+    return f"{hello} {house} {Text.from_path('style.md')} {code}"
+'''
+
+PROJECT = """
+[project]
+name = "Acme.Prompts"
+version = "1.2.0-rc1"
+description = "The prompts of Acme."
+dependencies = ["colorama; sys_platform == 'win32'"]
+authors = [{name = "Acme", email = "prompts@example.org"}]
+license = "MIT"
+keywords = ["mcp"]
+urls = {Homepage = "https://example.org"}
+"""
+
+WHEEL = "acme_prompts-1.2.0rc1-py3-none-any.whl"
+
+
+@pytest.fixture
+def acme(recipes, tmp_path, monkeypatch):
+    """A team's project, in the current folder."""
+    folder = recipes("acme/prompts", review=REVIEW, _shared='hello = "Hello."')
+    (folder / "team.py").write_text('house = "Acme"\n', encoding="utf-8")
+    (folder / "style.md").write_text("Be kind.", encoding="utf-8")
+    project = folder.parent
+    (project / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    (project / "LICENSE").write_text("MIT", encoding="utf-8")
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # as the command says it, for this process alone
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    return project
+
+
+@pytest.fixture
+def package(acme, capsys):
+    """A function that runs the command; it returns the exit code, and what was printed."""
+
+    def package(*argv):
+        code = main(["package", *argv])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return package
+
+
+@pytest.fixture
+def built(package):
+    """A function that builds, and returns the wheel, its metadata and the entry of the registry."""
+
+    def built(*argv):
+        code, out, err = package(*argv)
+        assert (code, err) == (0, "")
+        wheel = zipfile.ZipFile(out.splitlines()[0].split()[1])
+        (metadata,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
+        return wheel, email.message_from_bytes(wheel.read(metadata)), entry()
+
+    return built
+
+
+def entry():
+    """What the registry is told."""
+    return json.loads(Path("dist/server.json").read_text(encoding="utf-8"))
+
+
+def remote(url):
+    """Make the current folder a repository with a remote."""
+    for words in (["init", "--quiet"], ["remote", "add", "origin", url]):
+        subprocess.run(["git", *words], check=True)  # noqa: S607 (wherever it is)
+
+
+def required(metadata):
+    """What a wheel depends on."""
+    return metadata.get_all("Requires-Dist")
+
+
+class TestWheel:
+    def test_what_goes_along(self, acme, built):
+        """
+        A server may read it: helpers, data, pictures and skills. Tests, cases and what is hidden stay.
+        """
+        prompts = acme / "prompts"
+        for path in (
+            *(
+                "_data/a.txt",
+                "deep/b.png",
+                "writing/SKILL.md",
+                "writing/tests/test_c.py",
+                "writing/cases_d.py",
+            ),
+            *("test_e.py", "f_test.py", "conftest.py", "cases_g.py", "tests/h.md", "__snapshots__/i.json"),
+            *(".env", ".hidden/j.md", "__pycache__/k.pyc", "l.md~", "node_modules/m.md", "n.compiled"),
+        ):
+            (prompts / path).parent.mkdir(parents=True, exist_ok=True)
+            (prompts / path).write_text("")
+        (prompts / "writing/SKILL.md").write_text("---\nname: writing\ndescription: Writes.\n---\nWrite.\n")
+        wheel, _, _ = built()
+
+        served = "acme_prompts/served/prompts/"
+        inside = {name.removeprefix(served) for name in wheel.namelist() if name.startswith(served)}
+        assert inside == {
+            *("review.py", "_shared.py", "team.py", "style.md", "_data/a.txt", "deep/b.png"),
+            *("writing/SKILL.md", "writing/tests/test_c.py", "writing/cases_d.py"),
+        }
+        assert {name for name in wheel.namelist() if not name.startswith(served)} == {
+            *("acme_prompts/__init__.py", "acme_prompts/__main__.py", "acme_prompts/served/pyproject.toml"),
+            *(
+                f"acme_prompts-1.2.0rc1.dist-info/{name}"
+                for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
+            ),
+        }
+
+    def test_what_it_says(self, built):
+        """
+        What the project says, with promptkit as a requirement, and one command that is called as the package.
+        """
+        wheel, metadata, _ = built()
+
+        assert wheel.filename.endswith(WHEEL)
+        assert metadata["Name"] == "Acme.Prompts"
+        assert metadata["Version"] == "1.2.0rc1"
+        assert metadata["Summary"] == "The prompts of Acme."
+        assert metadata["License-Expression"] == "MIT"
+        assert metadata["Author-email"] == "Acme <prompts@example.org>"
+        assert metadata["Project-URL"] == "Homepage, https://example.org"
+        assert metadata["Requires-Python"] == ">=3.11"
+        assert required(metadata) == [
+            "colorama; sys_platform == 'win32'",
+            f"mcp-promptkit[http]>={VERSION}",
+        ]
+        points = wheel.read("acme_prompts-1.2.0rc1.dist-info/entry_points.txt").decode()
+        assert points.split() == ["[console_scripts]", "Acme.Prompts=acme_prompts.__main__:main"]
+
+    def test_its_readme(self, acme, built):
+        """
+        It is the project's if that is Markdown. Either has the line by which the registry knows it, once.
+        """
+        _, metadata, _ = built("--server-name", "org.example/a")
+        assert metadata["Description-Content-Type"] == "text/markdown"
+        assert "uvx Acme.Prompts\n" in metadata.get_payload()
+        assert metadata.get_payload().endswith("<!-- mcp-name: org.example/a -->\n\n")
+
+        (acme / "README.md").write_text("# Ours\n\nmcp-name: org.example/a-b", encoding="utf-8")
+        (acme / "pyproject.toml").write_text(f'{PROJECT}readme = "README.md"\n', encoding="utf-8")
+        _, metadata, _ = built("--server-name", "org.example/a")
+        assert metadata.get_payload().startswith("# Ours\n")
+        assert metadata.get_payload().count("mcp-name: org.example/a ") == 1
+        _, metadata, _ = built("--server-name", "org.example/a-b")
+        assert metadata.get_payload().count("mcp-name") == 1
+
+    def test_two_runs_give_equal_bytes(self, acme, package):
+        """
+        Whatever the times of the files, and whatever was built before.
+        """
+        package()
+        first = {file.name: file.read_bytes() for file in (acme / "dist").iterdir()}
+        for file in acme.rglob("*"):
+            os.utime(file, (2**31, 2**31))
+        package()
+
+        assert {file.name: file.read_bytes() for file in (acme / "dist").iterdir()} == first
+        assert set(first) == {WHEEL, "server.json"}
+
+    def test_a_folder_that_is_the_project(self, acme, built):
+        """
+        What was written before does not go into the next wheel.
+        """
+        shutil.move(acme / "pyproject.toml", acme / "prompts")
+        os.chdir(acme / "prompts")
+        names = [set(built(".")[0].namelist()) for _ in range(2)]
+
+        assert names[0] == names[1]
+        assert not any("dist/" in name for name in names[0])
+
+
+class TestRequirements:
+    def test_what_recipes_import_is_required(self, acme, package):
+        """
+        At least as new as it is here, and said; what the project requires itself is left as it is.
+        """
+        (acme / "prompts" / "_more.py").write_text(
+            "import attr, json, team\ndef f():\n    import pytest, nowhere\n    from prompts import review\n"
+        )
+        code, out, _ = package("--require", "pytest<100", "--require", "mcp-promptkit==1")
+        wheel = zipfile.ZipFile(f"dist/{WHEEL}")
+        metadata = email.message_from_bytes(wheel.read("acme_prompts-1.2.0rc1.dist-info/METADATA"))
+
+        assert code == 0
+        *given, own, added = required(metadata)
+        assert given == ["colorama; sys_platform == 'win32'", "pytest<100", "mcp-promptkit==1"]
+        assert own == "mcp-promptkit[http]"
+        assert added.startswith("attrs>=")
+        assert f"it requires {added}, which the recipes import\n" in out
+
+    def test_what_is_outside_of_the_folder_is_refused(self, acme, package):
+        """
+        The package would lack it, whether it is imported at once or later.
+        """
+        (acme / "shelf.py").write_text("")
+        (acme / "prompts" / "_more.py").write_text("def later():\n    import shelf\n")
+        code, out, err = package()
+
+        assert (code, out) == (1, "")
+        assert err == (
+            "promptkit: nothing was built: _more.py imports 'shelf', which the project has outside of "
+            "'prompts', so the package would lack it: move it there, or publish it as a package of another "
+            "name, and name that with --require\n"
+        )
+
+    def test_what_programs_of_skills_import_is_not(self, acme, built):
+        """
+        Agents run them, in environments of their own.
+        """
+        (acme / "prompts" / "writing").mkdir()
+        (acme / "prompts" / "writing/SKILL.md").write_text(
+            "---\nname: writing\ndescription: W.\n---\nWrite.\n"
+        )
+        (acme / "prompts" / "writing/run.py").write_text("import pytest\n")
+
+        assert len(required(built()[1])) == 2
+
+
+class TestRegistry:
+    def test_the_entry(self, built):
+        """
+        One version, the package on PyPI, and the variables that recipes read.
+        """
+        remote("git@github.com:acme/prompts.git")
+        *_, told = built()
+
+        assert told == {
+            "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+            "name": "io.github.acme/prompts",
+            "description": "The prompts of Acme.",
+            "repository": {"url": "https://github.com/acme/prompts", "source": "github"},
+            "version": "1.2.0rc1",
+            "packages": [
+                {
+                    "registryType": "pypi",
+                    "identifier": "Acme.Prompts",
+                    "version": "1.2.0rc1",
+                    "runtimeHint": "uvx",
+                    "transport": {"type": "stdio"},
+                    "environmentVariables": [
+                        {"name": "ACME_KEY", "description": "The key", "isSecret": True},
+                    ],
+                }
+            ],
+        }
+
+    @pytest.mark.skipif(not REGISTRY_SCHEMA.is_file(), reason="the registry's published schema is not here")
+    @pytest.mark.parametrize("words", [[], ["--description", "word " * 50], ["--server-name", "a/b"]])
+    @pytest.mark.parametrize("url", [None, "https://github.com/acme/prompts"])
+    def test_it_fits_the_published_schema(self, words, url, built):
+        """
+        Whatever it says, the schema of the registry takes it.
+        """
+        if url is not None:
+            remote(url)
+        *_, told = built(*words)
+        schema = json.loads(REGISTRY_SCHEMA.read_text(encoding="utf-8"))
+
+        assert schema["$id"] == told["$schema"]
+        jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).validate(told)
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://github.com/acme/prompts",
+            "https://github.com/acme/prompts.git/",
+            "https://someone:secret@github.com/acme/prompts.git",
+            "http://www.github.com/acme/prompts",
+            "git@github.com:acme/prompts.git",
+            "github.com:acme/prompts",
+            "ssh://git@github.com/acme/prompts.git",
+            "ssh://git@ssh.github.com:443/acme/prompts.git",
+            "git://github.com/acme/prompts.git",
+        ],
+    )
+    def test_remotes_on_github(self, url, built):
+        """
+        Each way to reach a repository gives its name, and no secret.
+        """
+        remote(url)
+        *_, told = built()
+
+        assert told["name"] == "io.github.acme/prompts"
+        assert told["repository"]["url"] == "https://github.com/acme/prompts"
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            None,
+            "https://gitlab.com/acme/prompts.git",
+            "https://github.com.example.org/acme/prompts",
+            "https://example.org/github.com/acme/prompts",
+            "https://github.com/acme",
+            "/srv/git/prompts.git",
+        ],
+    )
+    def test_without_a_remote_there(self, url, package):
+        """
+        The name is a local one, and it is said that it cannot be published.
+        """
+        if url is not None:
+            remote(url)
+        code, out, _ = package()
+
+        assert (code, entry()["name"]) == (0, "local/Acme.Prompts")
+        assert "repository" not in entry()
+        assert (
+            "local/Acme.Prompts cannot be published in the registry: name it with --server-name, "
+            "as in io.github.acme/prompts\n"
+        ) in out
+
+    @pytest.mark.parametrize("name", ["acme", "a/b/c", "a b/c", "a_b/c", "/c", f"a/{'b' * 200}"])
+    def test_names_that_it_does_not_take(self, name, acme, package):
+        """
+        Nothing is built.
+        """
+        code, _, err = package("--server-name", name)
+
+        assert code == 1
+        assert err == (
+            f"promptkit: nothing was built: {name!r} is no name of the registry, which has a namespace, "
+            "one / and a name, and at most 200 characters: "
+            "name it with --server-name, as in io.github.acme/prompts\n"
+        )
+        assert not (acme / "dist").exists()
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("x" * 100, "x" * 100),
+            ("word " * 30, f"{' '.join(['word'] * 19)} …"),
+            ("x" * 101, f"{'x' * 99}…"),
+        ],
+    )
+    def test_a_long_description(self, text, shown, package):
+        """
+        The wheel has it whole; for the registry it is cut behind a word, and that is said.
+        """
+        _, out, _ = package("--description", text)
+
+        assert (entry()["description"], len(shown) <= 100) == (shown, True)
+        assert ("the description is cut in server.json" in out) == (text != shown)
+        assert f"Summary: {text.strip()}\n".encode() in zipfile.ZipFile(f"dist/{WHEEL}").read(
+            "acme_prompts-1.2.0rc1.dist-info/METADATA"
+        )
+
+
+class TestProject:
+    def test_without_a_project(self, acme, package):
+        """
+        The folder's name, a first version and the names of the prompts take its place, and each is said.
+        """
+        (acme / "pyproject.toml").unlink()
+        (acme / ".git").mkdir()
+        code, out, _ = package()
+
+        assert code == 0
+        assert entry()["description"] == "1 prompt for MCP clients: review"
+        assert out == (
+            f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} of 1 prompt\n"
+            f"wrote {Path('dist/server.json')} for local/acme\n"
+            f"there is no [project] in {acme / 'pyproject.toml'}\n"
+            "the package is called acme, as the folder: name it with --name\n"
+            "the version is 0.1.0: name another with --version\n"
+            "there is no description: write one with --description\n"
+            "local/acme cannot be published in the registry: name it with --server-name, "
+            "as in io.github.acme/prompts\n"
+            f"next: uvx --from {Path('dist/acme-0.1.0-py3-none-any.whl')} acme\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ["--name", "my prompts!"],
+                (
+                    "'my prompts!' is no name of a package, which has letters, digits and . - _ between "
+                    "them: name it with --name, as in 'my-prompts'"
+                ),
+            ),
+            (
+                ["--name", "MCP_promptkit"],
+                "'MCP_promptkit' is the package of promptkit itself: name another with --name",
+            ),
+            (
+                ["--version", "1.0-final!"],
+                (
+                    "'1.0-final!' is no version of a package (PEP 440): "
+                    "write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
+                ),
+            ),
+            (
+                ["--require", "a b"],
+                (
+                    "'a b' is no requirement, which is written as in 'httpx>=0.27': "
+                    "Expected semicolon (after name with no version specifier) or end"
+                ),
+            ),
+        ],
+    )
+    def test_what_no_package_can_be(self, words, said, acme, package):
+        """
+        It is named, with what can be written in its place.
+        """
+        assert package(*words) == (1, "", f"promptkit: nothing was built: {said}\n")
+        assert not (acme / "dist").exists()
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("[project", "{} is not TOML: "),
+            ("[project]\nname = 3", "[project] name in {} takes text, not 3"),
+            ("[project]\ndependencies = [1]", "[project] dependencies in {} takes text, not 1"),
+            (
+                '[project]\nname = "a"\ndynamic = ["version"]',
+                "the version in {} is dynamic, so only its build knows it: name it with --version",
+            ),
+            ('[project]\nname = "a"\nversion = "1"\nlicense = "Mine"', "[project] in {}: "),
+        ],
+    )
+    def test_a_project_that_says_it_wrongly(self, text, said, acme, package):
+        """
+        The file and what is wrong in it are named.
+        """
+        (acme / "pyproject.toml").write_text(text, encoding="utf-8")
+        code, _, err = package()
+
+        assert code == 1
+        assert err.startswith(f"promptkit: nothing was built: {said.format(acme / 'pyproject.toml')}")
+
+    def test_dynamic_dependencies(self, acme, package):
+        """
+        They are left out, which is said.
+        """
+        text = '[project]\nname = "a"\nversion = "1"\ndynamic = ["dependencies"]\n'
+        (acme / "pyproject.toml").write_text(text, encoding="utf-8")
+        _, out, _ = package()
+
+        said = f"the dependencies in {acme / 'pyproject.toml'} are dynamic, and left out: name them with "
+        assert f"{said}--require\n" in out
+
+
+class TestRefused:
+    def test_faults(self, acme, package):
+        """
+        They are printed, and nothing is built.
+        """
+        (acme / "prompts" / "bad.py").write_text("import nowhere\n")
+        code, out, err = package()
+
+        assert (code, err) == (1, "promptkit: nothing was built: fix the faults above\n")
+        assert "bad.py" in out
+        assert not (acme / "dist").exists()
+
+    def test_an_empty_folder(self, acme, package):
+        """
+        Nothing would be served.
+        """
+        (acme / "empty").mkdir()
+
+        code, out, err = package("empty")
+
+        assert (code, err) == (1, "promptkit: nothing was built: fix the faults above\n")
+        assert out.startswith("empty: error PK102: there is no prompt here\n")
+
+    @pytest.mark.parametrize("targets", [["prompts/review.py"], ["prompts", "more"], ["json"]])
+    def test_other_targets(self, targets, acme, package):
+        """
+        A package is made of one folder.
+        """
+        (acme / "more").mkdir()
+
+        assert package(*targets) == (
+            2,
+            "",
+            f"promptkit: cannot package {' '.join(targets)!r}: name one folder\n",
+        )
+
+    def test_a_library_that_is_missing(self, package, monkeypatch):
+        """
+        What installs it is said.
+        """
+        monkeypatch.setitem(sys.modules, "tomli_w", None)
+        code, _, err = package()
+
+        assert code == 2
+        assert err.startswith("promptkit: package needs tomli_w: pip install ")
+        assert "[package]" in err
+
+    @pytest.mark.skipif(os.name == "nt", reason="a folder is made read-only in another way")
+    def test_a_place_that_cannot_be_written(self, acme, package):
+        """
+        The place is named.
+        """
+        (acme / "dist").write_text("")
+        code, _, err = package()
+
+        assert code == 1
+        assert err.startswith("promptkit: nothing was built: ")
+        assert str(acme / "dist") in err
+
+
+NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)
+
+
+class TestModules:
+    @given(NAMES | st.sampled_from(["json", "class", "3d", "promptkit", "prompts"]))
+    def test_every_name_gives_one(self, name):
+        """
+        It can be imported, and shadows neither Python's own, nor promptkit, nor the recipes.
+        """
+        module = _module_name(name, "prompts")
+
+        assert module.isidentifier()
+        assert not keyword.iskeyword(module)
+        assert module not in sys.stdlib_module_names | {"promptkit", "prompts"}
+
+    @given(NAMES, NAMES)
+    def test_two_packages_never_have_the_same(self, one, other):
+        """
+        Two packages that can be installed together lie side by side.
+        """
+        assume(canonicalize_name(one) != canonicalize_name(other))
+
+        assert _module_name(one, "prompts") != _module_name(other, "prompts")
+
+
+@pytest.fixture
+def unpacked(acme, package, tmp_path):
+    """The folder into which the wheel was unpacked, and nothing else of the project is left."""
+    (acme / "pyproject.toml").write_text(
+        f'{PROJECT}\n[tool.promptkit.serve]\ntools = true\nname = "Acme"\ntimeout = 3\n', encoding="utf-8"
+    )
+    assert package()[0] == 0
+    site = tmp_path / "elsewhere" / "site"
+    with zipfile.ZipFile(acme / "dist" / WHEEL) as wheel:
+        wheel.extractall(site)
+    os.chdir(tmp_path)
+    shutil.rmtree(acme)
+    return site
+
+
+def started(site, *words, requests=()):
+    """Start a package, and return how that ended."""
+    return subprocess.run(
+        [sys.executable, "-m", "acme_prompts", *words],
+        input=b"".join(map(line, requests)),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])},
+        capture_output=True,
+        timeout=50,
+        check=True,
+    )
+
+
+def ask(site, *words, requests):
+    """Serve a package; return the results of requests by their ids, and what is on standard error."""
+    ran = started(site, *words, requests=requests)
+    found = map(json.loads, ran.stdout.splitlines())
+    return {one["id"]: one["result"] for one in found if "id" in one}, ran.stderr.decode()
+
+
+SERVER = "io.modelcontextprotocol/serverInfo"
+LIST = modern(1, "prompts/list")
+GET = modern(2, "prompts/get", {"name": "review", "arguments": {"code": "x"}})
+
+
+class TestServed:
+    def test_elsewhere(self, unpacked):
+        """
+        Relative imports, those of modules beside, and text files work, with the project's name and options.
+        """
+        results, err = ask(
+            unpacked, requests=[LIST, GET, modern(3, "tools/list"), modern(4, "server/discover")]
+        )
+
+        assert err == ""
+        assert [one["name"] for one in results[1]["prompts"]] == ["review"]
+        assert results[2]["messages"][0]["content"]["text"] == "Hello. Acme Be kind. x"
+        assert [one["name"] for one in results[3]["tools"]] == ["review"]
+        assert results[4]["_meta"][SERVER]["name"] == "Acme"
+
+    def test_options_of_serve(self, unpacked):
+        """
+        They follow the command, and those of the project.
+        """
+        results, _ = ask(unpacked, "--name", "Other", requests=[modern(1, "server/discover")])
+
+        assert results[1]["_meta"][SERVER]["name"] == "Other"
+
+    def test_beside_other_projects(self, unpacked, tmp_path):
+        """
+        A project around the environment lends the recipes none of its modules.
+        """
+        (tmp_path / "pyproject.toml").write_text("")
+        (tmp_path / "lent.py").write_text("")
+        (unpacked / "acme_prompts/served/prompts/asks.py").write_text(
+            "from importlib.util import find_spec\nfrom promptkit import prompt\n"
+            "prompt(name='asks')(lambda: str(find_spec('lent')))\n"
+        )
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        os.chdir(outside)
+        results, _ = ask(unpacked, requests=[modern(1, "prompts/get", {"name": "asks"})])
+
+        assert results[1]["messages"][0]["content"]["text"] == "None"
+
+    def test_a_built_set(self, unpacked):
+        """
+        It is built where the package is, used from then on, and left aside once it is stale.
+        """
+        file = unpacked / "acme_prompts" / "served" / "prompts.compiled"
+        said = started(unpacked, "build").stdout.decode()
+        assert said == f"built 1 prompt into {file}\n"
+        assert file.is_file()
+        results, err = ask(unpacked, requests=[LIST, GET])
+        assert ([one["name"] for one in results[1]["prompts"]], err) == (["review"], "")
+
+        recipe = file.parent / "prompts" / "review.py"
+        recipe.write_text(recipe.read_text().replace("def review", "def reread"))
+        results, err = ask(unpacked, requests=[LIST])
+        assert [one["name"] for one in results[1]["prompts"]] == ["reread"]
+        assert err.startswith(f"promptkit: {str(file)!r} is not used: ")
+
+
+def test_the_extra_and_the_command_agree():
+    """
+    What is installed for the command is what it imports.
+    """
+    from promptkit.cli.package import _EXTRA
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    names = [one.partition(">=")[0].replace("-", "_") for one in extras["package"]]
+
+    assert names == [name.partition(".")[0] for name in _EXTRA]
