@@ -4,6 +4,8 @@ import os
 from argparse import Namespace
 from pathlib import Path
 
+from msgspec import structs
+
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import load_catalog, report_hidden
@@ -12,9 +14,10 @@ from promptkit.compiler.loading.targets import is_within, split_target
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.snapshot import Snapshot
-from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose
-from promptkit.transports.read_files import StaleSet, noted_reads
+from promptkit.transports.kept_lists import MADE_BY, KeptLists
+from promptkit.transports.read_files import Purpose, StaleSet, noted_reads
 from promptkit.transports.shell_words import ShellWords
+from promptkit.transports.startup_cache import carried_file
 from promptkit.version import VERSION
 
 __all__ = ["run"]
@@ -32,7 +35,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.skills is not None:
         return _build_skills(options, output)
     purpose = Purpose.of(options.targets, options.name, options.page_size, options.tools, options.scopes)
-    if not purpose.folders:
+    if not purpose.folders or (options.carried and purpose.anywhere is None):
         named = " ".join(options.targets)
         return fail(f"cannot build {named!r}: only a folder or a file can be built", Exit.USAGE)
     reloader = Reloader(options.targets, lambda _: None)
@@ -50,11 +53,17 @@ def run(options: Namespace, output: Output) -> int:
     visible = catalog.visible_to(options.scopes or frozenset())
     identity = ServerInfo(options.name, VERSION)
     snapshot = Snapshot(visible, identity, options.page_size, changes=True, tools=options.tools)
+    file, skill_folders = options.out or _beside(options.targets[0]), catalog.skill_folders
     kept = KeptLists(MADE_BY, purpose, files, snapshot.capabilities, reloader.names_by_file())
-    file = options.out or _beside(options.targets[0])
+    if options.carried:
+        (folder,) = purpose.folders
+        file, skill_folders = carried_file(folder), [os.path.relpath(one, folder) for one in skill_folders]
+        kept = structs.replace(
+            kept, made_by="", purpose=purpose.anywhere or purpose, files=files.below(folder)
+        )
     try:
         # Other users may serve it.
-        kept.write_to(file, snapshot.pages(), ShellWords(), catalog.skill_folders, mode=0o644)
+        kept.write_to(file, snapshot.pages(), ShellWords(), skill_folders, mode=0o644)
     except (OSError, ValueError) as error:
         return fail(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}", Exit.FAULTY)
     print(f"built {counted(len(visible), 'prompt')} into {file}", file=output)

@@ -120,8 +120,8 @@ def _linted(targets: Sequence[str]) -> Catalog:
 
 def _why_stale(options: Namespace) -> str | None:
     """Why a built set cannot be served, looked for before recipes are imported; None if it can."""
-    from promptkit.transports.kept_lists import KeptLists, Purpose  # only for a built set
-    from promptkit.transports.read_files import StaleSet
+    from promptkit.transports.kept_lists import KeptLists  # only for a built set
+    from promptkit.transports.read_files import Purpose, StaleSet
 
     purpose = Purpose.of(options.targets, None, 0, tools=False, scopes=None)
     try:

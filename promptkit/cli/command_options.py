@@ -184,6 +184,8 @@ def _add_build(build: ArgumentParser) -> None:
     build.add_argument("--out", metavar="FILE", help=out)
     skills = "write the skills into this folder, each with its files, and nothing else"
     build.add_argument("--skills", metavar="DIR", help=skills)
+    carried = "write it beside the folder, with .lists, for wherever both are copied: as package does"
+    build.add_argument("--carried", action="store_true", help=carried)
     add_lists(build)
 
 

@@ -24,8 +24,8 @@ from promptkit.protocol.limits import GRACE_S
 from promptkit.standard_error import say
 from promptkit.transports import stdio
 from promptkit.transports.early_server import EarlyServer
-from promptkit.transports.kept_lists import KeptLists, Purpose
-from promptkit.transports.read_files import StaleSet
+from promptkit.transports.kept_lists import KeptLists
+from promptkit.transports.read_files import Purpose, StaleSet
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION
 

@@ -18,7 +18,7 @@ from msgspec import MsgspecError
 from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError
-from promptkit.transports.kept_lists import Purpose
+from promptkit.transports.read_files import Purpose
 from promptkit.transports.shell_words import ShellWords
 from promptkit.transports.startup_cache import StartupCache
 

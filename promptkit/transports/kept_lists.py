@@ -10,24 +10,23 @@ import stat
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
-from promptkit.compiler.loading.targets import Targets, package_of, place_of, project_root, targets_of
 from promptkit.errors.regular_files import Stamp, replace_regular_file
-from promptkit.protocol.capabilities import Capabilities, PageKey, ToolMode
+from promptkit.protocol.capabilities import Capabilities, PageKey
 from promptkit.protocol.digests import digest
 from promptkit.protocol.revisions import Revision
-from promptkit.transports.read_files import ReadFiles, StaleSet
+from promptkit.transports.read_files import Purpose, ReadFiles, StaleSet
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.transports.shell_words import ShellWords
 
-__all__ = ["MADE_BY", "MAGIC", "KeptLists", "Purpose"]
+__all__ = ["MADE_BY", "MAGIC", "KeptLists"]
 
 MAGIC: Final = b"promptkit compiled set 6\n"
 
@@ -56,64 +55,6 @@ _OF_SKILLS: Final = ("skills/list", "resources/list")
 
 #: Where a page begins behind what precedes all pages, how long it is, and its digest.
 Page: TypeAlias = tuple[int, int, bytes]
-
-
-class Purpose(Struct, frozen=True, array_like=True):
-    """
-    What lists depend on besides the files that the recipes read.
-
-    Args:
-        folders:
-            The folders of the recipes, without links; none if one is a module, which may come from anywhere.
-
-        recipes:
-            What is served of each, and where it lies in a package and in a project.
-
-        options:
-            How it is served, as options of the command line; None for any.
-    """
-
-    folders: tuple[str, ...]
-    recipes: str
-    options: str | None
-
-    @classmethod
-    def of(
-        cls,
-        target: Targets,
-        name: str | None,
-        page_size: int,
-        tools: ToolMode,
-        scopes: Collection[str] | None,
-    ) -> "Purpose":
-        """
-        Return the purpose of a server.
-
-        Args:
-            target:
-                What the command line names.
-
-            name:
-                The server's name; None for a server with any name and other options.
-
-            page_size:
-                How many items a page of a list holds.
-
-            tools:
-                Whether prompts are offered as tools.
-
-            scopes:
-                What the client may do.
-        """
-        targets = targets_of(target)
-        places = [place for place in map(place_of, targets) if place is not None]
-        if len(places) < len(targets):
-            return cls((), repr(targets), None)
-        offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
-        seen = f" --scopes {' '.join(sorted(scopes))!r}" if scopes else ""
-        options = None if name is None else f"--name {name!r} --page-size {page_size}{offered}{seen}"
-        recipes = [(attribute, package_of(folder), project_root(folder)) for folder, attribute in places]
-        return cls(tuple(folder for folder, _ in places), repr(recipes), options)
 
 
 class KeptLists(Struct, frozen=True, array_like=True, dict=True):
@@ -150,6 +91,9 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
 
         start:
             Where in the file the pages begin.
+
+        folder:
+            What relative paths among those of files begin from.
     """
 
     made_by: str
@@ -162,6 +106,7 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     encoded_skills: Page = (0, 0, b"")
     file: str = ""
     start: int = 0
+    folder: str = ""
 
     @classmethod
     def read_from(
@@ -192,10 +137,13 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
             raise StaleSet(msg)
         try:
             data, start = _read_beginning(file, is_built=is_built)
-            kept = structs.replace(msgpack.decode(data, type=cls), file=file, start=start)
-            reason = _why_unfit(kept, purpose) or next(kept.files.changes(seen, are_copied=is_built), None)
+            kept = structs.replace(
+                msgpack.decode(data, type=cls), file=file, start=start, folder=purpose.folders[0]
+            )
+            changes = partial(ReadFiles.changes, seen=seen, are_copied=is_built, folder=kept.folder)
+            reason = _why_unfit(kept, purpose) or next(changes(kept.files), None)
             if is_built and reason is None:
-                reason = next(kept.skill_files.changes(seen, are_copied=True), None)
+                reason = next(changes(kept.skill_files), None)
         except OSError as error:
             reason = f"it cannot be read: {error.strerror or error}"
         except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError, OverflowError):
@@ -272,7 +220,7 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
     @cached_property
     def _has_other_skills(self) -> bool:
         try:
-            return next(self.skill_files.changes({}), None) is not None
+            return next(self.skill_files.changes({}, folder=self.folder), None) is not None
         except msgspec.MsgspecError:
             return True
 
@@ -323,6 +271,8 @@ def _read_beginning(file: str, *, is_built: bool) -> tuple[bytes, int]:
 
 def _why_unfit(kept: KeptLists, purpose: Purpose) -> str | None:
     """Why lists are of no use for a purpose; None if they are."""
+    if kept.purpose == purpose.anywhere:
+        return None
     if kept.made_by != MADE_BY:
         return f"it was built by {kept.made_by}; this is {MADE_BY}"
     made_for = kept.purpose

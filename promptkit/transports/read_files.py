@@ -1,5 +1,5 @@
 """
-The files that the import of recipes has read, and whether they are still the same.
+What lists depend on: how recipes are served, and the files that their import has read, as they were.
 
 An audit hook of the interpreter says which files were opened, and which folders were listed. What is read in
 other ways, such as the time or the environment, is not known.
@@ -15,10 +15,13 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 import promptkit
+from promptkit.compiler.loading.targets import Targets, package_of, place_of, project_root, targets_of
 from promptkit.errors.regular_files import Stamp, file_stamp, read_regular_file
+from promptkit.protocol.capabilities import ToolMode
 from promptkit.protocol.digests import digest
+from promptkit.version import VERSION
 
-__all__ = ["FileReads", "ReadFiles", "StaleSet", "noted_reads"]
+__all__ = ["FileReads", "Purpose", "ReadFiles", "StaleSet", "noted_reads"]
 
 #: The stamp of a file, or of a folder, and the digest of what it holds; None if that is not compared.
 State: TypeAlias = tuple[Stamp | None, bytes | None]
@@ -52,6 +55,70 @@ class StaleSet(Exception):
     """Kept lists cannot be used, or made, as the recipes have changed meanwhile; its text says why."""
 
 
+class Purpose(Struct, frozen=True, array_like=True):
+    """
+    What lists depend on besides the files that the recipes read.
+
+    Args:
+        folders:
+            The folders of the recipes, without links; none if one is a module, which may come from anywhere.
+
+        recipes:
+            What is served of each, and where it lies in a package and in a project.
+
+        options:
+            How it is served, as options of the command line; None for any.
+    """
+
+    folders: tuple[str, ...]
+    recipes: str
+    options: str | None
+
+    @classmethod
+    def of(
+        cls,
+        target: Targets,
+        name: str | None,
+        page_size: int,
+        tools: ToolMode,
+        scopes: Collection[str] | None,
+    ) -> "Purpose":
+        """
+        Return the purpose of a server.
+
+        Args:
+            target:
+                What the command line names.
+
+            name:
+                The server's name; None for a server with any name and other options.
+
+            page_size:
+                How many items a page of a list holds.
+
+            tools:
+                Whether prompts are offered as tools.
+
+            scopes:
+                What the client may do.
+        """
+        targets = targets_of(target)
+        places = [place for place in map(place_of, targets) if place is not None]
+        if len(places) < len(targets):
+            return cls((), repr(targets), None)
+        offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
+        seen = f" --scopes {' '.join(sorted(scopes))!r}" if scopes else ""
+        options = None if name is None else f"--name {name!r} --page-size {page_size}{offered}{seen}"
+        recipes = [(attribute, package_of(folder), project_root(folder)) for folder, attribute in places]
+        return cls(tuple(folder for folder, _ in places), repr(recipes), options)
+
+    @property
+    def anywhere(self) -> "Purpose | None":
+        """The same for one whole folder wherever it lies; None if this is for something else."""
+        is_whole = len(self.folders) == 1 and self.recipes.startswith("[('', ")
+        return Purpose((f"promptkit {VERSION}",), "", self.options) if is_whole else None
+
+
 class ReadFiles(Struct, frozen=True, array_like=True):
     """
     The files that recipes were made from, as they were then.
@@ -71,7 +138,9 @@ class ReadFiles(Struct, frozen=True, array_like=True):
     searched: Mapping[str, State] = {}
     path: bytes = b""
 
-    def changes(self, seen: dict[str, Stamp | None], *, are_copied: bool = False) -> Iterator[str]:
+    def changes(
+        self, seen: dict[str, Stamp | None], *, are_copied: bool = False, folder: str = ""
+    ) -> Iterator[str]:
         """
         Yield in words what has changed.
 
@@ -82,14 +151,30 @@ class ReadFiles(Struct, frozen=True, array_like=True):
             are_copied:
                 Whether the files may have been copied, which changes their stamps. Then the copy stands for
                 what is installed.
+
+            folder:
+                What relative paths, which `below` has made, begin from.
         """
-        if self.path != _digest_of(sys.path):
+        if self.path not in (b"", _digest_of(sys.path)):
             yield "sys.path has changed"
         for known, look in ((self.read, _held_in), (self.searched, _modules_in)):
-            for path, (stamp, held) in known.items():
+            for relative, (stamp, held) in known.items():
+                path = os.path.join(folder, relative)
                 now = seen[path] = file_stamp(path)
                 if now != stamp and not (are_copied if held is None else look(path) == held):
                     yield f"{path} has changed"
+
+    def below(self, folder: str) -> "ReadFiles":
+        """
+        Return what was read below a folder, by paths from there: it holds wherever the folder is copied to.
+        """
+        within = os.path.join(folder, "")
+        read = {
+            path.removeprefix(within).replace(os.sep, "/"): (None, held)
+            for path, (_, held) in self.read.items()
+            if path.startswith(within)
+        }
+        return ReadFiles(read)
 
     def split(self, folders: Collection[str]) -> tuple["ReadFiles", "ReadFiles"]:
         """

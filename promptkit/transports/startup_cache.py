@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from promptkit.errors.regular_files import Stamp
 from promptkit.protocol.digests import digest
 from promptkit.standard_error import say
-from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose
-from promptkit.transports.read_files import FileReads, StaleSet, noted_reads
+from promptkit.transports.kept_lists import MADE_BY, KeptLists
+from promptkit.transports.read_files import FileReads, Purpose, StaleSet, noted_reads
 
 if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
     from promptkit.server.snapshot import Snapshot
 
-__all__ = ["StartupCache"]
+__all__ = ["StartupCache", "carried_file"]
 
 
 class StartupCache:
@@ -65,6 +65,8 @@ class StartupCache:
     def of(cls, purpose: Purpose) -> "StartupCache | None":
         """
         Return the cache of folders and files; None for modules.
+
+        If nothing is kept, it begins with the lists that go along with a folder.
         """
         if not purpose.folders:
             return None
@@ -72,7 +74,14 @@ class StartupCache:
         name = digest(repr(purpose).encode(errors="surrogateescape"))[:6].hex()
         optimized = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
         file = f"promptkit-{name}.{sys.implementation.cache_tag}{optimized}.compiled"
-        return cls(os.path.join(_cache_folder(purpose.folders[0]), file), purpose)
+        cache = cls(os.path.join(_cache_folder(purpose.folders[0]), file), purpose)
+        if cache.found is None and purpose.anywhere is not None:
+            carried = carried_file(purpose.folders[0])
+            try:
+                cache.found = KeptLists.read_from(carried, purpose, cache._seen, is_built=True)
+            except StaleSet:  # mostly there are none
+                cache._seen.clear()
+        return cache
 
     def load(self, load: "Callable[..., Catalog]", *how: Any) -> "Catalog":
         """
@@ -113,13 +122,14 @@ class StartupCache:
                 Returns the names of the prompts of each recipe file.
         """
         found, self.found = self.found, None
-        if found is not None:
-            if not (wrong := found.wrong_lists(snapshot.pages())):
-                if not self._is_built:
-                    with suppress(OSError):  # the file was removed, or belongs to root
-                        os.utime(self._file)  # it does not age
-                return
+        wrong = set() if found is None else found.wrong_lists(snapshot.pages())
+        if wrong:
             correct(wrong)
+        elif found is not None and found.file == self._file:
+            if not self._is_built:
+                with suppress(OSError):  # the file was removed, or belongs to root
+                    os.utime(self._file)  # it does not age
+            return
         if self._is_built:
             what = f"{self._file!r} was wrong, and clients are corrected at every start"
             say(f"{what}: run promptkit build again")
@@ -146,6 +156,11 @@ class StartupCache:
                 kept.write_to(self._file, snapshot.pages(), ShellWords.of(catalog), catalog.skill_folders)
                 return True
         return False
+
+
+def carried_file(folder: str) -> str:
+    """Return where the lists lie that go along with a folder of recipes, in a package."""
+    return f"{folder}.lists"
 
 
 def _cache_folder(folder: str) -> str:

@@ -17,8 +17,8 @@ from msgspec import UNSET
 
 from promptkit.cli import main
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.transports.kept_lists import KeptLists, Purpose
-from promptkit.transports.read_files import ReadFiles
+from promptkit.transports.kept_lists import KeptLists
+from promptkit.transports.read_files import Purpose, ReadFiles
 from promptkit.transports.shell_words import ShellWords
 from tests.wire import initialize, line, notification, request
 
@@ -38,7 +38,8 @@ gate = os.environ.pop("TEST_GATE")
 sys.meta_path.insert(0, Gate)
 from promptkit.cli import main
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.transports.kept_lists import KeptLists, Purpose
+from promptkit.transports.kept_lists import KeptLists
+from promptkit.transports.read_files import Purpose
 from promptkit.transports.shell_words import ShellWords
 from promptkit.transports.read_files import ReadFiles
 sys.exit(main())

@@ -142,6 +142,7 @@ class TestWheel:
         }
         assert {name for name in wheel.namelist() if not name.startswith(served)} == {
             *("acme_prompts/__init__.py", "acme_prompts/__main__.py", "acme_prompts/served/pyproject.toml"),
+            "acme_prompts/served/prompts.lists",
             *(
                 f"acme_prompts-1.2.0rc1.dist-info/{name}"
                 for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
@@ -483,6 +484,23 @@ class TestProject:
 
 
 class TestRefused:
+    def test_what_works_only_within_the_project(self, acme, package):
+        """
+        The recipes are loaded once from the package alone, and what is wrong there is told.
+        """
+        (acme / "data.txt").write_text("Data.")
+        (acme / "prompts" / "reads.py").write_text(
+            "from pathlib import Path\ntext = (Path(__file__).parents[1] / 'data.txt').read_text()\n"
+        )
+        code, out, err = package()
+
+        assert (code, out) == (1, "")
+        first, second = err.splitlines()[:2]
+        said = "promptkit: nothing was built: the recipes cannot be served without the project around them:"
+        assert first == said
+        assert second.startswith(f"{Path('prompts/reads.py')}:2: error PK101: ")
+        assert not list((acme / "dist").iterdir())
+
     def test_faults(self, acme, package):
         """
         They are printed, and nothing is built.
@@ -582,21 +600,36 @@ def unpacked(acme, package, tmp_path):
     return site
 
 
-def started(site, *words, requests=()):
-    """Start a package, and return how that ended."""
-    return subprocess.run(
-        [sys.executable, "-m", "acme_prompts", *words],
-        input=b"".join(map(line, requests)),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])},
-        capture_output=True,
-        timeout=50,
-        check=True,
-    )
+#: Serves a package like its command. The import of the recipe waits until a file exists.
+GATED = """
+import os, runpy, sys, time
+gate, sys.argv[:] = sys.argv[1], ["acme"]
+
+class Gate:
+    def find_spec(name, path=None, target=None):
+        while name.endswith(".review") and not os.path.exists(gate):
+            time.sleep(0.005)
+
+sys.meta_path.insert(0, Gate)
+runpy.run_module("acme_prompts", run_name="__main__")
+"""
+
+
+def environment(site):
+    """What lets a process import the package, and this promptkit."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
 
 def ask(site, *words, requests):
     """Serve a package; return the results of requests by their ids, and what is on standard error."""
-    ran = started(site, *words, requests=requests)
+    ran = subprocess.run(
+        [sys.executable, "-m", "acme_prompts", *words],
+        input=b"".join(map(line, requests)),
+        env=environment(site),
+        capture_output=True,
+        timeout=50,
+        check=True,
+    )
     found = map(json.loads, ran.stdout.splitlines())
     return {one["id"]: one["result"] for one in found if "id" in one}, ran.stderr.decode()
 
@@ -646,22 +679,82 @@ class TestServed:
 
         assert results[1]["messages"][0]["content"]["text"] == "None"
 
-    def test_a_built_set(self, unpacked):
+    def test_the_first_start(self, unpacked, tmp_path):
         """
-        It is built where the package is, used from then on, and left aside once it is stale.
+        The list goes out before any recipe is imported: what is listed came along.
         """
-        file = unpacked / "acme_prompts" / "served" / "prompts.compiled"
-        said = started(unpacked, "build").stdout.decode()
-        assert said == f"built 1 prompt into {file}\n"
-        assert file.is_file()
-        results, err = ask(unpacked, requests=[LIST, GET])
+        gate = tmp_path / "gate"
+        with subprocess.Popen(
+            [sys.executable, "-c", GATED, str(gate)],
+            env=environment(unpacked),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as server:
+            server.stdin.write(line(LIST) + line(GET))
+            server.stdin.flush()
+            listed = json.loads(server.stdout.readline())
+            gate.touch()
+            got = json.loads(server.stdout.readline())
+            server.stdin.close()
+
+        assert [one["name"] for one in listed["result"]["prompts"]] == ["review"]
+        assert got["result"]["messages"][0]["content"]["text"] == "Hello. Acme Be kind. x"
+
+    @pytest.mark.parametrize("damage", ["", "promptkit compiled set 6\n", None])
+    def test_lists_that_came_along_and_are_damaged(self, damage, unpacked):
+        """
+        Or are gone: the recipes are imported, and nobody is told.
+        """
+        file = unpacked / "acme_prompts" / "served" / "prompts.lists"
+        file.unlink() if damage is None else file.write_text(damage)
+        results, err = ask(unpacked, requests=[LIST])
+
         assert ([one["name"] for one in results[1]["prompts"]], err) == (["review"], "")
 
-        recipe = file.parent / "prompts" / "review.py"
-        recipe.write_text(recipe.read_text().replace("def review", "def reread"))
+    @pytest.mark.parametrize("old", ["def review", "Review code."])
+    def test_lists_that_came_along_and_are_stale(self, old, unpacked):
+        """
+        What has been edited since is listed as it is now.
+        """
+        recipe = unpacked / "acme_prompts/served/prompts/review.py"
+        recipe.write_text(recipe.read_text().replace(old, f"{old[:-1]}ed"))
         results, err = ask(unpacked, requests=[LIST])
-        assert [one["name"] for one in results[1]["prompts"]] == ["reread"]
-        assert err.startswith(f"promptkit: {str(file)!r} is not used: ")
+
+        (listed,) = results[1]["prompts"]
+        assert (listed["name"], listed["description"], err) in [
+            ("revieed", "Review code.", ""),
+            ("review", "Review codeed", ""),
+        ]
+
+    def test_lists_that_are_wrong_here(self, acme, package, tmp_path, monkeypatch):
+        """
+        They depended on the builder's environment: they are corrected, and right from the next start on.
+        """
+        (acme / "prompts" / "team.py").write_text(
+            "import os\nfrom promptkit import prompt\nhouse = os.environ.get('HOUSE', 'none')\n"
+            "prompt(name=house)(lambda: house)\n"
+        )
+        assert package()[0] == 0
+        with zipfile.ZipFile(f"dist/{WHEEL}") as wheel:
+            wheel.extractall(tmp_path / "site")
+        monkeypatch.setenv("HOUSE", "acme")
+        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # else nothing is kept there
+        asked = modern(2, "prompts/get", {"name": "acme"})
+        first, _ = ask(tmp_path / "site", requests=[LIST, asked])
+        second, err = ask(tmp_path / "site", requests=[LIST])
+
+        assert [one["name"] for one in first[1]["prompts"]] == ["none", "review"]
+        assert first[2]["messages"][0]["content"]["text"] == "acme"
+        assert ([one["name"] for one in second[1]["prompts"]], err) == (["acme", "review"], "")
+
+    def test_other_options(self, unpacked):
+        """
+        Lists that depend on them are made anew.
+        """
+        results, err = ask(unpacked, "--tools-search", requests=[modern(1, "tools/list")])
+
+        assert "review" not in [one["name"] for one in results[1]["tools"]]
+        assert (len(results[1]["tools"]), err) == (2, "")
 
 
 def test_the_extra_and_the_command_agree():

@@ -17,8 +17,8 @@ from promptkit.compiler.recipes import Recipes
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.transports.kept_lists import MADE_BY, MAGIC, KeptLists, Purpose
-from promptkit.transports.read_files import ReadFiles, StaleSet, noted_reads
+from promptkit.transports.kept_lists import MADE_BY, MAGIC, KeptLists
+from promptkit.transports.read_files import Purpose, ReadFiles, StaleSet, noted_reads
 from promptkit.transports.shell_words import ShellWords
 
 REVISION = list(REVISIONS.values())[-2]

@@ -13,8 +13,8 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.limits import Limits
 from promptkit.server.server import PROMPTKIT
 from promptkit.transports.early_server import EarlyServer
-from promptkit.transports.kept_lists import KeptLists, Purpose
-from promptkit.transports.read_files import ReadFiles
+from promptkit.transports.kept_lists import KeptLists
+from promptkit.transports.read_files import Purpose, ReadFiles
 from tests.wire import initialize, line, notification, request
 
 HANG = """

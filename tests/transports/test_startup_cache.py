@@ -27,8 +27,8 @@ from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server.snapshot import Snapshot
 from promptkit.transports.early_server import EarlyServer
-from promptkit.transports.kept_lists import MADE_BY, KeptLists, Purpose
-from promptkit.transports.read_files import ReadFiles, noted_reads
+from promptkit.transports.kept_lists import MADE_BY, KeptLists
+from promptkit.transports.read_files import Purpose, ReadFiles, noted_reads
 from promptkit.transports.shell_words import ShellWords
 from promptkit.transports.startup_cache import StartupCache
 from promptkit.version import VERSION

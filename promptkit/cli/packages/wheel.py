@@ -10,6 +10,7 @@ import keyword
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
@@ -36,7 +37,7 @@ _LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
 _MARK: Final = "# The root of the recipes beside it, for promptkit.\n"
 
 _MAIN: Final = '''\
-"""Serves these prompts. With `build` as the first word, it writes what servers start from in this place."""
+"""Serves these prompts. It takes the options of `promptkit serve`."""
 
 import os
 import sys
@@ -44,17 +45,10 @@ import sys
 from promptkit.cli import main as promptkit
 
 RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served", {folder!r})
-OPTIONS = {options!r}
 
 
 def main():
-    words = sys.argv[1:]
-    if words[:1] == ["build"]:
-        sys.argv[1:] = ["build", RECIPES, *OPTIONS, *words[1:]]
-    else:
-        built = f"{{RECIPES}}.compiled"
-        compiled = ["--compiled", built] if os.path.exists(built) else []
-        sys.argv[1:] = ["serve", RECIPES, *OPTIONS, *compiled, *words]
+    sys.argv[1:1] = ["serve", RECIPES, *{options!r}]
     return promptkit()
 
 
@@ -158,6 +152,19 @@ def _stage(parts: WheelParts, scratch: Path) -> None:
     }
     for target, text in texts.items():
         target.write_text(text, encoding="utf-8", newline="\n")
+    _build_lists(served / parts.folder, parts.options)
+
+
+def _build_lists(folder: Path, options: Sequence[str]) -> None:
+    """Load the recipes from the package alone, as a process elsewhere will, and keep what they list."""
+    words = ["-m", "promptkit", "build", str(folder), "--carried", *options]
+    ran = subprocess.run(  # noqa: S603 (this program)
+        [sys.executable, *words], cwd=folder.parent, capture_output=True, check=False, encoding="utf-8"
+    )
+    if ran.returncode:
+        said = f"{ran.stdout}{ran.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
+        msg = f"the recipes cannot be served without the project around them:\n{said}"
+        raise PackageFault(msg)
 
 
 def _metadata(parts: WheelParts, module: str, scratch: Path) -> dict[str, Any]:
