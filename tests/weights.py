@@ -92,7 +92,7 @@ ADDED: Final = {
         "promptkit": Weight(1, 0),
     },
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
-    "packages of recipes": {"cli": Weight(520, 6), "transports": Weight(33, 0)},
+    "packages of recipes": {"cli": Weight(522, 6), "transports": Weight(33, 0)},
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "skills": {
         "catalog": Weight(172, 2),

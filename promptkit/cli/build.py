@@ -35,9 +35,11 @@ def run(options: Namespace, output: Output) -> int:
     if options.skills is not None:
         return _build_skills(options, output)
     purpose = Purpose.of(options.targets, options.name, options.page_size, options.tools, options.scopes)
+    if options.carried and options.out is not None:
+        options.refuse("--carried lies beside the folder: leave out --out")
     if not purpose.folders or (options.carried and purpose.anywhere is None):
-        named = " ".join(options.targets)
-        return fail(f"cannot build {named!r}: only a folder or a file can be built", Exit.USAGE)
+        named, what = " ".join(options.targets), "one folder" if options.carried else "a folder or a file"
+        return fail(f"cannot build {named!r}: only {what} can be built", Exit.USAGE)
     reloader = Reloader(options.targets, lambda _: None)
     with noted_reads(*purpose.folders) as reads:
         catalog = reloader.load()

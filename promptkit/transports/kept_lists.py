@@ -63,7 +63,7 @@ class KeptLists(Struct, frozen=True, array_like=True, dict=True):
 
     Args:
         made_by:
-            The versions of the software that wrote them.
+            The versions of the software that wrote them; ``""`` if they hold in any place.
 
         purpose:
             What they are for.

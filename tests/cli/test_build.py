@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -445,3 +446,30 @@ def test_what_is_no_file_stays(kind, place, run):
     assert (process.returncode, said) == (1, b"")
     assert err.decode() == f"promptkit: cannot write {str(out)!r}: it is no regular file\n"
     assert out.lstat().st_ino == before.st_ino
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["recipes", "--out", "x"],
+            "promptkit build: error: --carried lies beside the folder: leave out --out",
+        ),
+        (["recipes/greet.py"], "promptkit: cannot build 'recipes/greet.py': only one folder can be built"),
+        (["recipes", "more"], "promptkit: cannot build 'recipes more': only one folder can be built"),
+    ],
+)
+def test_what_cannot_be_carried(words, said, recipes, tmp_path, capsys):
+    """
+    What goes along with a folder is about all of it, and lies beside it.
+    """
+    recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
+    recipes("more", other="from promptkit import prompt\nprompt(name='other')(lambda: 'Hello.')\n")
+    try:
+        with chdir(tmp_path):
+            code = main(["build", "--carried", *words])
+    except SystemExit as end:
+        code = end.code
+
+    assert (code, capsys.readouterr().err.splitlines()[-1]) == (2, said)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["more", "recipes"]
