@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -217,9 +217,8 @@ class Reloader:
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if not self._folders:
             return self._known_files
-        texts = sys.modules.get(_TEXT_FILES)  # few recipes have any
-        read = self._read | texts.kept_paths() if texts else self._read
-        return find_files(self._folders, read, seen)
+        texts = _ask(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
+        return find_files(self._folders, self._read.union(texts), seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
         """Find the files as they are now. If only known files have changed, no others are looked at."""
@@ -249,8 +248,7 @@ class Reloader:
         if not self._settled:
             return  # the next round tries again
         imports = ImportSnapshot()
-        if (texts := sys.modules.get(_TEXT_FILES)) is not None:
-            texts.look_again()
+        _ask(_TEXT_FILES, "look_again")
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -301,8 +299,7 @@ class Reloader:
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
-            if (known := sys.modules.get(module)) is not None:
-                known.forget_types()  # the new modules define them anew
+            _ask(module, "forget_types")  # the new modules define them anew
         if (last := self._last) is None:
             imports = begin(self._targets, importing, cases=self._has_cases)
         else:
@@ -335,6 +332,12 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
+
+
+def _ask(module: str, function: str) -> Any:
+    """Call a function of a module; None until that is whole: another thread may be importing it right now."""
+    call = getattr(sys.modules.get(module), function, None)
+    return None if call is None else call()
 
 
 def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:

@@ -9,6 +9,7 @@ import time
 import weakref
 from pathlib import Path
 from queue import Queue
+from types import ModuleType
 
 import pytest
 
@@ -1443,3 +1444,20 @@ def test_lints(recipes):
 
     assert [found.rule for found in Reloader(folder, bool).load().diagnostics] == []
     assert [found.rule for found in (*first.diagnostics, *catalog.diagnostics)] == [Rule.SAYS_NOTHING] * 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "promptkit.language.text_files",
+        "promptkit.conversion.structuring",
+        "promptkit.conversion.pydantic_types",
+    ],
+)
+def test_a_module_that_another_thread_is_importing(name, recipes, monkeypatch):
+    """
+    A request that comes first may import what the loader asks only if it is there: half of it is as none.
+    """
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+
+    assert list(Reloader(recipes(greet=greet("Hello.")), lambda _: None).load()) == ["greet"]
