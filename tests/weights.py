@@ -91,6 +91,7 @@ ADDED: Final = {
         "preview": Weight(8, 0),
         "promptkit": Weight(1, 0),
     },
+    "what is around a text": {"protocol": Weight(7, 0)},
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "skills": {
