@@ -160,7 +160,9 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
 
     try:
         # A server whose command line names a target needs no more, and a new folder is in no project yet.
-        if options.command not in ("import", "new") and (options.command != "serve" or not options.has_targets):
+        if options.command not in ("import", "new") and (
+            options.command != "serve" or not options.has_targets
+        ):
             options = _import("promptkit.cli.options").configure(options, argv)
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:

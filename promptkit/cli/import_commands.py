@@ -109,4 +109,6 @@ def _reason(error: Exception) -> str:
         return f"{error.filename!r} is in the way: move it, or name another folder with -o"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}"
-    return f"it is no UTF-8 at byte {error.start + 1:,}" if isinstance(error, UnicodeDecodeError) else str(error)
+    return (
+        f"it is no UTF-8 at byte {error.start + 1:,}" if isinstance(error, UnicodeDecodeError) else str(error)
+    )

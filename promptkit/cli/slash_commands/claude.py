@@ -20,6 +20,7 @@ from promptkit.cli.slash_commands.parsed import (
     Part,
     SlashCommand,
     TextPart,
+    in_order,
     joined_parts,
     parts_of,
 )
@@ -33,7 +34,7 @@ APPENDED: Final = "\n\nARGUMENTS: "
 _ALL: Final = "arguments"
 
 #: What stands for something else; NAMES are those that the file declares.
-_TOKEN: Final = (
+_PLACEHOLDER: Final = (
     r"^```![ \t]*\n(?P<script>.*?)\n?^```[ \t]*$"
     r"|(?<!\S)!`(?P<command>[^`\n]+)`"
     r"|\\(?P<escaped>\$(?:ARGUMENTS|\d+(?!\w)|(?:NAMES)(?![\[\w])))"
@@ -48,11 +49,12 @@ _NO_NAMES: Final = r"(?!)"
 
 #: The ends of names that a file has which lies in no folder: others begin decorators, and names of people.
 _ENDINGS: Final = (
-    "c cc cfg cjs conf cpp cs css csv env go gql graphql h hpp htm html ini ipynb java js json json5 jsonc "
-    "jsx kt lock lua md mdc mdx mjs php proto ps1 py pyi rb rs rst scala scss sh sql svelte svg swift tf toml "
-    "ts tsx txt vue xml yaml yml zig"
+    "c cc cfg conf cpp cs css csv env go graphql h hpp html ini ipynb java js json jsonc jsx kt lock lua md mdc "
+    "mdx mjs php proto ps1 py rb rs rst scss sh sql svelte svg swift tf toml ts tsx txt vue xml yaml yml"
 )
-_FILE: Final = re.compile(rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_ENDINGS.replace(' ', '|')})")
+_FILE: Final = re.compile(
+    rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_ENDINGS.replace(' ', '|')})"
+)
 
 #: Paths that lead out of the workspace, or to a folder. Packages have names such as @scope/name.
 _OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*|[\w./-]*/\.\./[\w./-]*")
@@ -89,7 +91,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
         parameters=parameters,
         description=reader.file.text_of("description"),
         argument_hint=reader.hint,
-        losses=tuple(sorted(reader.losses, key=lambda loss: loss.line)),
+        losses=in_order(reader.losses),
     )
 
 
@@ -100,13 +102,25 @@ class _Reader:
         self.file = file
         self.hint = file.text_of("argument-hint")
         self.losses = list(file.losses("description", "argument-hint", "arguments"))
-        self._declared = _declared(file)
+        self._declared = self._declare()
         names = "|".join(map(re.escape, self._declared)) or _NO_NAMES
-        self._pattern = re.compile(_TOKEN.replace("NAMES", names), re.DOTALL | re.MULTILINE)
+        self._pattern = re.compile(_PLACEHOLDER.replace("NAMES", names), re.DOTALL | re.MULTILINE)
         self._tokens = list(self._scan())
         self._sources, self._first = self._positional()
         self._names = self._name_arguments()
         self.parameters = self._parameters()
+
+    def _declare(self) -> list[str]:
+        """The names that the file gives to its arguments."""
+        field = self.file.fields.get("arguments")
+        if field is None:
+            return []
+        names = [*map(str, field.value if isinstance(field.value, list) else field.text.split())]
+        fine = [name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name)]
+        if len(fine) < len(names):
+            what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
+            self.losses.append(Loss(what, field.line))
+        return fine if len(fine) == len(names) else []
 
     def parts(self) -> tuple[Part, ...]:
         """The text in parts."""
@@ -140,7 +154,9 @@ class _Reader:
         has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
         reason = "it takes what callers send" if has_arguments else why_no_words(token[group])
         if reason:
-            self._lose(f"the command {one_line(token[group])!r} is not run, and left as text: {reason}", token)
+            self._lose(
+                f"the command {one_line(token[group])!r} is not run, and left as text: {reason}", token
+            )
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:
@@ -214,15 +230,6 @@ class _Reader:
         return TextPart(token[0])
 
 
-def _declared(file: CommandFile) -> list[str]:
-    """The names that a file gives to its arguments."""
-    field = file.fields.get("arguments")
-    if field is None:
-        return []
-    names = field.value if isinstance(field.value, list) else str(field.value or "").split()
-    return [name for name in map(str, names) if re.fullmatch(r"[A-Za-z_]\w*", name) and name != "ARGUMENTS"]
-
-
 def _why_no_file(path: str) -> str | None:
     """Why what follows an ``@`` is no file of the workspace; empty for what nobody would take for one."""
     path = path.rstrip(_BEHIND)
@@ -230,6 +237,6 @@ def _why_no_file(path: str) -> str | None:
         return "it leads out of the workspace"
     if _FILE.fullmatch(path):
         return None
-    if path.startswith("$"):
+    if re.match(r"\$(?:ARGUMENTS|\d)", path):
         return "it takes what callers send"
     return "it may be a folder" if _FOLDER.fullmatch(path) else ""

@@ -21,6 +21,7 @@ from promptkit.cli.slash_commands.parsed import (
     SlashCommand,
     TextPart,
     UnreadableCommand,
+    in_order,
     joined_parts,
     parts_of,
 )
@@ -35,7 +36,9 @@ _HOLE: Final = "{{args}}"
 _FILE: Final = re.compile(r"(?!/|~|.*\.\.(?:/|\Z))[^{}*?]*(?:[^/{}*?]\.\w{1,10}|Makefile|Dockerfile|LICENSE)")
 
 #: Documents that are sent as they are, and no text.
-_MEDIA: Final = re.compile(r".*\.(?:png|jpe?g|gif|webp|bmp|heic|pdf|mp3|wav|ogg|flac|mp4|mov|webm|avi)", re.I)
+_MEDIA: Final = re.compile(
+    r".*\.(?:png|jpe?g|gif|webp|bmp|heic|pdf|mp3|wav|ogg|flac|mp4|mov|webm|avi)", re.IGNORECASE
+)
 
 
 def read_gemini_command(name: str, text: str) -> SlashCommand:
@@ -66,7 +69,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
         parts,
         parameters=(CommandParameter(_ARGUMENTS),),
         description=(one_line(described) or None) if isinstance(described, str) else None,
-        losses=tuple(sorted((*lost, *reader.losses), key=lambda loss: loss.line)),
+        losses=in_order((*lost, *reader.losses)),
     )
 
 
@@ -120,7 +123,7 @@ class _Reader:
         return self._first + (self._prompt.count("\n", 0, at) if self._has_lines else 0)
 
     def _blocks(self, trigger: str, at: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
-        """The blocks that begin with a trigger, and end where their braces do; None for one without an end."""
+        """The blocks that begin with a trigger, and end where their braces do; None for one without end."""
         while (start := self._prompt.find(trigger, at, stop)) >= 0:
             depth, at = 1, start + len(trigger)
             while depth and at < stop:
@@ -158,7 +161,7 @@ class _Reader:
             yield start, at, [ArgumentPart(_ARGUMENTS, self._line(start))]
 
     def _file(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, list[Part]]]:
-        reason = "it takes what callers send" if _HOLE in path else None
+        reason = "it takes what callers send" if "{" in path else None
         if _MEDIA.fullmatch(path):
             reason = "it is no text"
         elif _FILE.fullmatch(path) is None:

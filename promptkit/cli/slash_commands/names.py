@@ -55,8 +55,8 @@ def folder_name(name: str) -> str:
 
 def free(name: str, joint: str, taken: Container[str]) -> str:
     """Return a name that is not *taken*, in whatever case: itself, or with a number behind."""
-    numbered = (f"{name}{joint}{number}" for number in count(2))
-    return name if name.casefold() not in taken else next(one for one in numbered if one.casefold() not in taken)
+    names = (name if number == 1 else f"{name}{joint}{number}" for number in count(1))
+    return next(one for one in names if one.casefold() not in taken)
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A slash command, whatever client it is of: its text in parts, and what of its file has no place in a recipe."""
+"""A slash command, whatever client it is of: its text in parts, and what of its file no recipe says."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
@@ -15,6 +15,7 @@ __all__ = [
     "SlashCommand",
     "TextPart",
     "UnreadableCommand",
+    "in_order",
     "joined_parts",
     "parts_of",
 ]
@@ -176,6 +177,13 @@ class SlashCommand:
     description: str | None = None
     argument_hint: str | None = None
     losses: tuple[Loss, ...] = attrs.field(default=(), eq=False)
+
+
+def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """
+    Return losses as they stand in a file, each once.
+    """
+    return tuple(sorted(dict.fromkeys(losses), key=lambda loss: loss.line))
 
 
 def parts_of(text: str, line: int, found: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:

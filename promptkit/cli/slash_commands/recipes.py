@@ -1,4 +1,4 @@
-"""Writing a slash command as a recipe: a Markdown file with holes, and the few lines of Python that fill them."""
+"""Writing a slash command as a recipe: Markdown with holes, and the few lines of Python that fill them."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -17,18 +17,19 @@ from promptkit.cli.slash_commands.parsed import (
     Part,
     SlashCommand,
     TextPart,
+    in_order,
     parts_of,
 )
 
 __all__ = ["read_vscode_prompt"]
 
-_TOKEN: Final = re.compile(
+_PLACEHOLDER: Final = re.compile(
     r"\$\{input:(?P<input>[^:{}\n]+)(?::(?P<hint>[^{}\n]*))?\}"
     r"|(?P<variable>\$\{(?:workspaceFolder|workspaceFolderBasename|selection|selectedText|lineNumber"
     r"|(?:relativeF|f)ile(?:Basename|Dirname|BasenameNoExtension|Extname)?)\})"
     r"|(?P<file>(?<!\S)#file:[^\s`]+)"
     r"|(?P<tool>(?<!\S)#(?:tool:[\w./*-]+|selection|codebase|changes|problems|fetch|usages)\b)"
-    r"|(?P<link>(?<!!)\[[^\[\]\n]*\]\((?![a-zA-Z][a-zA-Z0-9+.-]*:|#|<)[^()\s]+\))"
+    r"|(?P<link>(?<!!)\[[^\[\]\n]*\]\([\w@./%-]+\.\w+(?:#[^()\s]*)?\))"
 )
 _WHY: Final = {
     "variable": "only the editor knows it",
@@ -54,8 +55,12 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
     """
     file = read_markdown(text)
     losses = list(file.losses("description", "argument-hint", "name"))
-    found, parameters, names = list[tuple[int, int, list[Part]]](), dict[str, CommandParameter](), dict[str, str]()
-    for token in _TOKEN.finditer(file.body):
+    found, parameters, names = (
+        list[tuple[int, int, list[Part]]](),
+        dict[str, CommandParameter](),
+        dict[str, str](),
+    )
+    for token in _PLACEHOLDER.finditer(file.body):
         line = file.line + file.body.count("\n", 0, token.start())
         if (asked := token["input"]) is not None:
             asked = asked.strip()
@@ -75,6 +80,5 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
         parameters=tuple(parameters.values()),
         description=file.text_of("description"),
         argument_hint=file.text_of("argument-hint"),
-        losses=tuple(sorted(losses, key=lambda loss: loss.line)),
+        losses=in_order(losses),
     )
-
