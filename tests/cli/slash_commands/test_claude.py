@@ -249,8 +249,37 @@ class TestFrontmatter:
 #: What may lead a reader astray, among other text.
 PIECES = st.lists(
     st.sampled_from(
-        ["$ARGUMENTS", "\\$ARGUMENTS", "$", "\\", "{{arguments}}", "{{", "}}", "{", "}", "---\n", "\n", "  "]
-        + ["a: b", '"""', "'", "- ", "> ", "@ ", "! ", "`", "$USD", "é", "{{ arguments_2 }}", "${x}", "%s"]
+        [
+            *(
+                "$ARGUMENTS",
+                "\\$ARGUMENTS",
+                "$",
+                "\\",
+                "{{arguments}}",
+                "{{",
+                "}}",
+                "{",
+                "}",
+                "---\n",
+                "\n",
+                "  ",
+            ),
+            *(
+                "a: b",
+                '"""',
+                "'",
+                "- ",
+                "> ",
+                "@ ",
+                "! ",
+                "`",
+                "$USD",
+                "é",
+                "{{ arguments_2 }}",
+                "${x}",
+                "%s",
+            ),
+        ]
     )
     | st.text(st.characters(codec="utf-8", exclude_characters="\r@!`\ufeff"), max_size=8),
     max_size=14,
