@@ -42,7 +42,7 @@ def run(options: Namespace, output: Output) -> int:
     found = [one for path in options.paths for one in _found(Path(path), ending)]
     if not found:
         return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)
-    writer = _Writer(Path(options.out))
+    writer = _RecipeWriter(Path(options.out))
     for one in found:
         output.print_lines(writer.write(one, read), one_line=True)
     output.print_lines(writer.summary())
@@ -59,7 +59,7 @@ def _found(path: Path, ending: str) -> Iterator[_Found]:
         yield _Found(path, path.name.removesuffix(ending))
 
 
-class _Writer:
+class _RecipeWriter:
     """What writes recipes into a folder, and counts them."""
 
     def __init__(self, folder: Path) -> None:

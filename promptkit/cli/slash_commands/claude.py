@@ -78,7 +78,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
     Raises:
         UnreadableCommand: If it holds no text.
     """
-    reader = _Reader(read_markdown(text))
+    reader = _ClaudeText(read_markdown(text))
     parts, parameters = reader.parts(), reader.parameters
     if not parameters:
         parts = joined_parts((*parts, TextPart(APPENDED), ArgumentPart(_ALL, is_appended=True)))
@@ -93,7 +93,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
     )
 
 
-class _Reader:
+class _ClaudeText:
     """What is found in one file."""
 
     def __init__(self, file: CommandFile) -> None:

@@ -13,7 +13,7 @@ from promptkit.cli.clients import yaml
 from promptkit.cli.clients.files import FileRefused
 from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand
 
-__all__ = ["CommandFile", "Field", "one_line", "read_markdown"]
+__all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
 
 _BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 #: A field, behind blank lines and comments: what stands there begins with one, or is text.
@@ -21,7 +21,7 @@ _FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]
 _FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
 
 
-class Field(NamedTuple):
+class CommandField(NamedTuple):
     """
     A field: what YAML makes of it, what stands there, and the line where it begins.
     """
@@ -36,7 +36,7 @@ class CommandFile(NamedTuple):
     A file: its fields, its Markdown, and the line in which that begins.
     """
 
-    fields: dict[str, Field]
+    fields: dict[str, CommandField]
     body: str
     line: int
 
@@ -55,8 +55,8 @@ class CommandFile(NamedTuple):
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
+    """Return a text on one line, without what nobody sees."""
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
 
 
 def read_markdown(text: str) -> CommandFile:
@@ -80,7 +80,7 @@ def read_markdown(text: str) -> CommandFile:
     return CommandFile(fields, body[start:].rstrip(), line + body.count("\n", 0, start))
 
 
-def _fields(block: str, above: int) -> Iterator[tuple[str, Field]]:
+def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
     """The fields, each with the lines that belong to it."""
     lines = block.splitlines()
     starts = [at for at, one in enumerate(lines) if _FIELD.match(one)]
@@ -88,7 +88,7 @@ def _fields(block: str, above: int) -> Iterator[tuple[str, Field]]:
         found = _FIELD.match(lines[at])
         if found is not None:
             value = _value("\n".join(lines[at:end]))
-            yield found[1], Field(value, (found[2] or "").strip(), above + at + 1)
+            yield found[1], CommandField(value, (found[2] or "").strip(), above + at + 1)
 
 
 def _value(field: str) -> Any:

@@ -150,5 +150,5 @@ def _summary(command: SlashCommand) -> str:
 
 def _docstring(text: str) -> str:
     """A text as it stands in a docstring."""
-    text = "".join(filter(str.isprintable, text)).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'{text[:-1]}\\"' if text.endswith('"') else text

@@ -1,12 +1,18 @@
 """`promptkit import`: where recipes are written, what they are called, and how it ends."""
 
+import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from promptkit.cli import main
+from promptkit.cli.slash_commands.claude import read_claude_command
+from promptkit.cli.slash_commands.recipes import written
 from promptkit.compiler.loading.recipe_files import find_recipes
 
 EVERYTHING = """\
@@ -53,6 +59,27 @@ def test_a_recipe_is_a_few_lines(imported, tmp_path):
         '        EmbeddedResource.from_path("a/b.md", root=workspace()),\n'
         "    )\n"
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(description=st.text(max_size=30), hint=st.text(max_size=20), text=st.text(min_size=1, max_size=30))
+def test_what_a_file_says_is_data_in_the_recipe(description, hint, text):
+    """
+    Whatever stands in a file: the Python is one function, whose texts are those of the file.
+    """
+    head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
+    command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
+
+    markdown, python = written(command, "x", "x")
+
+    tree = ast.parse(python.encode())
+    *_, function = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    assert {type(one) for one in tree.body[:-1]} <= {ast.ImportFrom}
+    assert [type(one) for one in function.body] == [ast.Expr, ast.Return]
+    shown = " ".join("".join(one if one.isprintable() else " " for one in description).split())
+    assert not shown or ast.get_docstring(function, clean=False) == shown
+    assert markdown.startswith("{{arguments}}")
 
 
 def test_recipes_are_as_ruff_writes_them(imported, tmp_path):
