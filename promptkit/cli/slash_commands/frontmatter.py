@@ -56,6 +56,8 @@ class CommandFile(NamedTuple):
 
 def one_line(text: str) -> str:
     """Return a text on one line, without what nobody sees."""
+    # YAML that is written as JSON may have an emoji as two escapes.
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
     return " ".join("".join(one if one.isprintable() else " " for one in text).split())
 
 
