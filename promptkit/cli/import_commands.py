@@ -99,7 +99,7 @@ class _RecipeWriter:
 
     def summary(self) -> Iterator[str]:
         """Yield how many there were."""
-        yield f"imported {counted(self.imported, 'command')}, {self.lossy} of them not whole"
+        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
         if self.refused:
             yield f"did not import {counted(self.refused, 'file')}"
 
@@ -107,8 +107,6 @@ class _RecipeWriter:
 def _reason(error: Exception) -> str:
     if isinstance(error, FileExistsError):
         return f"{error.filename!r} is in the way: move it, or name another folder with -o"
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}"
-    return (
-        f"it is no UTF-8 at byte {error.start + 1:,}" if isinstance(error, UnicodeDecodeError) else str(error)
-    )
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no UTF-8 at byte {error.start + 1:,}"
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

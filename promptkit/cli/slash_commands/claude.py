@@ -114,16 +114,16 @@ class _ClaudeText:
         if field is None:
             return []
         names = [*map(str, field.value if isinstance(field.value, list) else field.text.split())]
-        fine = [name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-        if len(fine) < len(names):
-            what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
-            self.losses.append(Loss(what, field.line))
-        return fine if len(fine) == len(names) else []
+        if all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
+            return names
+        what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
+        self.losses.append(Loss(what, field.line))
+        return []
 
     def parts(self) -> tuple[Part, ...]:
         """The text in parts."""
-        found = ((token.start(), token.end(), self._part(token)) for token in self._tokens)
-        return parts_of(self.file.body, self.file.line, [(start, end, [part]) for start, end, part in found])
+        found = ((token.start(), token.end(), [self._part(token)]) for token in self._tokens)
+        return parts_of(self.file.body, self.file.line, found)
 
     def _line(self, token: re.Match[str]) -> int:
         return self.file.line + self.file.body.count("\n", 0, token.start())

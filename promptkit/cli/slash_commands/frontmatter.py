@@ -15,8 +15,10 @@ from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand
 
 __all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
 
+#: What is between two lines of hyphens, at the beginning.
 _BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-#: A field, behind blank lines and comments: what stands there begins with one, or is text.
+
+#: A field, behind blank lines and comments: what is between the hyphens begins with one, or is text.
 _FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]|\Z)|\Z)")
 _FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
 
@@ -84,7 +86,7 @@ def read_markdown(text: str) -> CommandFile:
 
 def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
     """The fields, each with the lines that belong to it."""
-    lines = block.splitlines()
+    lines = block.split("\n")
     starts = [at for at, one in enumerate(lines) if _FIELD.match(one)]
     for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         found = _FIELD.match(lines[at])
@@ -97,5 +99,5 @@ def _value(field: str) -> Any:
     """What YAML makes of a field; None if it is no YAML."""
     try:
         return next(iter(yaml.read(field).values()), None)
-    except FileRefused:
+    except (FileRefused, ArithmeticError, RecursionError):
         return None

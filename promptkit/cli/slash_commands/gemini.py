@@ -76,7 +76,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
 def _fields(text: str) -> dict[str, Any]:
     try:
         fields = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         msg = f"it is no TOML: {error}"
         raise UnreadableCommand(msg, int((re.search(r"at line (\d+)", str(error)) or [0, 1])[1])) from None
     if not isinstance(fields.get("prompt"), str) or not fields["prompt"].strip():

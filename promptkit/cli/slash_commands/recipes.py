@@ -140,9 +140,7 @@ def _summary(command: SlashCommand) -> str:
     """What the command does: its description, else how its text begins."""
     if command.description:
         return command.description
-    texts = (
-        part.text if isinstance(part, TextPart) else getattr(part, "source", "") for part in command.parts
-    )
+    texts = (getattr(part, "text", "") or getattr(part, "source", "") for part in command.parts)
     text = "".join(one or "..." for one in texts)
     first = next(filter(None, (one_line(line.strip(" \t#*-")) for line in text.splitlines())), command.name)
     return first[:_SUMMARY].strip()

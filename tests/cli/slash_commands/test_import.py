@@ -157,7 +157,7 @@ def test_nothing_is_replaced(imported, tmp_path):
     assert found.said == [
         f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or name another folder with -o",
         f"b.md: wrote {Path('prompts', 'b.py')} and {Path('prompts', 'b.md')}",
-        "imported 1 command, 0 of them not whole",
+        "imported 1 command, 1 of them whole",
         "did not import 1 file",
     ]
     assert (tmp_path / "prompts" / "a.md").read_text(encoding="utf-8") == "Mine."
