@@ -94,6 +94,7 @@ ADDED: Final = {
     "what is around a text": {"protocol": Weight(7, 0)},
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
+    "imports of slash commands": {"cli": Weight(754, 11)},
     "skills": {
         "catalog": Weight(172, 2),
         "cli": Weight(442, 3),
