@@ -22,7 +22,6 @@ PACKAGE: Final = Path(promptkit.__file__).parent
 #: The layers, lowest first. Those in one row do not import each other.
 ORDER: Final = (
     "errors|version",
-    "standard_error",
     "language",
     "conversion",
     "catalog|fragments",
