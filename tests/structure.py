@@ -29,7 +29,7 @@ ORDER: Final = (
     "server",
     "exports|transports",
     "batch|testing",
-    "preview",
+    "bridges|preview",
     "cli",
     "__main__|asgi",
 )
