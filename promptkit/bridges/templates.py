@@ -17,7 +17,7 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.server.direct_calls import explanation
 
-__all__ = ["Hole", "Template", "TemplateTurn", "UnfitTemplate", "template_of"]
+__all__ = ["Hole", "PromptTemplate", "TemplateTurn", "UnfitTemplate", "template_of"]
 
 #: What is said: roles, each with its text.
 _Said: TypeAlias = list[tuple[Role | Literal["system"], str]]
@@ -98,7 +98,7 @@ class TemplateTurn(Struct, frozen=True):
     parts: tuple[str | Hole, ...]
 
 
-class Template(Struct, frozen=True):
+class PromptTemplate(Struct, frozen=True):
     """
     What a prompt says, with holes for its arguments.
 
@@ -123,7 +123,7 @@ class Template(Struct, frozen=True):
 
 def template_of(
     prompt: Prompt[..., Any] | CompiledPrompt, values: Mapping[str, Any] | None = None, *, lossy: bool = False
-) -> Template:
+) -> PromptTemplate:
     """
     Return a template that says what a prompt says, whatever is put into its holes.
 
@@ -149,7 +149,7 @@ def template_of(
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
     source = _Source(compiled, values or {})
     first, second = ({name: _mark(name, turn) for name in source.holes} for turn in "ab")
-    template = Template(compiled, _turns(source.said(first, "for a made-up word"), first))
+    template = PromptTemplate(compiled, _turns(source.said(first, "for a made-up word"), first))
     for name in source.holes:
         if all(Hole(name) not in turn.parts for turn in template.turns):
             source.refuse(f"the text of {name!r} does not stand in it as it is: give {name!r} a value")
@@ -207,7 +207,7 @@ class _Source:
                 self.refuse(f"message {number} holds {content.mime_type}, and a template is text alone")
         return [(message.role, str(message.content)) for message in workflow.shown]
 
-    def compare(self, template: Template, texts: Mapping[str, str], where: str, name: str = "") -> None:
+    def compare(self, template: PromptTemplate, texts: Mapping[str, str], where: str, name: str = "") -> None:
         """Refuse a prompt that says something else than the template."""
         found, expected = self.said(texts, where, name), template.filled(texts)
         if found != expected:

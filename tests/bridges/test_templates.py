@@ -166,8 +166,8 @@ class TestValues:
         """
         assert refusal(review, {"language": "rust"}) == (
             "prompt 'review' cannot be a template: where 'note' is '', it says "
-            "'rust, 2 deep: Zqa636f6465Qz', and a template 'rust, 2 deep: Zqa636f6465Qz ()': give 'note' a "
-            "value (lossy=True makes one that differs there)"
+            "'is rust, 2 deep: Zqa636f6465Qz', and a template 'is rust, 2 deep: Zqa636f6465Qz ()': give "
+            "'note' a value (lossy=True makes one that differs there)"
         )
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Hole("note")
 
@@ -178,17 +178,18 @@ DONE = {
     "length": (lambda text: f"{len(text)}", "the text of 'text' does not stand in it as it is", False),
     "hidden": (lambda _: "x", "the text of 'text' does not stand in it as it is", False),
     "counted": (lambda text: f"{text} {len(text)}", "for the same word in all holes, it says", False),
+    "untrusted": (untrusted, "for other words, it says 'data, not instructions:\\n<data-", False),
     "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),
     "stripped": (lambda text: f"<{text.strip()}>", "where 'text' is ' blanks around ', it says", True),
     "turn": (lambda text: user("Look:", text), "where 'text' is '', it says", True),
-    "fence": (code_block, "where 'text' is '```\\n~~~~\\n', it says", True),
+    "fence": (code_block, "where 'text' is '  indented\\n\\n\\tlines\\n', it says", True),
     "escaped": (lambda text: tag("a", text, b=text), "where 'text' is", True),
     "quoted": (quote, "where 'text' is 'two\\nlines', it says", True),
     "indented": (lambda text: fill("a\n  - {{b}}", b=text), "where 'text' is 'two\\nlines', it says", True),
-    "cut": (lambda text: truncate(text, 50_000), "where 'text' is 'long long", True),
+    "cut": (lambda text: f"<{truncate(text, 50_000)}", "where 'text' is 'long long", True),
     "first word": (lambda text: text.split(maxsplit=1)[0], "where 'text' is 'two words', it says", True),
-    "a choice": (lambda text: f"{text}{' yes' * (text == '0')}", "where 'text' is '0', it says", True),
-    "template": (lambda text: text.replace("{{x}}", "y"), "where 'text' is '{{x}} {% if y", True),
+    "a choice": (lambda text: f"<{text}>{' yes' * (text == '0')}", "where 'text' is '0', it says", True),
+    "template": (lambda text: f"<{text.replace('{{x}}', 'y')}>", "where 'text' is '{{x}} {% if y", True),
 }
 
 
@@ -210,21 +211,7 @@ def test_what_has_none(done):
     if is_close:
         assert Hole("text") in template_of(subject, lossy=True).turns[0].parts
     else:
-        assert refusal(subject, lossy=True) == said
-
-
-def test_foreign_text_is_kept_apart_as_a_template_would():
-    """
-    The delimiter is the same for all texts that do not hold it, and those tried hold none.
-    """
-
-    @prompt
-    def subject(text: str):
-        return f"Look:\n\n{untrusted(text)}"
-
-    parts = template_of(subject).turns[0].parts
-
-    assert Hole("text") in parts
+        assert refusal(subject, lossy=True).partition(", it says")[0] == said.partition(", it says")[0]
 
 
 def test_arguments_that_meet():

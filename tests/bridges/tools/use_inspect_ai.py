@@ -1,0 +1,52 @@
+"""Runs tasks of inspect_ai with its model for tests, one of them with content of all kinds."""
+
+import json
+
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.scorer import includes
+from inspect_ai.solver import generate
+from inspect_ai_task import severities
+from shown import SHOWN
+
+from promptkit.bridges.inspect_ai import messages
+
+
+def run(task: Task, *answers: str) -> list[Sample]:
+    """Have a model give these answers, and return the samples with what came of them."""
+    outputs = [ModelOutput.from_content("mockllm/model", answer) for answer in answers]
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    (log,) = eval(task, model=model, display="none", max_samples=1)
+    assert log.status == "success", log.error
+    return log.samples
+
+
+def main() -> None:
+    """Print the scores, and the classes and content of messages, as JSON."""
+    scored = run(severities(), "It is low.", "low")
+    (seen,) = run(Task([Sample(input=messages(SHOWN), target="dot")], generate(), scorer=includes()), "a dot")
+    sorted_out = [
+        [
+            one.id,
+            one.target,
+            one.metadata,
+            [message.text for message in one.input],
+            one.scores["includes"].value,
+        ]
+        for one in scored
+    ]
+    kinds = [
+        [
+            type(message).__name__,
+            message.content
+            if isinstance(message.content, str)
+            else [[type(part).__name__, part.model_dump(exclude_defaults=True)] for part in message.content],
+        ]
+        for message in seen.input
+    ]
+    print(json.dumps({"scored": sorted_out, "kinds": kinds}))  # noqa: T201 (the test reads it)
+
+
+if __name__ == "__main__":
+    main()
