@@ -14,10 +14,10 @@ from promptkit.language.messages import Workflow, workflow_of
 __all__ = ["printed", "variables"]
 
 #: What Nunjucks reads, with which promptfoo reads each prompt again.
-_TEMPLATE: Final = re.compile(r"\{(?=[{%#])")
+_TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 
 #: Text that promptfoo changes, or takes for messages, besides what is JSON.
-_TAKEN: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|\x1b|[\s\ufeff]\Z")
+_TAKEN: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
 
 _TRUE: Final = {"1", "true", "yes", "yup", "yeppers"}
 
@@ -45,9 +45,11 @@ def variables(context: str, arguments: Arguments) -> dict[str, Any]:
         msg = "--promptfoo takes the JSON that promptfoo appends to a command: write it last"
         raise ArgumentSyntaxError(msg) from None
     open_ones = arguments.by_name.keys() - names
-    return {
-        name: value for name, value in found.items() if name in arguments.by_name or nearest(name, open_ones)
-    }
+
+    def is_meant(name: str) -> bool:
+        return name in arguments.by_name or not (name.startswith("__") or nearest(name, open_ones) is None)
+
+    return {name: value for name, value in found.items() if is_meant(name)}  # promptfoo's own begin with __
 
 
 def printed(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
@@ -78,7 +80,8 @@ def printed(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     written = json.dumps(messages)
     if os.environ.get("PROMPTFOO_DISABLE_TEMPLATING", "").lower() in _TRUE:
         return written
-    return _TEMPLATE.sub("{{ '{' }}", written)  # JSON itself has no two braces in a row
+    # JSON itself has none of these, as no two of its braces stand side by side.
+    return _TEMPLATE.sub(lambda found: f"{{{{ '{found[0]}' }}}}", written)
 
 
 def _stays(text: str, encoding: str) -> bool:

@@ -4,28 +4,33 @@ import json
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
 from inspect_ai_task import severities
 from shown import SHOWN
 
+from promptkit import ResourceLink, Workflow
 from promptkit.bridges.inspect_ai import messages
 
 
 def run(task: Task, *answers: str) -> list[Sample]:
     """Have a model give these answers, and return the samples with what came of them."""
     outputs = [ModelOutput.from_content("mockllm/model", answer) for answer in answers]
+    for output in outputs:
+        output.usage = ModelUsage()  # else it downloads what counts tokens
     model = get_model("mockllm/model", custom_outputs=outputs)
     (log,) = eval(task, model=model, display="none", max_samples=1)
-    assert log.status == "success", log.error
+    assert log.status == "success", log.error.message
     return log.samples
 
 
 def main() -> None:
     """Print the scores, and the classes and content of messages, as JSON."""
     scored = run(severities(), "It is low.", "low")
-    (seen,) = run(Task([Sample(input=messages(SHOWN), target="dot")], generate(), scorer=includes()), "a dot")
+    local = Workflow([turn for turn in SHOWN if not isinstance(turn.content, ResourceLink)], SHOWN.system)
+    asked = [Sample(input=messages(local), target="dot")]
+    (seen,) = run(Task(asked, solver=generate(), scorer=includes()), "a dot")
     sorted_out = [
         [
             one.id,

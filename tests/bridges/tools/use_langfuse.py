@@ -13,7 +13,9 @@ from promptkit.bridges.langfuse import template
 
 def serve(request: httpx.Request) -> httpx.Response:
     """Answer as the server does: with what was sent, as version 1."""
-    return httpx.Response(201, json={"version": 1, "config": {}, "tags": [], **json.loads(request.content)})
+    sent = {name: value for name, value in json.loads(request.content).items() if value is not None}
+    stored = {"type": "text", "version": 1, "config": {}, "tags": [], **sent}
+    return httpx.Response(201, json=stored)
 
 
 def main() -> None:
