@@ -166,6 +166,9 @@ def _mark(name: str, turn: str) -> str:
     return f"Zq{turn}{name.encode().hex()}Qz"
 
 
+_MARK: Final = re.compile("Zq[ab]([0-9a-f]+)Qz")
+
+
 def _turns(said: _Said, marks: Mapping[str, str]) -> tuple[TemplateTurn, ...]:
     """What is said with marks in place of texts."""
     names = {mark: name for name, mark in marks.items()}
@@ -220,9 +223,18 @@ def _takes_text(argument: Argument) -> bool:
     return plain(argument.annotation, core=True) is str
 
 
+def _shown(text: str) -> str:
+    """*text* with names in braces for the words that stand for them."""
+    return _MARK.sub(lambda found: f"{{{{{bytes.fromhex(found[1]).decode()}}}}}", text)
+
+
 def _excerpt(said: _Said, other: _Said) -> str:
     """What is said where something else is said first."""
-    text, second = ("\n\n".join(f"[{role}]\n{text}" for role, text in one) for one in (said, other))
-    pairs = enumerate(zip_longest(text, second))
-    at = next((number for number, (one, two) in pairs if one != two), 0)
-    return repr(text[max(0, at - _CONTEXT) : at + _CONTEXT])
+    pairs = zip_longest(said, other, fillvalue=("", ""))
+    turns = next(pair for pair in pairs if pair[0] != pair[1])
+    has_role = turns[0][0] != turns[1][0]
+    text, second = (_shown(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
+    ends = enumerate(zip_longest(text, second))
+    at = next((number for number, (one, two) in ends if one != two), 0)  # made-up words are shown alike
+    begin = at - _CONTEXT if at > _CONTEXT else 0
+    return repr(f"{'...' if begin else ''}{text[begin : at + _CONTEXT]}")

@@ -165,9 +165,9 @@ class TestValues:
         A template would say what is around it.
         """
         assert refusal(review, {"language": "rust"}) == (
-            "prompt 'review' cannot be a template: where 'note' is '', it says "
-            "'is rust, 2 deep: Zqa636f6465Qz', and a template 'is rust, 2 deep: Zqa636f6465Qz ()': give "
-            "'note' a value (lossy=True makes one that differs there)"
+            "prompt 'review' cannot be a template: where 'note' is '', it says '...ew this rust, 2 deep: "
+            "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
+            "value (lossy=True makes one that differs there)"
         )
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Hole("note")
 
@@ -178,7 +178,7 @@ DONE = {
     "length": (lambda text: f"{len(text)}", "the text of 'text' does not stand in it as it is", False),
     "hidden": (lambda _: "x", "the text of 'text' does not stand in it as it is", False),
     "counted": (lambda text: f"{text} {len(text)}", "for the same word in all holes, it says", False),
-    "untrusted": (untrusted, "for other words, it says 'data, not instructions:\\n<data-", False),
+    "untrusted": (untrusted, "for other words, it says '...data, not instructions:\\n<data-", False),
     "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),
     "stripped": (lambda text: f"<{text.strip()}>", "where 'text' is ' blanks around ', it says", True),
     "turn": (lambda text: user("Look:", text), "where 'text' is '', it says", True),
@@ -225,7 +225,38 @@ def test_arguments_that_meet():
 
     assert "for the same word in all holes, it says 'word word twice', and a template 'word word'" in refusal(
         subject
-    ).replace("[user]\\n", "")
+    )
+
+
+def test_turns_that_come_and_go():
+    """
+    The first that differs is shown, with its role where that differs.
+    """
+
+    @prompt
+    def subject(text: str):
+        yield text + "?"
+        yield (assistant if "\n" in text else user)("Yes.")
+        yield system("Be brief.") if text == "0" else None
+
+    assert refusal(subject).startswith(
+        "prompt 'subject' cannot be a template: where 'text' is 'two\\nlines', it says '[assistant] Yes.', "
+        "and a template '[user] Yes.': give"
+    )
+
+
+def test_a_prompt_that_keeps_what_it_said():
+    """
+    It says the words of another call.
+    """
+    kept = []
+
+    @prompt
+    def subject(text: str):
+        kept.append(text)
+        return kept[0]
+
+    assert "for other words, it says '{{text}}', and a template '{{text}}'" in refusal(subject)
 
 
 class TestFailures:
