@@ -106,6 +106,15 @@ def test_inspect_ai(used):
         *("ContentText", "ContentImage", "ContentAudio", "ContentDocument", "ContentText")
     ]
     assert came["kinds"][2:] == [["ChatMessageAssistant", "I see."], ["ChatMessageUser", "What?"]]
+    assert came["faults"] == [
+        "row 2: 'ticket' is 1, not text",
+        "row 1: it has no 'severity'",
+        "row 1: it has no 'id'",
+        (
+            "inspect_ai cannot take it: message 9 holds image/png of the assistant: put it into a turn of "
+            "the user, as the assistant's turns are text"
+        ),
+    ]
 
 
 def test_langchain_pydantic_ai_and_litellm(used):

@@ -8,10 +8,13 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
 from inspect_ai_task import severities
-from shown import SHOWN
+from shown import PIXEL, SHOWN
+from tickets import triage
 
-from promptkit import ResourceLink, Workflow
-from promptkit.bridges.inspect_ai import messages
+from promptkit import Image, ResourceLink, Workflow, assistant
+from promptkit.batch import RowError
+from promptkit.bridges.inspect_ai import messages, samples
+from promptkit.exports import ExportError
 
 
 def run(task: Task, *answers: str) -> list[Sample]:
@@ -23,6 +26,25 @@ def run(task: Task, *answers: str) -> list[Sample]:
     (log,) = eval(task, model=model, display="none", max_samples=1)
     assert log.status == "success", log.error.message
     return log.samples
+
+
+def faults() -> list[str]:
+    """Return what is said of tables that do not fit."""
+    said = []
+    for rows, options in (
+        ([{"ticket": "a"}, {"ticket": 1}], {}),
+        ([{"ticket": "a"}], {"target": "severity"}),
+        ([{"ticket": "a", "severity": "low"}], {"target": "severity", "key": "id"}),
+    ):
+        try:
+            samples(triage, rows, **options)
+        except RowError as error:
+            said.append(str(error))
+    try:
+        messages(SHOWN + assistant(Image(PIXEL)))
+    except ExportError as error:
+        said.append(error.reason)
+    return said
 
 
 def main() -> None:
@@ -50,7 +72,7 @@ def main() -> None:
         ]
         for message in seen.input
     ]
-    print(json.dumps({"scored": sorted_out, "kinds": kinds}))  # noqa: T201 (the test reads it)
+    print(json.dumps({"scored": sorted_out, "kinds": kinds, "faults": faults()}))  # noqa: T201 (the test reads it)
 
 
 if __name__ == "__main__":
