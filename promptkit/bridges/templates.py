@@ -193,7 +193,7 @@ class _Source:
 
     def refuse(self, reason: str, *, is_close: bool = False) -> NoReturn:
         """Raise the error with *reason*."""
-        raise UnfitTemplate(self._prompt.name, reason, is_close=is_close) from None
+        raise UnfitTemplate(self._prompt.name, _shown(reason), is_close=is_close) from None
 
     def said(self, texts: Mapping[str, str], where: str, name: str = "") -> _Said:
         """What the prompt says for texts in its holes; that of *name* is more than plain words."""
