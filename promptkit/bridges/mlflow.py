@@ -8,8 +8,8 @@ from promptkit.compiler.prompts import Prompt
 
 __all__ = ["template"]
 
-#: It takes a text with one of the last two for a template of Jinja2.
-_MISREAD: Final = ("{{", "{%", "%}")
+#: It takes a text with the second for a template of Jinja2.
+_MISREAD: Final = ("{{", "{%")
 
 
 def template(

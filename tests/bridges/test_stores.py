@@ -87,7 +87,6 @@ BRACES = [
     ("Write NAME and {{this.", "{{", [langfuse, mlflow]),
     ("Write {{name}} for NAME.", "{{name}}", [langfuse, mlflow]),
     ("Write {% if %} for NAME.", "{%", [mlflow]),
-    ("Write 100 %} for NAME.", "%}", [mlflow]),
 ]
 
 
