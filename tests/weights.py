@@ -35,7 +35,7 @@ AT_MOST: Final = {
     "fragments": Weight(298, 5),
     "language": Weight(959, 12),
     "preview": Weight(1_574, 14),
-    "promptkit": Weight(334, 5),
+    "promptkit": Weight(136, 4),
     "protocol": Weight(2_652, 26),
     "server": Weight(2_205, 25),
     "testing": Weight(986, 10),
@@ -93,6 +93,12 @@ ADDED: Final = {
     },
     "what is around a text": {"protocol": Weight(7, 0)},
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
+    "standard error, out of the package itself": {"errors": Weight(198, 1)},
+    "bridges to what evaluates and stores prompts": {
+        "bridges": Weight(290, 7),
+        "cli": Weight(54, 1),
+        "exports": Weight(4, 0),
+    },
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "imports of slash commands": {"cli": Weight(754, 11)},
     "skills": {

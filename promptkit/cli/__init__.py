@@ -218,7 +218,7 @@ def _flush_streams(code: int) -> int:
 
 
 def _say(text: str) -> None:
-    from promptkit.standard_error import say
+    from promptkit.errors.standard_error import say
 
     say(text)
 
