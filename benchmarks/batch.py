@@ -24,7 +24,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.batch_loops import LOOPS, MODEL, TEXT
-from benchmarks.plots import draw_scaling
 
 Name = TypeVar("Name", str, int)
 
@@ -133,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print({f"--workers {number}": found for number, found in scaled.items()}, options.many)
     _print_goals(goals)
     if options.plot:
+        from benchmarks.plots import draw_scaling  # a process that is begun counts what this one holds
+
         draw_scaling(
             {number: rows_a_second(found, options.many) for number, found in scaled.items()}, options.plot
         )

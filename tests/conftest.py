@@ -42,18 +42,19 @@ SAMPLED = (
     *("server/test_failing_threads.py", "server/test_garbage.py", "server/test_stuck_prompts.py"),
     *("server/test_watchdog.py", "testing/test_collection.py", "testing/test_modules.py"),
     *("testing/test_official_client.py", "testing/test_pytest_plugin.py", "testing/test_strategies.py"),
-    *("tests/test_standard_error.py", "transports/test_slow_imports.py"),
+    *("errors/test_standard_error.py", "transports/test_slow_imports.py"),
 )
 
 
 #: What takes longest, or waits longest, comes first, so that all processes end at the same time.
 LONG = (
+    "bridges/test_tools.py",
     *("cli/test_diff.py", "cli/test_every_command.py", "cli/test_output.py", "clients/test_assistants.py"),
     *("clients/test_converters.py", "clients/test_frameworks.py", "docs/test_blocks.py"),
     *("end_to_end/test_image.py", "end_to_end/test_skills.py", "faults/test_broken_files.py"),
     *("laws/test_types.py", "preview/browser/test_accessibility.py", "preview/browser/test_commands.py"),
     *("preview/browser/test_fields.py", "preview/browser/test_hostile_content.py"),
-    *("server/test_stuck_prompts.py", "testing/test_collection.py", "tests/test_standard_error.py"),
+    *("server/test_stuck_prompts.py", "testing/test_collection.py", "errors/test_standard_error.py"),
     *("transports/http/test_supervisor.py", "transports/test_slow_imports.py"),
     "transports/test_startup_cache.py",
 )

@@ -31,9 +31,9 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.standard_error import stderr_stream
 from promptkit.exports import UnfitAnswer
 from promptkit.language.messages import workflow_of
-from promptkit.standard_error import stderr_stream
 from promptkit.version import VERSION
 
 __all__ = ["run"]

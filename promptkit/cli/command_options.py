@@ -109,6 +109,8 @@ def _add_render(render: ArgumentParser) -> None:
     group = _add_format(render, ("transcript", "markdown", "json", *VENDORS), form)
     request = "print the whole request to a vendor, with the system part and the form of the answer"
     group.add_argument("--request", choices=VENDORS, metavar="VENDOR", help=request)
+    promptfoo = "print it as promptfoo wants it, for the variables in the JSON that it appends to a command"
+    group.add_argument("--promptfoo", metavar="JSON", help=promptfoo)
     add("--model", metavar="NAME", help="the model that the request names")
     add("--lossy", action="store_true", help="show text in place of what the vendor does not take")
     add("--out", metavar="DIR", help="write images, recordings and other files into this folder, too")
@@ -256,6 +258,15 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("--join", metavar="RESULTS", help=join)
 
 
+def _add_import(importing: ArgumentParser) -> None:
+    add = importing.add_argument
+    forms = ("claude-commands", "gemini-commands", "vscode-prompts")
+    add("client_format", metavar="FORMAT", choices=forms, help=f"what the files are: {', '.join(forms)}")
+    add("paths", nargs="+", metavar="PATH", help="a file, or a folder with files in it, and below it")
+    out = "the folder of recipes, in which nothing is replaced (default: prompts)"
+    add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
+
+
 def _add_new(new: ArgumentParser) -> None:
     folder = "where to write (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
@@ -321,6 +332,7 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "build": ("write what a server of the recipes starts from, for deployment", _add_build),
     "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
+    "import": ("write recipes from commands and prompt files of other clients", _add_import),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
     "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),

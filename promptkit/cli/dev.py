@@ -26,7 +26,7 @@ from promptkit.compiler.checks import Checks
 from promptkit.compiler.lints.prompts import with_lints
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
-from promptkit.standard_error import say
+from promptkit.errors.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from promptkit.cli.output import width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
+from promptkit.errors.standard_error import say, stderr_stream
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.standard_error import say, stderr_stream
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ from promptkit.cli.diagnostics import report_diagnostics
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.diagnostics import Rule, printable
 from promptkit.errors.exceptions import LoadError
-from promptkit.standard_error import say, stderr_stream
+from promptkit.errors.standard_error import say, stderr_stream
 
 __all__ = ["load_catalog", "load_recipes", "report_faults", "report_hidden", "without_ignored"]
 

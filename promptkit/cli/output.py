@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
 from typing import Any, Final, TextIO
 
+from promptkit.errors.standard_error import stderr_stream
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.standard_error import stderr_stream
 
 __all__ = ["Output", "OutputError", "capture_output", "width_of"]
 

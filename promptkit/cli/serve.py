@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 from promptkit.cli import Exit
 from promptkit.cli.options import limits_of
 from promptkit.errors.exceptions import LoadError
+from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import GRACE_S
-from promptkit.standard_error import say
 from promptkit.transports import stdio
 from promptkit.transports.early_server import EarlyServer
 from promptkit.transports.kept_lists import KeptLists

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
+from promptkit.errors import standard_error
 from promptkit.errors.distribution import install_command
+from promptkit.errors.standard_error import say
 from promptkit.protocol.limits import HTTP_GRACE_S
-from promptkit.standard_error import say
 from promptkit.transports.http import listeners
 from promptkit.transports.http.listeners import CannotListen, Listener
 from promptkit.transports.http.sockets import Balance

@@ -29,8 +29,8 @@ from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
 from promptkit.errors.regular_files import Stamps
+from promptkit.errors.standard_error import say
 from promptkit.language.files import reads_once
-from promptkit.standard_error import say
 
 __all__ = ["Reloader"]
 

@@ -24,7 +24,7 @@ from promptkit.errors.exceptions import (
     UnknownTool,
 )
 from promptkit.language.content import Content
-from promptkit.language.messages import Workflow
+from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
@@ -52,6 +52,10 @@ _KEPT: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 _TOLD: Final = (ArgumentErrors, PromptError, InternalError, UnknownPrompt)
 
 
+#: Stands for a text in a result, to find what is around it.
+_GAP: Final = "gap"
+
+
 def _set(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
 
@@ -64,6 +68,7 @@ class Lowering:
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
         self.results = ResultEncoder(revision, server_info)
+        self._around_text: dict[str | None, tuple[bytes, bytes]] = {}
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
@@ -79,14 +84,19 @@ class Lowering:
         Raises:
             UnicodeEncodeError: If a text holds a lone surrogate.
         """
-        if isinstance(rendered, str):
-            messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
-        else:
-            sent = rendered.messages if rendered.system is None else rendered.sent
-            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
-        description = UNSET if prompt.description is None else prompt.description
+        description = prompt.description
+        if isinstance(rendered, str):  # most prompts say one text: what is around it is encoded once
+            if description not in self._around_text:
+                said = self.result(prompt, Workflow([Message("user", Text(_GAP))]))
+                before, _, after = said.partition(encode(_GAP))
+                self._around_text[description] = before, after
+            before, after = self._around_text[description]
+            return before + encode(rendered) + after
+        sent = rendered.messages if rendered.system is None else rendered.sent
+        messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
         kind, meta = self.results.type, self.results.meta
-        return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
+        described = UNSET if description is None else description
+        return encode(wire.GetPromptResult(messages, described, result_type=kind, meta=meta))
 
     def content(self, content: Content) -> wire.Content:
         """One content block."""

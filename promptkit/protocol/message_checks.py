@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from promptkit.errors.exceptions import shortened
+from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Method, method_not_found
 from promptkit.protocol.jsonrpc import (
@@ -29,7 +30,6 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, Revision
-from promptkit.standard_error import say
 
 __all__ = [
     "check_envelope",

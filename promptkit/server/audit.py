@@ -21,13 +21,13 @@ import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
 from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
-from promptkit.standard_error import say
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 

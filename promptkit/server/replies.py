@@ -11,11 +11,11 @@ from math import inf
 
 from promptkit.errors.exceptions import PromptError, PromptkitError
 from promptkit.errors.interruptions import Abandoned
+from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_result
 from promptkit.server.exchange import Exchange, State
 from promptkit.server.lookup import RequestTarget, name_of, target_of
-from promptkit.standard_error import say
 
 __all__ = ["reply_to", "took_too_long"]
 

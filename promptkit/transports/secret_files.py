@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.regular_files import is_another_user, read_regular_file
+from promptkit.errors.standard_error import say
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
-from promptkit.standard_error import say
 
 __all__ = [
     "MAKE_A_KEY",

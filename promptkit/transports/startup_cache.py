@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from promptkit.errors.regular_files import Stamp
+from promptkit.errors.standard_error import say
 from promptkit.protocol.digests import digest
-from promptkit.standard_error import say
 from promptkit.transports.kept_lists import MADE_BY, KeptLists
 from promptkit.transports.read_files import FileReads, Purpose, StaleSet, noted_reads
 

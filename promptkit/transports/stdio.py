@@ -15,8 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from promptkit.errors.standard_error import finish, redirect, say
 from promptkit.protocol.limits import GRACE_S, CutOff
-from promptkit.standard_error import finish, redirect, say
 
 if TYPE_CHECKING:
     import signal

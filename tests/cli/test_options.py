@@ -8,7 +8,9 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.options import parse
 
-ALL = "serve, list, render, check, complete, dev, diff, build, package, batch, new, install, uninstall"
+ALL = (
+    "serve, list, render, check, complete, dev, diff, build, package, batch, import, new, install, uninstall"
+)
 COMMANDS = ("serve", "list", "render", "check", "complete")
 
 #: What each needs beside a target.

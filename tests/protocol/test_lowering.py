@@ -6,10 +6,12 @@ from typing import Annotated
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from promptkit import Arg, Audio, EmbeddedResource, Icon, Image, Message, ResourceLink, Text, Workflow, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import REVISIONS
@@ -281,3 +283,16 @@ def test_large_bytes_are_sent_as_they_are():
         for data in (constant, bytes([number]) * 100_000, bytes([number]) * 3_000_000):
             sent = json.loads(lowering.contents(EmbeddedResource("a:b", blob=data)))
             assert base64.b64decode(sent["contents"][0]["blob"]) == data
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_is_sent_as_a_message_with_it_is(text, description):
+    """
+    Whatever it holds, and whatever describes the prompt: to the last byte, in every revision.
+    """
+    described = structs.replace(review.compiled, description=description)
+    workflow = Workflow([Message("user", Text(text or "x"))])
+    for revision in REVISIONS.values():
+        lowering = lowering_for(revision, ServerInfo("shelf", "1"))
+
+        assert lowering.result(described, text or "x") == lowering.result(described, workflow)

@@ -14,7 +14,7 @@ from promptkit.compiler.loading.targets import Targets, place_of, targets_of
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
 from promptkit.errors.regular_files import Stamps, file_stamp
-from promptkit.standard_error import say
+from promptkit.errors.standard_error import say
 
 __all__ = ["ImportHangs", "Importer", "import_progress"]
 

@@ -13,8 +13,8 @@ from functools import partial
 from threading import Thread
 from typing import Any, Final, TypeVar
 
+from promptkit.errors.standard_error import say
 from promptkit.server.exchange import Exchange, State
-from promptkit.standard_error import say
 
 __all__ = ["EventLoopThread"]
 

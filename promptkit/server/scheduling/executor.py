@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
 from promptkit.errors.interruptions import Abandoned, call_interruptible
+from promptkit.errors.standard_error import say
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
 from promptkit.protocol.limits import Limits
 from promptkit.server.exchange import IN_PLACE, Exchange, State
 from promptkit.server.replies import reply_to, took_too_long
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.worker_thread import WorkerThread
-from promptkit.standard_error import say
 
 if TYPE_CHECKING:  # most servers never need asyncio
     from asyncio import Task

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Final
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.jsonrpc import InternalError, encode_error
 from promptkit.server.exchange import IN_PLACE, Exchange
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.worker_thread import WorkerThread
-from promptkit.standard_error import say
 
 __all__ = ["LeaderFollowers", "Leadership"]
 

@@ -7,11 +7,11 @@ from math import inf
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
 
+from promptkit.errors.standard_error import say
 from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import LeaderFollowers
-from promptkit.standard_error import say
 
 if TYPE_CHECKING:
     import signal

@@ -16,11 +16,11 @@ from typing import Final
 
 from msgspec import UNSET
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.http.messages import Head, HttpResponse
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.server.shared_server import SharedServer
-from promptkit.standard_error import say
 from promptkit.transports.authorization.bearer import UNAVAILABLE, BearerScheme
 from promptkit.transports.authorization.token_file import TokenFile
 

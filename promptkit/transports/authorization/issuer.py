@@ -25,8 +25,8 @@ from joserfc.errors import JoseError
 from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import Key, RSAKey, import_key
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol.principals import VerifierUnavailable
-from promptkit.standard_error import say
 from promptkit.transports.authorization.bearer import secure_url
 from promptkit.version import VERSION
 

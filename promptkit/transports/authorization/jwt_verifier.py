@@ -16,8 +16,8 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jws import JWSRegistry
 from msgspec import UNSET, UnsetType
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol.principals import Principal
-from promptkit.standard_error import say
 from promptkit.transports.authorization.issuer import Issuer
 
 __all__ = ["ALGORITHMS", "LEEWAY_S", "JwtVerifier"]

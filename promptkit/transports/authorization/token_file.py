@@ -6,8 +6,8 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol.principals import Principal, VerifierUnavailable
-from promptkit.standard_error import say
 from promptkit.transports.authorization.bearer import is_token
 from promptkit.transports.secret_files import InvalidSecrets, read_secret_file
 

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from httptools import HttpParserInvalidURLError, parse_url
 
+from promptkit.errors.standard_error import say
 from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.http.messages import CLOSE
-from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
 __all__ = ["CONTINUE", "JOINED_BYTES", "Cycle", "scope_of", "target"]

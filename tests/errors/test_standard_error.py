@@ -12,8 +12,8 @@ from io import TextIOWrapper
 
 import pytest
 
-from promptkit import standard_error
-from promptkit.standard_error import BackgroundWriter
+from promptkit.errors import standard_error
+from promptkit.errors.standard_error import BackgroundWriter
 from tests.wire import initialize, line, request
 
 #: More than a pipe holds.
@@ -643,7 +643,7 @@ class TestBackgroundWriter:
         """
         program = (
             "import signal, sys\n"
-            "from promptkit import standard_error\n"
+            "from promptkit.errors import standard_error\n"
             "standard_error.redirect()\n"
             "def handle(*_):\n"
             "    print('handled')\n"
@@ -668,7 +668,7 @@ class TestBackgroundWriter:
         """
         program = (
             "import io, sys\n"
-            "from promptkit import standard_error\n"
+            "from promptkit.errors import standard_error\n"
             "standard_error.redirect()\n"
             "print('\\ud800 ü', file=sys.stderr)\n"
             "sys.stderr.writelines(['a', 'b\\n'])\n"
@@ -687,7 +687,7 @@ class TestBackgroundWriter:
         program = (
             "import atexit, sys\n"
             "atexit.register(print, 'at exit')\n"
-            "from promptkit import standard_error\n"
+            "from promptkit.errors import standard_error\n"
             "standard_error.redirect()\n"
             "class Last:\n"
             "    def __del__(self): print('torn down', file=sys.stderr)\n"

@@ -1,0 +1,331 @@
+"""A prompt as text with holes: what has one, and why another has none."""
+
+import re
+import time
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta
+
+from promptkit import (
+    Arg,
+    Context,
+    EmbeddedResource,
+    Image,
+    PromptError,
+    ResourceLink,
+    assistant,
+    prompt,
+    system,
+    user,
+)
+from promptkit.bridges.templates import Hole, TemplateTurn, UnfitTemplate, template_of
+from promptkit.errors import ArgumentErrors
+from promptkit.fragments import code_block, fill, quote, tag, truncate, untrusted
+
+
+def refusal(subject, values=None, *, lossy=False):
+    """Why there is no template."""
+    with pytest.raises(UnfitTemplate) as caught:
+        template_of(subject, values, lossy=lossy)
+    return str(caught.value)
+
+
+def test_one_turn():
+    """
+    Text and holes, in order; a hole may come again.
+    """
+
+    @prompt
+    def greet(name: str, place: str = "here"):
+        return f"Hello, {name}, from {place}. Bye, {name}!"
+
+    (turn,) = template_of(greet).turns
+
+    parts = ("Hello, ", Hole("name"), ", from ", Hole("place"), ". Bye, ", Hole("name"), "!")
+    assert turn == TemplateTurn("user", parts)
+
+
+def test_turns():
+    """
+    The system part is the first, and each message is a turn.
+    """
+
+    @prompt
+    def ask(question: str):
+        yield system(f"You know all of {question}.")
+        yield user("May I ask?")
+        yield assistant("Yes.")
+        yield question + "?"
+
+    turns = template_of(ask).turns
+
+    assert [(turn.role, turn.parts) for turn in turns] == [
+        ("system", ("You know all of ", Hole("question"), ".")),
+        ("user", ("May I ask?",)),
+        ("assistant", ("Yes.",)),
+        ("user", (Hole("question"), "?")),
+    ]
+
+
+def test_a_prompt_without_arguments():
+    """
+    It is all text.
+    """
+
+    @prompt
+    def plain(context: Context):
+        return "Say {hello} {{world}}."
+
+    assert template_of(plain).turns == (TemplateTurn("user", ("Say {hello} {{world}}.",)),)
+
+
+def test_what_is_read_from_files_and_links_is_text():
+    """
+    Documents and links are the text that vendors get.
+    """
+
+    @prompt
+    def cite(word: str):
+        return user(
+            EmbeddedResource("docs://a", text=f"About {word}."), ResourceLink("https://a.b/c", name="c"), word
+        )
+
+    with_blank = template_of(cite, lossy=True).turns
+
+    assert [turn.parts for turn in with_blank] == [
+        ("[docs://a]\nAbout ", Hole("word"), "."),
+        ("[c](https://a.b/c)",),
+        (Hole("word"),),
+    ]
+
+
+@given(st.lists(st.text(), min_size=2, max_size=2))
+def test_it_says_what_the_prompt_says(texts):
+    """
+    Whatever is put into the holes of a prompt that has a template.
+    """
+
+    @prompt
+    def both(first: str, second: str = "x"):
+        yield system(f"{first}: {second}")
+        yield assistant(f"{{{second}}}{second}<{first}")
+
+    filled = template_of(both).filled(dict(zip(("first", "second"), texts, strict=True)))
+
+    assert filled == [(turn.role, str(turn.content)) for turn in both.render(*texts).shown]
+
+
+class TestValues:
+    @pytest.fixture
+    def review(self):
+        """A prompt with arguments of all kinds."""
+
+        @prompt
+        def review(code: str, language: Literal["python", "rust"], depth: int = 2, note: str | None = None):
+            return f"Review this {language}, {depth} deep: {code}" + (f" ({note})" if note else "")
+
+        return review
+
+    def test_others_have_their_values_or_defaults(self, review):
+        """
+        As a client sends them; with None one has its default.
+        """
+        (turn,) = template_of(review, {"language": "Rust", "note": None}).turns
+
+        assert turn.parts == ("Review this rust, 2 deep: ", Hole("code"))
+
+    def test_what_is_no_text_needs_a_value(self, review):
+        """
+        A hole takes any text.
+        """
+        assert refusal(review) == (
+            "prompt 'review' cannot be a template: 'language' takes one of python, rust, and a hole any "
+            "text: give it a value"
+        )
+
+    @pytest.mark.parametrize(
+        ("values", "fault"),
+        [
+            ({"language": "go"}, "'language' is 'go', not one of python, rust"),
+            ({"language": "rust", "depht": 1}, "'depht' is not an argument of this prompt"),
+        ],
+    )
+    def test_wrong_values(self, review, values, fault):
+        """
+        They are told as to a client.
+        """
+        with pytest.raises(ArgumentErrors, match=re.escape(fault)):
+            template_of(review, values)
+
+    def test_text_that_may_be_left_out(self, review):
+        """
+        A template would say what is around it.
+        """
+        assert refusal(review, {"language": "rust"}) == (
+            "prompt 'review' cannot be a template: where 'note' is '', it says '...ew this rust, 2 deep: "
+            "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
+            "value (lossy=True makes one that differs there)"
+        )
+        assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Hole("note")
+
+
+#: What is done with text, the beginning of why that has no template, and whether it has one for plain words.
+DONE = {
+    "upper": (lambda text: text.upper(), "the text of 'text' does not stand in it as it is", False),
+    "length": (lambda text: f"{len(text)}", "the text of 'text' does not stand in it as it is", False),
+    "hidden": (lambda _: "x", "the text of 'text' does not stand in it as it is", False),
+    "counted": (lambda text: f"{text} {len(text)}", "for the same word in all holes, it says", False),
+    "untrusted": (untrusted, "for other words, it says '...data, not instructions:\\n<data-", False),
+    "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),
+    "stripped": (lambda text: f"<{text.strip()}>", "where 'text' is ' blanks around ', it says", True),
+    "turn": (lambda text: user("Look:", text), "where 'text' is '', it says", True),
+    "fence": (code_block, "where 'text' is '  indented\\n\\n\\tlines\\n', it says", True),
+    "escaped": (lambda text: tag("a", text, b=text), "where 'text' is", True),
+    "quoted": (quote, "where 'text' is 'two\\nlines', it says", True),
+    "indented": (lambda text: fill("a\n  - {{b}}", b=text), "where 'text' is 'two\\nlines', it says", True),
+    "cut": (lambda text: f"<{truncate(text, 50_000)}", "where 'text' is 'long long", True),
+    "first word": (lambda text: text.split(maxsplit=1)[0], "where 'text' is 'two words', it says", True),
+    "a choice": (lambda text: f"<{text}>{' yes' * (text == '0')}", "where 'text' is '0', it says", True),
+    "template": (lambda text: f"<{text.replace('{{x}}', 'y')}>", "where 'text' is '{{x}} {% if y", True),
+}
+
+
+@pytest.mark.parametrize("done", DONE)
+def test_what_has_none(done):
+    """
+    The error says for what text, what the prompt says there, and what a template would say.
+    """
+    function, why, is_close = DONE[done]
+
+    @prompt
+    def subject(text: str):
+        return function(text)
+
+    said = refusal(subject)
+
+    assert said.startswith(f"prompt 'subject' cannot be a template: {why}")
+    assert said.endswith(" (lossy=True makes one that differs there)") == is_close
+    if is_close:
+        assert Hole("text") in template_of(subject, lossy=True).turns[0].parts
+    else:
+        assert refusal(subject, lossy=True).partition(", it says")[0] == said.partition(", it says")[0]
+
+
+def test_arguments_that_meet():
+    """
+    Texts that are the same in two holes.
+    """
+
+    @prompt
+    def subject(first: str, second: str):
+        return f"{first} {second}{' twice' if first == second else ''}"
+
+    assert "for the same word in all holes, it says 'word word twice', and a template 'word word'" in refusal(
+        subject
+    )
+
+
+def test_turns_that_come_and_go():
+    """
+    The first that differs is shown, with its role where that differs.
+    """
+
+    @prompt
+    def subject(text: str):
+        yield text + "?"
+        yield (assistant if "\n" in text else user)("Yes.")
+        yield system("Be brief.") if text == "0" else None
+
+    assert refusal(subject).startswith(
+        "prompt 'subject' cannot be a template: where 'text' is 'two\\nlines', it says '[assistant] Yes.', "
+        "and a template '[user] Yes.': give"
+    )
+
+
+def test_a_prompt_that_keeps_what_it_said():
+    """
+    It says the words of another call.
+    """
+    kept = []
+
+    @prompt
+    def subject(text: str):
+        kept.append(text)
+        return kept[0]
+
+    assert "for other words, it says '{{text}}', and a template '{{text}}'" in refusal(subject)
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("error", "why"),
+        [
+            (PromptError("no such file"), "no such file"),
+            (KeyError("x"), "it raises KeyError: 'x'"),
+        ],
+    )
+    def test_a_prompt_that_fails(self, error, why):
+        """
+        What it says of a word that is made up.
+        """
+
+        @prompt
+        def subject(text: str):
+            raise error
+
+        said = f"prompt 'subject' cannot be a template: for a made-up word, it says nothing: {why}"
+        assert refusal(subject) == said
+
+    def test_text_that_is_refused(self):
+        """
+        A template refuses nothing.
+        """
+
+        @prompt
+        def subject(text: Annotated[str, Meta(min_length=1)]):
+            return text
+
+        assert refusal(subject).startswith(
+            "prompt 'subject' cannot be a template: where 'text' is '', it says nothing: prompt 'subject':"
+        )
+        assert template_of(subject, lossy=True).turns[0].parts == (Hole("text"),)
+
+    def test_choices_in_a_pattern(self):
+        """
+        No made-up word is one.
+        """
+
+        @prompt
+        def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
+            return text
+
+        said = "for a made-up word, it says nothing: prompt 'subject': 'text' is '{{text}}'"
+        assert said in refusal(subject)
+
+    def test_pictures(self, png):
+        """
+        A template is text.
+        """
+
+        @prompt
+        def subject(text: str):
+            return user(text, Image(png))
+
+        assert refusal(subject) == (
+            "prompt 'subject' cannot be a template: message 2 holds image/png, and a template is text alone"
+        )
+
+
+def test_async_and_compiled_prompts():
+    """
+    An asynchronous prompt has one, and a prompt of a catalog.
+    """
+
+    @prompt
+    async def subject(text: Annotated[str, Arg("The text")]):
+        return f"<{text}>"
+
+    assert template_of(subject).turns == template_of(subject.compiled).turns
