@@ -93,6 +93,7 @@ ADDED: Final = {
     },
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
     "standard error, out of the package itself": {"errors": Weight(198, 1)},
+    "exports to clients": {"cli": Weight(422, 8)},
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "skills": {
         "catalog": Weight(172, 2),

@@ -1,6 +1,7 @@
 """Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, read as a client sends them."""
 
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,14 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.conversion.kinds import is_bytes, members_of, plain
 from promptkit.protocol.limits import Limits
 
-__all__ = ["ArgumentSyntaxError", "current_folder", "read_arguments", "read_value", "unread_secrets"]
+__all__ = [
+    "ArgumentSyntaxError",
+    "current_folder",
+    "read_arguments",
+    "read_typed",
+    "read_value",
+    "unread_secrets",
+]
 
 #: Half of a surrogate pair, which UTF-8 cannot encode.
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -60,6 +68,63 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {remedy}"
     )
     return {key: read_value(arguments, key, value, folder) for key, value in given.items()}
+
+
+def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
+    """
+    Read what was typed behind a slash command from standard input.
+
+    It stands behind a dot, which keeps shells and clients from reading its beginning, as that of ``~/notes``.
+    All of it is the value of an argument that is the only one. For several, it is words as a shell has them,
+    in the order of the signature, or ``KEY=VALUE``. What is empty is not given.
+
+    Args:
+        arguments:
+            What may be given.
+
+        end:
+            The line behind it, with which it has to end: clients may cut it, or change it.
+
+    Raises:
+        ArgumentSyntaxError: If it has no such end, is not text, or there is too much of it.
+    """
+    data = _read("--typed", "-", Path(), "standard input")
+    try:
+        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        msg = "what was typed is not UTF-8"
+        raise ArgumentSyntaxError(msg) from None
+    typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
+    is_whole = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
+    remedy = "leave out what it reads itself, as ``` in Claude Code, or put it into a file"
+    _check(
+        is_whole, f"what was typed did not arrive as it was: the client has cut it, or changed it: {remedy}"
+    )
+    names = [one.name for one in arguments.ordered]
+    if not typed.strip():
+        return {}
+    return {names[0]: typed} if len(names) == 1 else _by_name(names, typed)
+
+
+def _by_name(names: Sequence[str], typed: str) -> dict[str, str]:
+    """Words by the names of arguments."""
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        msg = f"what was typed has a quote without an end ({error}): write it within quotes of the other kind"
+        raise ArgumentSyntaxError(msg) from None
+    given: dict[str, str] = {}
+    others = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in names and key not in given:
+            given[key] = value
+        else:
+            others.append(word)
+    free = [name for name in names if name not in given]
+    remedy = "put words that belong together into quotes" if names else "it takes no arguments"
+    _check(len(others) <= len(free), f"{len(words)} words were typed for {len(names)} arguments: {remedy}")
+    return {**given, **dict(zip(free, others, strict=False))}
 
 
 def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:
