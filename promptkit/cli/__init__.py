@@ -26,7 +26,7 @@ __all__ = ["Exit", "main"]
 _LEFTOVER_THREADS_S: Final = 1.0
 
 #: The modules of commands that have none of their own name.
-_MODULES: Final = {"uninstall": "install"}
+_MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
 
 class Exit:
@@ -160,7 +160,9 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
 
     try:
         # A server whose command line names a target needs no more, and a new folder is in no project yet.
-        if options.command != "new" and (options.command != "serve" or not options.has_targets):
+        if options.command not in ("import", "new") and (
+            options.command != "serve" or not options.has_targets
+        ):
             options = _import("promptkit.cli.options").configure(options, argv)
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:

@@ -249,6 +249,15 @@ def _add_export(export: ArgumentParser) -> None:
     add_export(export, _TARGETS)
 
 
+def _add_import(importing: ArgumentParser) -> None:
+    add = importing.add_argument
+    forms = ("claude-commands", "gemini-commands", "vscode-prompts")
+    add("client_format", metavar="FORMAT", choices=forms, help=f"what the files are: {', '.join(forms)}")
+    add("paths", nargs="+", metavar="PATH", help="a file, or a folder with files in it, and below it")
+    out = "the folder of recipes, in which nothing is replaced (default: prompts)"
+    add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
+
+
 def _add_new(new: ArgumentParser) -> None:
     folder = "where to write (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
@@ -314,6 +323,7 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "build": ("write what a server of the recipes starts from, for deployment", _add_build),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
     "export": ("write prompts as slash commands and skills of clients, or remove these", _add_export),
+    "import": ("write recipes from commands and prompt files of other clients", _add_import),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
     "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),

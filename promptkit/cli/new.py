@@ -5,7 +5,6 @@ import sys
 import sysconfig
 from argparse import Namespace
 from collections.abc import Mapping
-from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.diagnostics import fail
+from promptkit.cli.new_files import write_new
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.fragments.shell_words import quoted, quoted_path
@@ -108,7 +108,7 @@ def run(options: Namespace, output: Output) -> int:
     folder = Path(options.folder)
     files = {folder / name: text for name, text in (_SKILL_FILES if options.skill else _FILES).items()}
     try:
-        _write(files)
+        write_new(files)
     except FileExistsError as error:  # a file is there, or a folder's name is a file's
         way_out = "move it, or name another folder"
         return fail(f"nothing was written: {Path(error.filename)} is in the way: {way_out}", Exit.FAULTY)
@@ -121,20 +121,6 @@ def run(options: Namespace, output: Output) -> int:
     lines = [*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)]
     output.print_lines(lines, one_line=True)
     return Exit.FINE
-
-
-def _write(files: Mapping[Path, str]) -> None:
-    """Write new files; if one is there or cannot be written, none is left, nor a folder that was made."""
-    with ExitStack() as undo:
-        for file, text in files.items():
-            for folder in reversed(file.parents):
-                if not folder.is_dir():
-                    folder.mkdir()
-                    undo.callback(folder.rmdir)
-            with file.open("x", encoding="utf-8") as stream:
-                undo.callback(file.unlink)
-                stream.write(text)
-        undo.pop_all()
 
 
 def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:

@@ -79,7 +79,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
         _find_typed(options)
     elif name == "batch":
         _find_rows(options)
-    if name != "new":
+    if name not in ("import", "new"):  # they load no recipes
         options.has_targets = bool(options.targets)
         options.targets = options.targets or [
             next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])

@@ -8,7 +8,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.options import parse
 
-ALL = "serve, list, render, check, complete, dev, diff, build, batch, export, new, install, uninstall"
+ALL = "serve, list, render, check, complete, dev, diff, build, batch, export, import, new, install, uninstall"
 COMMANDS = ("serve", "list", "render", "check", "complete")
 
 #: What each needs beside a target.

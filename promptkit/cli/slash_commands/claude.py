@@ -1,0 +1,242 @@
+"""
+Commands of Claude Code: Markdown with ``$ARGUMENTS``, ``$1``, ``@file`` and ``!`command` ``.
+
+See https://code.claude.com/docs/en/skills, which commands are a kind of. Placeholders are replaced wherever
+they stand, in code, too; a backslash before one keeps it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from promptkit.cli.slash_commands.frontmatter import CommandFile, one_line, read_markdown
+from promptkit.cli.slash_commands.names import identifier
+from promptkit.cli.slash_commands.parsed import (
+    ArgumentPart,
+    CommandParameter,
+    CommandPart,
+    FilePart,
+    Loss,
+    Part,
+    SlashCommand,
+    TextPart,
+    in_order,
+    joined_parts,
+    parts_of,
+)
+from promptkit.cli.slash_commands.shell import why_no_words, words_of
+
+__all__ = ["APPENDED", "read_claude_command"]
+
+#: What stands before arguments that a command has no place for.
+APPENDED: Final = "\n\nARGUMENTS: "
+
+_ALL: Final = "arguments"
+
+#: What stands for something else; NAMES are those that the file declares.
+_PLACEHOLDER: Final = (
+    r"^```![ \t]*\n(?P<script>.*?)\n?^```[ \t]*$"
+    r"|(?<!\S)!`(?P<command>[^`\n]+)`"
+    r"|\\(?P<escaped>\$(?:ARGUMENTS|\d+(?!\w)|(?:NAMES)(?![\[\w])))"
+    r"|\$ARGUMENTS\[(?P<index>\d+)\]"
+    r"|(?P<all>\$ARGUMENTS)"
+    r"|\$(?P<number>\d+)(?!\w)(?P<amount>[.,]\d)?"
+    r"|\$(?P<named>NAMES)(?![\[\w])"
+    r"|(?P<variable>\$\{CLAUDE_\w+\})"
+    r"|(?<!\S)@\"?(?P<file>(?<=\")[^\"\n]+(?=\")|(?<!\")[^\s\"'`]+)\"?"
+)
+_NO_NAMES: Final = r"(?!)"
+
+#: The ends of names that a file has which lies in no folder: others begin decorators, and names of people.
+_ENDINGS: Final = (
+    "c cc cfg conf cpp cs css csv env go graphql h hpp html ini ipynb java js json jsonc jsx kt lock lua md mdc "
+    "mdx mjs php proto ps1 py rb rs rst scss sh sql svelte svg swift tf toml ts tsx txt vue xml yaml yml"
+)
+_FILE: Final = re.compile(
+    rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_ENDINGS.replace(' ', '|')})"
+)
+
+#: Paths that lead out of the workspace, or to a folder. Packages have names such as @scope/name.
+_OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*|[\w./-]*/\.\./[\w./-]*")
+_FOLDER: Final = re.compile(r"(?:[\w.-]+/)+|(?:[\w.-]+/){2,}[\w-]+")
+
+#: What may stand behind a path.
+_BEHIND: Final = ".,;:!?)]}>*"
+
+_HINT: Final = re.compile(r"\[[^\]]*\]|<[^>]*>|\{[^}]*\}|\S+")
+
+
+def read_claude_command(name: str, text: str) -> SlashCommand:
+    """
+    Read a command of Claude Code.
+
+    Args:
+        name:
+            Its name: the path of its file, without ``.md``.
+
+        text:
+            What the file holds.
+
+    Raises:
+        UnreadableCommand: If it holds no text.
+    """
+    reader = _Reader(read_markdown(text))
+    parts, parameters = reader.parts(), reader.parameters
+    if not parameters:
+        parts = joined_parts((*parts, TextPart(APPENDED), ArgumentPart(_ALL, is_appended=True)))
+        parameters = (CommandParameter(_ALL, reader.hint),)
+    return SlashCommand(
+        name,
+        parts,
+        parameters=parameters,
+        description=reader.file.text_of("description"),
+        argument_hint=reader.hint,
+        losses=in_order(reader.losses),
+    )
+
+
+class _Reader:
+    """What is found in one file."""
+
+    def __init__(self, file: CommandFile) -> None:
+        self.file = file
+        self.hint = file.text_of("argument-hint")
+        self.losses = list(file.losses("description", "argument-hint", "arguments"))
+        self._declared = self._declare()
+        names = "|".join(map(re.escape, self._declared)) or _NO_NAMES
+        self._pattern = re.compile(_PLACEHOLDER.replace("NAMES", names), re.DOTALL | re.MULTILINE)
+        self._tokens = list(self._scan())
+        self._sources, self._first = self._positional()
+        self._names = self._name_arguments()
+        self.parameters = self._parameters()
+
+    def _declare(self) -> list[str]:
+        """The names that the file gives to its arguments."""
+        field = self.file.fields.get("arguments")
+        if field is None:
+            return []
+        names = [*map(str, field.value if isinstance(field.value, list) else field.text.split())]
+        fine = [name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name)]
+        if len(fine) < len(names):
+            what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
+            self.losses.append(Loss(what, field.line))
+        return fine if len(fine) == len(names) else []
+
+    def parts(self) -> tuple[Part, ...]:
+        """The text in parts."""
+        found = ((token.start(), token.end(), self._part(token)) for token in self._tokens)
+        return parts_of(self.file.body, self.file.line, [(start, end, [part]) for start, end, part in found])
+
+    def _line(self, token: re.Match[str]) -> int:
+        return self.file.line + self.file.body.count("\n", 0, token.start())
+
+    def _lose(self, what: str, token: re.Match[str]) -> None:
+        self.losses.append(Loss(what, self._line(token)))
+
+    def _scan(self) -> Iterator[re.Match[str]]:
+        """What stands for something else. What is in a command that stays text is looked at, too."""
+        at = 0
+        while (token := self._pattern.search(self.file.body, at)) is not None:
+            at = token.end()
+            group = next((name for name in ("script", "command", "file") if token[name] is not None), None)
+            if group is None or self._is_carried(token, group):
+                yield token
+            else:
+                at = token.start(group)
+
+    def _is_carried(self, token: re.Match[str], group: str) -> bool:
+        if group == "file":
+            reason = _why_no_file(token[group])
+            if reason:
+                self._lose(f"{token[0]!r} is left as text: {reason}", token)
+            return reason is None
+        inner = (one.lastgroup for one in self._pattern.finditer(token[group]))
+        has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
+        reason = "it takes what callers send" if has_arguments else why_no_words(token[group])
+        if reason:
+            self._lose(
+                f"the command {one_line(token[group])!r} is not run, and left as text: {reason}", token
+            )
+        return reason is None
+
+    def _number(self, token: re.Match[str]) -> int | None:
+        """Which argument a placeholder stands for. It is none in an amount, as in $1,000."""
+        if token["named"] is not None:
+            return self._declared.index(token["named"])
+        digits = token["index"] or (None if token["amount"] else token["number"])
+        return None if digits is None else int(digits)
+
+    def _positional(self) -> tuple[dict[int, str], int]:
+        """What placeholders of single arguments look like, by their numbers; and the first number."""
+        sources: dict[int, str] = {}
+        for token in self._tokens:
+            if (number := self._number(token)) is not None:
+                sources.setdefault(number, token[0])
+        used = {number for number, source in sources.items() if not source[1:].isdigit()}
+        # Until there were indices, which count from 0, commands were documented with $1 as the first.
+        first = at = 0 if used or 0 in sources else 1
+        while at in sources:  # with no $1, $20 is an amount
+            used.add(at)
+            at += 1
+        return {number: sources[number] for number in sorted(used)}, first
+
+    def _name_arguments(self) -> dict[int, str]:
+        """The names of the parameters for single arguments."""
+        hints = [one.strip("[]<>{}") for one in _HINT.findall(self.hint or "")]
+        spoken = self._declared or hints
+        names = [identifier(one) for one in spoken if "|" not in one]
+        is_fine = len(names) == len(spoken) == len(set(names)) and None not in names and _ALL not in names
+        found: dict[int, str] = {}
+        for number in self._sources:
+            at = number - self._first
+            told = names[at] if is_fine and at < len(names) else None
+            found[number] = told or f"argument_{at + 1}"
+        return found
+
+    def _parameters(self) -> tuple[CommandParameter, ...]:
+        """All arguments, and the words of them; or the single ones."""
+        everything = next((token for token in self._tokens if token["all"]), None)
+        single = [
+            CommandParameter(
+                name,
+                self.hint if name.startswith("argument_") else None,
+                default=self._sources[number],
+                word=number - self._first if everything else None,
+            )
+            for number, name in self._names.items()
+        ]
+        if everything is None:
+            return tuple(single)
+        if single:
+            what = "single arguments are the words of $ARGUMENTS, whatever is in quotes"
+            self._lose(what, next(token for token in self._tokens if self._number(token) in self._names))
+        return (CommandParameter(_ALL, self.hint), *single)
+
+    def _part(self, token: re.Match[str]) -> Part:
+        """What a placeholder becomes."""
+        line = self._line(token)
+        if token["all"]:
+            return ArgumentPart(_ALL, line)
+        if (number := self._number(token)) in self._names and number is not None:
+            return ArgumentPart(self._names[number], line)
+        if (command := token["command"] or token["script"]) is not None:
+            return CommandPart(words_of(command) or (), line)
+        if token["file"] is not None:
+            return FilePart(token["file"].rstrip(_BEHIND), line, token[0])
+        if token["escaped"] is not None:
+            return TextPart(token["escaped"])
+        what = "Claude Code's own variable" if token["variable"] else "it looks like an amount"
+        self._lose(f"{token[0]!r} is left as text: {what}", token)
+        return TextPart(token[0])
+
+
+def _why_no_file(path: str) -> str | None:
+    """Why what follows an ``@`` is no file of the workspace; empty for what nobody would take for one."""
+    path = path.rstrip(_BEHIND)
+    if _OUTSIDE.fullmatch(path):
+        return "it leads out of the workspace"
+    if _FILE.fullmatch(path):
+        return None
+    if re.match(r"\$(?:ARGUMENTS|\d)", path):
+        return "it takes what callers send"
+    return "it may be a folder" if _FOLDER.fullmatch(path) else ""

@@ -1,0 +1,99 @@
+"""
+The properties in front of the Markdown of commands: what there is of YAML in real files.
+
+Clients are forgiving: ``argument-hint: [issue] [priority]`` is no YAML, and they show it. So each field is
+read by itself.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from promptkit.cli.clients import yaml
+from promptkit.cli.clients.files import FileRefused
+from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand
+
+__all__ = ["CommandFile", "Field", "one_line", "read_markdown"]
+
+_BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+#: A field, behind blank lines and comments: what stands there begins with one, or is text.
+_FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]|\Z)|\Z)")
+_FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
+
+
+class Field(NamedTuple):
+    """
+    A field: what YAML makes of it, what stands there, and the line where it begins.
+    """
+
+    value: Any
+    text: str
+    line: int
+
+
+class CommandFile(NamedTuple):
+    """
+    A file: its fields, its Markdown, and the line in which that begins.
+    """
+
+    fields: dict[str, Field]
+    body: str
+    line: int
+
+    def text_of(self, key: str) -> str | None:
+        """Return a field as text on one line; None if it is not there, or empty."""
+        field = self.fields.get(key)
+        if field is None:
+            return None
+        return one_line(field.value if isinstance(field.value, str) else field.text) or None
+
+    def losses(self, *known: str) -> Iterator[Loss]:
+        """Yield the fields that nobody carries."""
+        for key, field in self.fields.items():
+            if key not in known:
+                yield Loss(f"the field {key!r} is not carried", field.line)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())
+
+
+def read_markdown(text: str) -> CommandFile:
+    """
+    Return what a file says.
+
+    Raises:
+        UnreadableCommand: If there is no text behind its properties.
+    """
+    block = _BLOCK.match(text)
+    if block is not None and _FIRST.match(block[1]) is None:
+        block = None
+    fields = {} if block is None else dict(_fields(block[1], block[0].count("\n", 0, block.start(1))))
+    body = text if block is None else text[block.end() :]
+    line = 1 if block is None else 1 + block[0].count("\n")
+    if not body.strip():
+        msg = "it has no text"
+        raise UnreadableCommand(msg, line)
+    blank = re.match(r"(?:[ \t]*\n)*", body)
+    start = blank.end() if blank else 0
+    return CommandFile(fields, body[start:].rstrip(), line + body.count("\n", 0, start))
+
+
+def _fields(block: str, above: int) -> Iterator[tuple[str, Field]]:
+    """The fields, each with the lines that belong to it."""
+    lines = block.splitlines()
+    starts = [at for at, one in enumerate(lines) if _FIELD.match(one)]
+    for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        found = _FIELD.match(lines[at])
+        if found is not None:
+            value = _value("\n".join(lines[at:end]))
+            yield found[1], Field(value, (found[2] or "").strip(), above + at + 1)
+
+
+def _value(field: str) -> Any:
+    """What YAML makes of a field; None if it is no YAML."""
+    try:
+        return next(iter(yaml.read(field).values()), None)
+    except FileRefused:
+        return None

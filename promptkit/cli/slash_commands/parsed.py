@@ -1,0 +1,230 @@
+"""A slash command, whatever client it is of: its text in parts, and what of its file no recipe says."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import attrs
+
+__all__ = [
+    "ArgumentPart",
+    "CommandParameter",
+    "CommandPart",
+    "FilePart",
+    "Loss",
+    "Part",
+    "SlashCommand",
+    "TextPart",
+    "UnreadableCommand",
+    "in_order",
+    "joined_parts",
+    "parts_of",
+]
+
+
+class UnreadableCommand(Exception):
+    """
+    A file is no slash command of its client.
+
+    Args:
+        reason:
+            Why not.
+
+        line:
+            Where, counted from 1.
+    """
+
+    def __init__(self, reason: str, line: int = 1) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+@attrs.frozen
+class TextPart:
+    """
+    Text that the model gets as it stands.
+    """
+
+    text: str
+    line: int = attrs.field(default=1, eq=False)
+
+
+@attrs.frozen
+class ArgumentPart:
+    """
+    A place where an argument is put.
+
+    Args:
+        name:
+            The parameter.
+
+        line:
+            Where it is in the file, counted from 1.
+
+        is_appended:
+            Whether the client appends its line to the text, and only for somebody who gives the argument.
+    """
+
+    name: str
+    line: int = attrs.field(default=1, eq=False)
+    is_appended: bool = False
+
+
+@attrs.frozen
+class CommandPart:
+    """
+    A program that is run, and whose output stands in its place.
+
+    Args:
+        words:
+            The program and its arguments, as no shell has to read them.
+
+        line:
+            Where it is in the file, counted from 1.
+    """
+
+    words: tuple[str, ...]
+    line: int = attrs.field(default=1, eq=False)
+
+
+@attrs.frozen
+class FilePart:
+    """
+    A file of the workspace.
+
+    Args:
+        path:
+            The file, relative to the workspace.
+
+        line:
+            Where it is in the file, counted from 1.
+
+        source:
+            What of its mention stays in the text; the file comes behind the text then. None if the file
+            takes its place.
+    """
+
+    path: str
+    line: int = attrs.field(default=1, eq=False)
+    source: str | None = None
+
+
+Part: TypeAlias = TextPart | ArgumentPart | CommandPart | FilePart
+
+
+@attrs.frozen
+class CommandParameter:
+    """
+    What somebody may say to a command.
+
+    Args:
+        name:
+            Its name, an identifier of Python.
+
+        description:
+            What people are told of it.
+
+        default:
+            What stands for it if it is not given; None if it has to be.
+
+        word:
+            If all arguments are one parameter, which word of these it is, counted from 0.
+    """
+
+    name: str
+    description: str | None = None
+    default: str | None = ""
+    word: int | None = None
+
+
+@attrs.frozen
+class Loss:
+    """
+    What of a file does not come along, and the line where it stands, counted from 1.
+    """
+
+    what: str
+    line: int = 1
+
+
+@attrs.frozen
+class SlashCommand:
+    """
+    A slash command.
+
+    Args:
+        name:
+            Its name; what stands before a ``/`` is the folder of its file.
+
+        description:
+            What it does, on one line.
+
+        argument_hint:
+            What people are told of its arguments.
+
+        parts:
+            Its text.
+
+        parameters:
+            What may be said to it, in order.
+
+        losses:
+            What its file says besides.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    parameters: tuple[CommandParameter, ...] = ()
+    description: str | None = None
+    argument_hint: str | None = None
+    losses: tuple[Loss, ...] = attrs.field(default=(), eq=False)
+
+
+def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """
+    Return losses as they stand in a file, each once.
+    """
+    return tuple(sorted(dict.fromkeys(losses), key=lambda loss: loss.line))
+
+
+def parts_of(text: str, line: int, found: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
+    """
+    Return a text as parts.
+
+    Args:
+        text:
+            The text.
+
+        line:
+            The line in which it begins.
+
+        found:
+            What stands in it besides text, in order: from where to where, and as which parts. Their lines
+            are counted from 0 within the text.
+    """
+    parts, end = list[Part](), 0
+    for start, stop, inner in found:
+        parts += (TextPart(text[end:start], line + text.count("\n", 0, end)), *inner)
+        end = stop
+    parts.append(TextPart(text[end:], line + text.count("\n", 0, end)))
+    return joined_parts(parts)
+
+
+def joined_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """
+    Return parts with neighbouring texts as one, and without empty ones.
+    """
+    return tuple(_joined(parts))
+
+
+def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+    last: TextPart | None = None
+    for part in parts:
+        if isinstance(part, TextPart):
+            last = part if last is None else attrs.evolve(last, text=last.text + part.text)
+            continue
+        if last is not None and last.text:
+            yield last
+        last = None
+        yield part
+    if last is not None and last.text:
+        yield last

@@ -1,0 +1,87 @@
+"""Which commands mean the same without a shell."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.cli.slash_commands.shell import why_no_words, words_of
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("git status", ("git", "status")),
+        ("git log --format='%h $x `y`' -5", ("git", "log", "--format=%h $x `y`", "-5")),
+        ('git log --pretty="%h %ad"', ("git", "log", "--pretty=%h %ad")),
+        ("git diff HEAD~1 HEAD^ -- a/b.md", ("git", "diff", "HEAD~1", "HEAD^", "--", "a/b.md")),
+        ("  ls   -la  ", ("ls", "-la")),
+        ("echo ''", ("echo", "")),
+    ],
+)
+def test_words(command, words):
+    """
+    Quotes hold words together.
+    """
+    assert words_of(command) == words
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "a | b",
+        "a > b",
+        "a < b",
+        "a & b",
+        "a; b",
+        "a && b",
+        "a $b",
+        "a `b`",
+        "a $(b)",
+        "a *",
+        "a ?",
+        "a [b]",
+        "a {b,c}",
+    ]
+    + [
+        "a ~",
+        "a ~/b",
+        "a #b",
+        "a !b",
+        'a "$b"',
+        'a "`b`"',
+        'a "b',
+        "a 'b",
+        "a \\b",
+        "a\nb",
+        "(a)",
+        "A=b",
+        "A=b c",
+    ]
+    + ["cd a", "export A=b", "source a", "", " ", "'' a"],
+)
+def test_what_a_shell_has_to_read(command):
+    """
+    A pipe, a redirection, a variable, a pattern, a second command, or what only shells do.
+    """
+    assert words_of(command) is None
+    assert why_no_words(command)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it asks a POSIX shell")
+@given(st.text("ab '\"$`\\~*?[]{}|&;<>()#!=%@^.,:/-\n\té", min_size=1, max_size=12))
+def test_a_shell_reads_the_same_words(text):
+    """
+    Whatever is taken as words, a shell takes as those words.
+    """
+    words = words_of(f"printf {text}")
+    if words is None:
+        return
+    shell = [str(shutil.which("sh")), "-c", f"set -- {text}\nprintf '%s\\0' \"$@\""]
+
+    told = subprocess.run(shell, capture_output=True, check=True).stdout
+
+    assert [*words[1:]] == (told.decode().split("\0")[:-1] if words[1:] else [])

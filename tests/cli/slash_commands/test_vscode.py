@@ -1,0 +1,72 @@
+"""
+Prompt files of VS Code: what is asked for, and what only the editor knows.
+
+The rules are those of https://code.visualstudio.com/docs/copilot/customization/prompt-files.
+"""
+
+import pytest
+
+from promptkit.cli.slash_commands.parsed import CommandParameter
+from promptkit.cli.slash_commands.vscode import read_vscode_prompt
+
+FORM = """\
+---
+mode: agent
+description: 'Make a form'
+name: new form
+tools: ['search']
+---
+Make ${input:form-name:What is it called?} for ${input:user}, as ${input:form-name} says.
+Look at ${selection}, [the rules](../docs/rules.md#top) and #tool:search, not [here](https://example.org/x.md).
+"""
+
+
+def test_the_parsed_form():
+    """
+    What is asked for is required, with its hint; all else is named with its line.
+    """
+    command = read_vscode_prompt("web/form", FORM)
+
+    assert (command.name, command.description) == ("web/new form", "Make a form")
+    assert command.parameters == (
+        CommandParameter("form_name", "What is it called?", default=None),
+        CommandParameter("user_", default=None),
+    )
+    assert [(loss.line, loss.what) for loss in command.losses] == [
+        (2, "the field 'mode' is not carried"),
+        (5, "the field 'tools' is not carried"),
+        (8, "'${selection}' is left as text: only the editor knows it"),
+        (8, "'[the rules](../docs/rules.md#top)' is left as text: no file is attached"),
+        (8, "'#tool:search' is left as text: tools are the client's"),
+    ]
+
+
+def test_it_is_served(imported):
+    """
+    The text is the same but for what was asked for.
+    """
+    found = imported("vscode-prompts", {"web/form.prompt.md": FORM, "web/other.md": "No prompt file."})
+
+    (listed,) = found.client.list_prompts()
+    assert [(one.name, one.required) for one in listed.arguments] == [("form_name", True), ("user_", True)]
+    assert listed.arguments[0].description == "What is it called?"
+    text = FORM.partition("---\nMake")[2].replace("${input:form-name:What is it called?}", "A ${x}")
+    expected = f"Make{text}".replace("${input:form-name}", "A ${x}").replace("${input:user}", "B")
+    assert found.text("web-new-form", form_name="A ${x}", user_="B") == expected.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("${input:a b} ${input:a-b}", ["a_b", "a_b_2"]),
+        ("${input:class} ${input:1st} ${input:é}", ["class_", "n1st", "e"]),
+        ("${input:日本}", ["argument"]),
+        ("${input} ${other} ${input:}", []),
+    ],
+    ids=str,
+)
+def test_what_parameters_are_called(text, names):
+    """
+    Each has a name of its own, which Python takes.
+    """
+    assert [one.name for one in read_vscode_prompt("x", text).parameters] == names
