@@ -15,7 +15,7 @@ from promptkit.compiler.skills.frontmatter import write_skill
 __all__ = ["frozen", "live"]
 
 #: What stands for arguments, unless a backslash stands before it.
-_PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]|ARGUMENTS)")
+_PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 
 #: What it reads as something else than text, and what each is.
 _SYNTAX: Final = {

@@ -3,7 +3,7 @@ What clients do with the files that are written for them, by their documentation
 
 Claude Code: https://code.claude.com/docs/en/skills#available-string-substitutions. Gemini CLI:
 https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.md, and `quote` of shell-quote.
-`test_assistants` holds these against the clients themselves.
+`test_assistants.py` holds these against the clients themselves.
 """
 
 import re
@@ -24,10 +24,10 @@ class Claude(NamedTuple):
     @classmethod
     def reads(cls, file, typed):
         """Put in what was typed, in which a ``!`` begins no command any more."""
-        _, body = re.fullmatch(r"---\n(.*?)\n---\n\n?(.*?)\n", file.decode(), re.DOTALL).groups()
+        head, body = re.fullmatch(r"---\n(.*?)\n---\n\n?(.*?)\n", file.decode(), re.DOTALL).groups()
         typed = re.sub(r"(?<!\S)!(`?)", lambda found: "\\! `" if found[1] else "\\!", typed)
         typed = typed.replace("```!", "``` \\!")
-        words = shlex.split(typed) if "ARGUMENTS[" in body else []
+        words = shlex.split(typed) if "] [" in head else []
 
         def filled(found):
             slashes, index, number = found.groups()
