@@ -72,7 +72,8 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"nothing was changed: {error}", Exit.FAULTY)
     except OSError as error:
         return fail(f"cannot write into {options.folder!r}: {error.strerror or error}", Exit.FAULTY)
-    output.print_lines(_lines(change, is_done=not options.dry_run))
+    noun = "command" if options.form in _COMMANDS else "skill"
+    output.print_lines(_lines(change, noun, is_done=not options.dry_run))
     return Exit.FINE if is_whole else Exit.FAULTY
 
 
@@ -154,12 +155,12 @@ def _source(options: Namespace) -> str:
     return os.pathsep.join(os.path.realpath(target) for target in options.targets)
 
 
-def _lines(change: FolderChange, *, is_done: bool) -> Iterator[str]:
+def _lines(change: FolderChange, noun: str, *, is_done: bool) -> Iterator[str]:
     if not change.is_needed:
         yield f"{change.folder}: nothing to change"
     elif is_done:
         names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{change.folder} has {counted(len(change.names), 'file')} of these recipes{names}"
+        yield f"{change.folder} has {counted(len(change.names), noun)} of these recipes{names}"
         yield from (f"    removed: {name}" for name in change.gone)
     else:
         yield from (f"would write {change.folder / path}" for path in sorted(change.writes))

@@ -28,6 +28,18 @@ HARMLESS = [
 #: Ignores what a client asks for, but for noting it.
 REFUSAL = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "there is no model"}}'
 
+#: Has Codex ask what notes it.
+CODEX = """
+model = "none"
+model_provider = "none"
+[model_providers.none]
+name = "none"
+base_url = "ADDRESS/v1"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
 
 
@@ -68,6 +80,8 @@ def ask(assistants, requests, project, tmp_path):
     (home / ".gemini").mkdir(parents=True)
     settings = {"security": {"folderTrust": {"enabled": False}, "auth": {"selectedType": "gemini-api-key"}}}
     (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(CODEX.replace("ADDRESS", address))
     programs.mkdir()
     (programs / "promptkit").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m promptkit "$@"\n')
     (programs / "promptkit").chmod(0o755)
@@ -87,7 +101,7 @@ def ask(assistants, requests, project, tmp_path):
     def type_in(client, line, *options):
         found.clear()
         ran = subprocess.run(
-            [program(client, assistants), *options, "-p", line],
+            [program(client, assistants), *(options or ["-p"]), line],
             cwd=tmp_path,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -105,7 +119,7 @@ def ask(assistants, requests, project, tmp_path):
 
 def texts_of(body):
     """The texts of a request to a vendor."""
-    for message in [*body.get("messages", ()), *body.get("contents", ())]:
+    for message in [*body.get("messages", ()), *body.get("contents", ()), *body.get("input", ())]:
         content = message.get("content", message.get("parts"))
         yield from [content] if isinstance(content, str) else (one.get("text", "") for one in content)
 
@@ -197,7 +211,7 @@ def test_gemini_cli_runs_a_live_command(ask, written, typed):
     It sends what the prompt says, and runs nothing else.
     """
     written("gemini-cli", "explain", "--live")
-    texts, printed = ask("gemini-cli", f"/explain {typed}", "--approval-mode", "yolo")
+    texts, printed = ask("gemini-cli", f"/explain {typed}", "--approval-mode", "yolo", "-p")
 
     expected = f"Explain {typed} to a child, for $100. {typed}!"
     assert any(text.startswith(expected) for text in texts), (texts, printed)
@@ -212,3 +226,20 @@ def test_gemini_cli_asks_first(ask, written):
 
     assert texts == []
     assert "explain cannot be run. Blocked command" in printed
+
+
+def test_codex_uses_a_skill_that_is_asked_for(ask, project, tmp_path):
+    """
+    It tells a model of those alone that it may choose by itself.
+    """
+    assert main(["export", "codex", ".agents/skills", "explain"]) == 0
+    options = ("exec", "--skip-git-repo-check")
+    asked, _ = ask("codex", "Use $explain for rain", *options)
+    other, _ = ask("codex", "Hello", *options)
+
+    assert any("\nExplain {{topic}} to a child, for $100. {{topic}}!\n" in text for text in asked)
+    assert not any("Explain something: to a child." in text for text in other)
+
+    (tmp_path / ".agents" / "skills" / "explain" / "agents" / "openai.yaml").unlink()
+    chosen, _ = ask("codex", "Hello", *options)
+    assert any("Explain something: to a child." in text for text in chosen)

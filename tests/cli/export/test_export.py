@@ -67,12 +67,12 @@ def test_names_leave_the_others_alone(out, capsys):
     Without names, what is no prompt any more goes.
     """
     assert main(["export", "claude-commands", "out", "explain", "greet"]) == 0
-    assert capsys.readouterr().out == "out has 2 files of these recipes: explain.md, greet.md\n"
+    assert capsys.readouterr().out == "out has 2 commands of these recipes: explain.md, greet.md\n"
     assert main(["export", "claude-commands", "out", "compare"]) == 0
     assert files(out) == ["compare.md", "explain.md", "greet.md"]
 
     assert main(["export", "claude-commands", "out", "explain", "--remove"]) == 0
-    assert capsys.readouterr().out.endswith("out has 0 files of these recipes\n    removed: explain.md\n")
+    assert capsys.readouterr().out.endswith("out has 0 commands of these recipes\n    removed: explain.md\n")
     assert files(out) == ["compare.md", "greet.md"]
 
     source = out.parent / "recipes" / "words.py"
