@@ -90,7 +90,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     """
     data = _read("--typed", "-", Path(), "standard input")
     try:
-        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode()
     except UnicodeDecodeError:
         msg = "what was typed is not UTF-8"
         raise ArgumentSyntaxError(msg) from None
@@ -100,6 +100,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     _check(
         is_whole, f"what was typed did not arrive as it was: the client has cut it, or changed it: {remedy}"
     )
+    typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [one.name for one in arguments.ordered]
     if not typed.strip():
         return {}

@@ -1,6 +1,7 @@
 """Live commands: whatever is typed, a real shell runs `promptkit render`, and nothing else."""
 
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -108,6 +109,10 @@ SHOWN = VALUES.filter(
 )
 
 
+#: Where a line begins as the last one does, dash 0.5.12 drops a byte of a character, and no UTF-8 is left.
+DROPPED = re.compile("\n(?:" + "|".join(END[:size] for size in range(1, len(END))) + ")[^\0-\x7f]")
+
+
 @prompt
 def echo(text: str) -> str:
     """Say it again."""
@@ -170,6 +175,8 @@ class TestClaude:
     @example(value="$(> pwned)`> pwned`'\"\\")
     @example(value=f"\n{END}\n > pwned")
     @example(value="a\n```\n> pwned\n```!\n> pwned\n```\n !`> pwned`")
+    @example(value="\ne\x80")
+    @example(value="it's\r")
     @example(value="")
     @settings(deadline=None)
     def test_nothing_runs_but_the_command(self, name, shell, value):
@@ -181,7 +188,7 @@ class TestClaude:
         with pytest.MonkeyPatch.context() as monkeypatch:
             came = received(shell(name, command), monkeypatch)
 
-        is_cut = "```" in value or END in value
+        is_cut = "```" in value or END in value or (name == "sh" and DROPPED.search(value))
         assert came == (None if is_cut else expected(made.typed))
 
 
