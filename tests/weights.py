@@ -95,6 +95,7 @@ ADDED: Final = {
     "standard error, out of the package itself": {"errors": Weight(198, 1)},
     "exports to clients": {"cli": Weight(422, 8)},
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
+    "imports of slash commands": {"cli": Weight(754, 11)},
     "skills": {
         "catalog": Weight(172, 2),
         "cli": Weight(442, 3),

@@ -42,7 +42,7 @@ def run(options: Namespace, output: Output) -> int:
     found = [one for path in options.paths for one in _found(Path(path), ending)]
     if not found:
         return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)
-    writer = _Writer(Path(options.out))
+    writer = _RecipeWriter(Path(options.out))
     for one in found:
         output.print_lines(writer.write(one, read), one_line=True)
     output.print_lines(writer.summary())
@@ -59,7 +59,7 @@ def _found(path: Path, ending: str) -> Iterator[_Found]:
         yield _Found(path, path.name.removesuffix(ending))
 
 
-class _Writer:
+class _RecipeWriter:
     """What writes recipes into a folder, and counts them."""
 
     def __init__(self, folder: Path) -> None:
@@ -99,7 +99,7 @@ class _Writer:
 
     def summary(self) -> Iterator[str]:
         """Yield how many there were."""
-        yield f"imported {counted(self.imported, 'command')}, {self.lossy} of them not whole"
+        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
         if self.refused:
             yield f"did not import {counted(self.refused, 'file')}"
 
@@ -107,8 +107,6 @@ class _Writer:
 def _reason(error: Exception) -> str:
     if isinstance(error, FileExistsError):
         return f"{error.filename!r} is in the way: move it, or name another folder with -o"
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}"
-    return (
-        f"it is no UTF-8 at byte {error.start + 1:,}" if isinstance(error, UnicodeDecodeError) else str(error)
-    )
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no UTF-8 at byte {error.start + 1:,}"
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

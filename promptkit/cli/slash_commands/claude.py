@@ -43,18 +43,16 @@ _PLACEHOLDER: Final = (
     r"|\$(?P<number>\d+)(?!\w)(?P<amount>[.,]\d)?"
     r"|\$(?P<named>NAMES)(?![\[\w])"
     r"|(?P<variable>\$\{CLAUDE_\w+\})"
-    r"|(?<!\S)@\"?(?P<file>(?<=\")[^\"\n]+(?=\")|(?<!\")[^\s\"'`]+)\"?"
+    r"|(?<!\S)@(?P<file>[^\s\"'`]+)"
 )
 _NO_NAMES: Final = r"(?!)"
 
 #: The ends of names that a file has which lies in no folder: others begin decorators, and names of people.
 _ENDINGS: Final = (
-    "c cc cfg conf cpp cs css csv env go graphql h hpp html ini ipynb java js json jsonc jsx kt lock lua md mdc "
-    "mdx mjs php proto ps1 py rb rs rst scss sh sql svelte svg swift tf toml ts tsx txt vue xml yaml yml"
+    "c|cc|cfg|conf|cpp|cs|css|csv|env|go|graphql|h|html|ini|ipynb|java|js|json|jsonc|jsx|kt|lock|lua|md|mdc|mdx"
+    "|mjs|php|proto|ps1|py|rb|rs|rst|scss|sh|sql|svelte|svg|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
 )
-_FILE: Final = re.compile(
-    rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_ENDINGS.replace(' ', '|')})"
-)
+_FILE: Final = re.compile(rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_ENDINGS})")
 
 #: Paths that lead out of the workspace, or to a folder. Packages have names such as @scope/name.
 _OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*|[\w./-]*/\.\./[\w./-]*")
@@ -80,7 +78,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
     Raises:
         UnreadableCommand: If it holds no text.
     """
-    reader = _Reader(read_markdown(text))
+    reader = _ClaudeText(read_markdown(text))
     parts, parameters = reader.parts(), reader.parameters
     if not parameters:
         parts = joined_parts((*parts, TextPart(APPENDED), ArgumentPart(_ALL, is_appended=True)))
@@ -95,7 +93,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
     )
 
 
-class _Reader:
+class _ClaudeText:
     """What is found in one file."""
 
     def __init__(self, file: CommandFile) -> None:
@@ -116,16 +114,16 @@ class _Reader:
         if field is None:
             return []
         names = [*map(str, field.value if isinstance(field.value, list) else field.text.split())]
-        fine = [name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-        if len(fine) < len(names):
-            what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
-            self.losses.append(Loss(what, field.line))
-        return fine if len(fine) == len(names) else []
+        if all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
+            return names
+        what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
+        self.losses.append(Loss(what, field.line))
+        return []
 
     def parts(self) -> tuple[Part, ...]:
         """The text in parts."""
-        found = ((token.start(), token.end(), self._part(token)) for token in self._tokens)
-        return parts_of(self.file.body, self.file.line, [(start, end, [part]) for start, end, part in found])
+        found = ((token.start(), token.end(), [self._part(token)]) for token in self._tokens)
+        return parts_of(self.file.body, self.file.line, found)
 
     def _line(self, token: re.Match[str]) -> int:
         return self.file.line + self.file.body.count("\n", 0, token.start())
@@ -150,13 +148,12 @@ class _Reader:
             if reason:
                 self._lose(f"{token[0]!r} is left as text: {reason}", token)
             return reason is None
-        inner = (one.lastgroup for one in self._pattern.finditer(token[group]))
+        command = token[group]
+        inner = (one.lastgroup for one in self._pattern.finditer(command))
         has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
-        reason = "it takes what callers send" if has_arguments else why_no_words(token[group])
+        reason = "it takes what callers send" if has_arguments else why_no_words(command)
         if reason:
-            self._lose(
-                f"the command {one_line(token[group])!r} is not run, and left as text: {reason}", token
-            )
+            self._lose(f"the command {one_line(command)!r} is not run, and left as text: {reason}", token)
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:

@@ -13,15 +13,17 @@ from promptkit.cli.clients import yaml
 from promptkit.cli.clients.files import FileRefused
 from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand
 
-__all__ = ["CommandFile", "Field", "one_line", "read_markdown"]
+__all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
 
+#: What is between two lines of hyphens, at the beginning.
 _BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-#: A field, behind blank lines and comments: what stands there begins with one, or is text.
+
+#: A field, behind blank lines and comments: what is between the hyphens begins with one, or is text.
 _FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]|\Z)|\Z)")
 _FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
 
 
-class Field(NamedTuple):
+class CommandField(NamedTuple):
     """
     A field: what YAML makes of it, what stands there, and the line where it begins.
     """
@@ -36,7 +38,7 @@ class CommandFile(NamedTuple):
     A file: its fields, its Markdown, and the line in which that begins.
     """
 
-    fields: dict[str, Field]
+    fields: dict[str, CommandField]
     body: str
     line: int
 
@@ -55,8 +57,10 @@ class CommandFile(NamedTuple):
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
+    """Return a text on one line, without what nobody sees."""
+    # YAML that is written as JSON may have an emoji as two escapes.
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
 
 
 def read_markdown(text: str) -> CommandFile:
@@ -80,20 +84,20 @@ def read_markdown(text: str) -> CommandFile:
     return CommandFile(fields, body[start:].rstrip(), line + body.count("\n", 0, start))
 
 
-def _fields(block: str, above: int) -> Iterator[tuple[str, Field]]:
+def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
     """The fields, each with the lines that belong to it."""
-    lines = block.splitlines()
+    lines = block.split("\n")
     starts = [at for at, one in enumerate(lines) if _FIELD.match(one)]
     for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         found = _FIELD.match(lines[at])
         if found is not None:
             value = _value("\n".join(lines[at:end]))
-            yield found[1], Field(value, (found[2] or "").strip(), above + at + 1)
+            yield found[1], CommandField(value, (found[2] or "").strip(), above + at + 1)
 
 
 def _value(field: str) -> Any:
     """What YAML makes of a field; None if it is no YAML."""
     try:
         return next(iter(yaml.read(field).values()), None)
-    except FileRefused:
+    except (FileRefused, ArithmeticError, RecursionError):
         return None

@@ -56,7 +56,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
         UnreadableCommand: If it is no TOML, or has no prompt.
     """
     fields = _fields(text)
-    reader = _Reader(fields["prompt"], *_place(text))
+    reader = _GeminiText(fields["prompt"], *_place(text))
     parts = reader.parts()
     if _HOLE not in fields["prompt"]:
         typed = TextPart(f"\n\n/{name.replace('/', ':')} ")
@@ -76,7 +76,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
 def _fields(text: str) -> dict[str, Any]:
     try:
         fields = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         msg = f"it is no TOML: {error}"
         raise UnreadableCommand(msg, int((re.search(r"at line (\d+)", str(error)) or [0, 1])[1])) from None
     if not isinstance(fields.get("prompt"), str) or not fields["prompt"].strip():
@@ -99,7 +99,7 @@ def _place(text: str) -> tuple[int, bool]:
     return 1 + text.count("\n", 0, found.start()) + (found[2] is not None), found[1] is not None
 
 
-class _Reader:
+class _GeminiText:
     """What is found in one prompt."""
 
     def __init__(self, prompt: str, line: int, has_lines: bool) -> None:  # noqa: FBT001 (as `_place` says)

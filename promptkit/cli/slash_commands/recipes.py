@@ -140,9 +140,7 @@ def _summary(command: SlashCommand) -> str:
     """What the command does: its description, else how its text begins."""
     if command.description:
         return command.description
-    texts = (
-        part.text if isinstance(part, TextPart) else getattr(part, "source", "") for part in command.parts
-    )
+    texts = (getattr(part, "text", "") or getattr(part, "source", "") for part in command.parts)
     text = "".join(one or "..." for one in texts)
     first = next(filter(None, (one_line(line.strip(" \t#*-")) for line in text.splitlines())), command.name)
     return first[:_SUMMARY].strip()
@@ -150,5 +148,5 @@ def _summary(command: SlashCommand) -> str:
 
 def _docstring(text: str) -> str:
     """A text as it stands in a docstring."""
-    text = "".join(filter(str.isprintable, text)).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'{text[:-1]}\\"' if text.endswith('"') else text

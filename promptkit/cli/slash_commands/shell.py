@@ -11,11 +11,10 @@ _WORD: Final = r"""(?:'[^']*'|"[^"$`\\!]*"|[\w@%+:,./^=-]|(?<=[\w.^@-])~)+"""
 _WORDS: Final = re.compile(rf"[ \t]*{_WORD}(?:[ \t]+{_WORD})*[ \t]*")
 
 #: What only a shell itself can do.
-_BUILT_IN: Final = frozenset(
-    {".", "alias", "bg", "bind", "builtin", "caller", "case", "cd", "command", "compgen", "declare", "dirs"}
-    | {"eval", "exec", "exit", "export", "fg", "for", "function", "hash", "help", "history", "if", "jobs"}
-    | {"let", "local", "popd", "pushd", "read", "return", "select", "set", "shift", "shopt", "source", "trap"}
-    | {"type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while"}
+_BUILT_IN: Final = re.compile(
+    r"\.|alias|bg|bind|builtin|caller|case|cd|command|compgen|declare|dirs|eval|exec|exit|export|fg|for|function"
+    r"|hash|help|history|if|jobs|let|local|popd|pushd|read|return|select|set|shift|shopt|source|trap|type|typeset"
+    r"|ulimit|umask|unalias|unset|until|wait|while"
 )
 
 
@@ -35,6 +34,6 @@ def why_no_words(command: str) -> str | None:
     if _WORDS.fullmatch(command) is None:
         return "it needs a shell"
     first = shlex.split(command)[0]
-    if first in _BUILT_IN:
+    if _BUILT_IN.fullmatch(first):
         return f"{first!r} is no program: a shell does it itself"
     return "it sets a variable first" if "=" in first or not first else None

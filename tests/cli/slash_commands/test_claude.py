@@ -85,7 +85,7 @@ class TestWholeFile:
         )
         assert said[1].content.text == "Be plain."
         assert found.code == 1
-        assert found.said[-1] == "imported 1 command, 1 of them not whole"
+        assert found.said[-1] == "imported 1 command, 0 of them whole"
 
 
 class TestArguments:
@@ -229,6 +229,17 @@ class TestFrontmatter:
         assert command.description == "Fix it"
         assert [loss.line for loss in command.losses] == [6]
 
+    @pytest.mark.parametrize(
+        "value", ["[" * 5_000, "2026-02-30", "*a", "&a [*a]", "!!python/name:os", "\x00"]
+    )
+    def test_values_that_no_reader_takes(self, value):
+        """
+        They are text, and spoil no import.
+        """
+        command = read_claude_command("x", f"---\nargument-hint: {value}\nother: {value}\n---\nx")
+
+        assert [loss.line for loss in command.losses] == [3]
+
     def test_rules_in_the_text_are_none(self):
         """
         What stands between two lines of hyphens is text if it begins with no field.
@@ -249,8 +260,37 @@ class TestFrontmatter:
 #: What may lead a reader astray, among other text.
 PIECES = st.lists(
     st.sampled_from(
-        ["$ARGUMENTS", "\\$ARGUMENTS", "$", "\\", "{{arguments}}", "{{", "}}", "{", "}", "---\n", "\n", "  "]
-        + ["a: b", '"""', "'", "- ", "> ", "@ ", "! ", "`", "$USD", "é", "{{ arguments_2 }}", "${x}", "%s"]
+        [
+            *(
+                "$ARGUMENTS",
+                "\\$ARGUMENTS",
+                "$",
+                "\\",
+                "{{arguments}}",
+                "{{",
+                "}}",
+                "{",
+                "}",
+                "---\n",
+                "\n",
+                "  ",
+            ),
+            *(
+                "a: b",
+                '"""',
+                "'",
+                "- ",
+                "> ",
+                "@ ",
+                "! ",
+                "`",
+                "$USD",
+                "é",
+                "{{ arguments_2 }}",
+                "${x}",
+                "%s",
+            ),
+        ]
     )
     | st.text(st.characters(codec="utf-8", exclude_characters="\r@!`\ufeff"), max_size=8),
     max_size=14,

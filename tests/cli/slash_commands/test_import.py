@@ -1,19 +1,25 @@
 """`promptkit import`: where recipes are written, what they are called, and how it ends."""
 
+import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from promptkit.cli import main
+from promptkit.cli.slash_commands.claude import read_claude_command
+from promptkit.cli.slash_commands.recipes import written
 from promptkit.compiler.loading.recipe_files import find_recipes
 
 EVERYTHING = """\
 ---
 argument-hint: what to look at
 ---
-!`git status --short` !`git log --oneline --max-count=20 --no-decorate --date=short` $ARGUMENTS $2 @a/b.md {{arguments}}
+!`git status --short` !`git log --oneline --max-count=20 --no-decorate` $ARGUMENTS $2 @a/b.md {{arguments}}
 """
 
 
@@ -47,12 +53,33 @@ def test_a_recipe_is_a_few_lines(imported, tmp_path):
         "        Text.from_path(\n"
         '            "look.md",\n'
         '            git_status=run("git", "status", "--short"),\n'
-        '            git_log=run("git", "log", "--oneline", "--max-count=20", "--no-decorate", "--date=short"),\n'
+        '            git_log=run("git", "log", "--oneline", "--max-count=20", "--no-decorate"),\n'
         "            arguments_2=arguments,\n"
         "        ),\n"
         '        EmbeddedResource.from_path("a/b.md", root=workspace()),\n'
         "    )\n"
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(description=st.text(max_size=30), hint=st.text(max_size=20), text=st.text(min_size=1, max_size=30))
+def test_what_a_file_says_is_data_in_the_recipe(description, hint, text):
+    """
+    Whatever stands in a file: the Python is one function, whose texts are those of the file.
+    """
+    head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
+    command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
+
+    markdown, python = written(command, "x", "x")
+
+    tree = ast.parse(python.encode())
+    *_, function = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    assert {type(one) for one in tree.body[:-1]} <= {ast.ImportFrom}
+    assert [type(one) for one in function.body] == [ast.Expr, ast.Return]
+    shown = " ".join("".join(one if one.isprintable() else " " for one in description).split())
+    assert not shown or ast.get_docstring(function, clean=False) == shown
+    assert markdown.startswith("{{arguments}}")
 
 
 def test_recipes_are_as_ruff_writes_them(imported, tmp_path):
@@ -61,10 +88,10 @@ def test_recipes_are_as_ruff_writes_them(imported, tmp_path):
     """
     imported("claude-commands", {"look.md": EVERYTHING, "git/one.md": "$1 $2 !`git log`", "b.md": '"""\\ x'})
 
-    ruff = [sys.executable, "-m", "ruff"]
-    for words in (["check", "--isolated", "--select=E,F,I,UP"], ["format", "--isolated", "--diff"]):
+    ruff, options = [sys.executable, "-m", "ruff"], ["--isolated", "--line-length=110"]
+    for words in (["check", *options, "--select=E,F,I,UP"], ["format", *options, "--diff"]):
         told = subprocess.run(
-            [*ruff, *words, "--line-length=110", "prompts"], cwd=tmp_path, capture_output=True, text=True
+            [*ruff, *words, "prompts"], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert told.returncode == 0, told.stdout
 
@@ -130,7 +157,7 @@ def test_nothing_is_replaced(imported, tmp_path):
     assert found.said == [
         f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or name another folder with -o",
         f"b.md: wrote {Path('prompts', 'b.py')} and {Path('prompts', 'b.md')}",
-        "imported 1 command, 0 of them not whole",
+        "imported 1 command, 1 of them whole",
         "did not import 1 file",
     ]
     assert (tmp_path / "prompts" / "a.md").read_text(encoding="utf-8") == "Mine."
