@@ -48,6 +48,7 @@ SAMPLED = (
 
 #: What takes longest, or waits longest, comes first, so that all processes end at the same time.
 LONG = (
+    "bridges/test_tools.py",
     *("cli/test_diff.py", "cli/test_every_command.py", "cli/test_output.py", "clients/test_assistants.py"),
     *("clients/test_converters.py", "clients/test_frameworks.py", "docs/test_blocks.py"),
     *("end_to_end/test_image.py", "end_to_end/test_skills.py", "faults/test_broken_files.py"),

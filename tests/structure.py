@@ -38,7 +38,8 @@ RANK: Final = {name: rank for rank, row in enumerate(ORDER) for name in row.spli
 #: What users import from, so that all that these export is documented whole.
 EXPORTING: Final = (
     *("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports", "promptkit.workspace"),
-    "promptkit.batch",
+    *("promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
+    *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.bridges.templates"),
 )
 
 #: Classes that decorators make, and no author calls: their parameters are not the author's to fill.

@@ -94,6 +94,11 @@ ADDED: Final = {
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
     "standard error, out of the package itself": {"errors": Weight(198, 1)},
     "exports to clients": {"cli": Weight(422, 8)},
+    "bridges to what evaluates and stores prompts": {
+        "bridges": Weight(290, 7),
+        "cli": Weight(54, 1),
+        "exports": Weight(4, 0),
+    },
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "imports of slash commands": {"cli": Weight(754, 11)},
     "skills": {

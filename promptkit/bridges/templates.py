@@ -17,7 +17,7 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.server.direct_calls import explanation
 
-__all__ = ["Hole", "Template", "TemplateTurn", "UnfitTemplate", "template_of"]
+__all__ = ["Hole", "PromptTemplate", "TemplateTurn", "UnfitTemplate", "template_of"]
 
 #: What is said: roles, each with its text.
 _Said: TypeAlias = list[tuple[Role | Literal["system"], str]]
@@ -98,7 +98,7 @@ class TemplateTurn(Struct, frozen=True):
     parts: tuple[str | Hole, ...]
 
 
-class Template(Struct, frozen=True):
+class PromptTemplate(Struct, frozen=True):
     """
     What a prompt says, with holes for its arguments.
 
@@ -123,7 +123,7 @@ class Template(Struct, frozen=True):
 
 def template_of(
     prompt: Prompt[..., Any] | CompiledPrompt, values: Mapping[str, Any] | None = None, *, lossy: bool = False
-) -> Template:
+) -> PromptTemplate:
     """
     Return a template that says what a prompt says, whatever is put into its holes.
 
@@ -149,7 +149,7 @@ def template_of(
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
     source = _Source(compiled, values or {})
     first, second = ({name: _mark(name, turn) for name in source.holes} for turn in "ab")
-    template = Template(compiled, _turns(source.said(first, "for a made-up word"), first))
+    template = PromptTemplate(compiled, _turns(source.said(first, "for a made-up word"), first))
     for name in source.holes:
         if all(Hole(name) not in turn.parts for turn in template.turns):
             source.refuse(f"the text of {name!r} does not stand in it as it is: give {name!r} a value")
@@ -164,6 +164,9 @@ def template_of(
 def _mark(name: str, turn: str) -> str:
     """A word that no prompt holds, of both cases, as prompts may change them."""
     return f"Zq{turn}{name.encode().hex()}Qz"
+
+
+_MARK: Final = re.compile("Zq[ab]([0-9a-f]+)Qz")
 
 
 def _turns(said: _Said, marks: Mapping[str, str]) -> tuple[TemplateTurn, ...]:
@@ -190,7 +193,7 @@ class _Source:
 
     def refuse(self, reason: str, *, is_close: bool = False) -> NoReturn:
         """Raise the error with *reason*."""
-        raise UnfitTemplate(self._prompt.name, reason, is_close=is_close) from None
+        raise UnfitTemplate(self._prompt.name, _shown(reason), is_close=is_close) from None
 
     def said(self, texts: Mapping[str, str], where: str, name: str = "") -> _Said:
         """What the prompt says for texts in its holes; that of *name* is more than plain words."""
@@ -207,7 +210,7 @@ class _Source:
                 self.refuse(f"message {number} holds {content.mime_type}, and a template is text alone")
         return [(message.role, str(message.content)) for message in workflow.shown]
 
-    def compare(self, template: Template, texts: Mapping[str, str], where: str, name: str = "") -> None:
+    def compare(self, template: PromptTemplate, texts: Mapping[str, str], where: str, name: str = "") -> None:
         """Refuse a prompt that says something else than the template."""
         found, expected = self.said(texts, where, name), template.filled(texts)
         if found != expected:
@@ -220,9 +223,18 @@ def _takes_text(argument: Argument) -> bool:
     return plain(argument.annotation, core=True) is str
 
 
+def _shown(text: str) -> str:
+    """*text* with names in braces for the words that stand for them."""
+    return _MARK.sub(lambda found: f"{{{{{bytes.fromhex(found[1]).decode()}}}}}", text)
+
+
 def _excerpt(said: _Said, other: _Said) -> str:
     """What is said where something else is said first."""
-    text, second = ("\n\n".join(f"[{role}]\n{text}" for role, text in one) for one in (said, other))
-    pairs = enumerate(zip_longest(text, second))
-    at = next((number for number, (one, two) in pairs if one != two), 0)
-    return repr(text[max(0, at - _CONTEXT) : at + _CONTEXT])
+    pairs = zip_longest(said, other, fillvalue=("", ""))
+    turns = next(pair for pair in pairs if pair[0] != pair[1])
+    has_role = turns[0][0] != turns[1][0]
+    text, second = (_shown(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
+    ends = enumerate(zip_longest(text, second))
+    at = next((number for number, (one, two) in ends if one != two), 0)  # made-up words are shown alike
+    begin = at - _CONTEXT if at > _CONTEXT else 0
+    return repr(f"{'...' if begin else ''}{text[begin : at + _CONTEXT]}")

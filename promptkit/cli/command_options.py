@@ -109,6 +109,8 @@ def _add_render(render: ArgumentParser) -> None:
     group = _add_format(render, ("transcript", "markdown", "json", *VENDORS), form)
     request = "print the whole request to a vendor, with the system part and the form of the answer"
     group.add_argument("--request", choices=VENDORS, metavar="VENDOR", help=request)
+    promptfoo = "print it as promptfoo wants it, for the variables in the JSON that it appends to a command"
+    group.add_argument("--promptfoo", metavar="JSON", help=promptfoo)
     add("--model", metavar="NAME", help="the model that the request names")
     add("--lossy", action="store_true", help="show text in place of what the vendor does not take")
     add("--out", metavar="DIR", help="write images, recordings and other files into this folder, too")

@@ -39,11 +39,13 @@ from promptkit.cli.formats import (
 from promptkit.cli.loading import load_recipes, report_faults
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
+from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
+from promptkit.language.turns import user
 
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
@@ -75,6 +77,8 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.arguments and _wants_cases(options):
         options.refuse("a case has its arguments: leave out either")
+    if options.promptfoo is not None and _wants_cases(options):
+        options.refuse("a case has its arguments: leave out --promptfoo")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
     others = [word for word in options.typed_options - {"--typed", "--lossy"} if word.startswith("-")]
@@ -162,6 +166,8 @@ class _Request:
         if self._options.typed is not None:
             return read_typed(prompt.arguments, self._options.typed)
         given = read_arguments(prompt.arguments, self._options.arguments, self._folder)
+        if self._options.promptfoo is not None:
+            return given | variables(self._options.promptfoo, prompt.arguments)
         missing = prompt.arguments.required - given.keys()
         if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
             return given
@@ -198,6 +204,9 @@ class _Request:
         elif (vendor := self._options.request) is not None:
             fields = {"model": self._options.model} if self._options.model else {}
             self._output.print_json(request_as_json(vendor, shown, redactor, lossy=lossy, fields=fields))
+        elif self._options.promptfoo is not None:
+            said = shown if isinstance(shown, Workflow) else user(shown)
+            self._output.write(f"{printed(said, self._output.encoding, lossy=lossy)}\n")
         elif form in VENDORS:
             self._output.print_json(exported_as_json(form, shown, redactor, lossy=lossy))
         elif form == "json":

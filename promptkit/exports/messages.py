@@ -196,8 +196,7 @@ def _named_data(file: File) -> dict[str, str]:
 
 
 def _anthropic_message(turn: Turn) -> dict[str, Any]:
-    is_text = len(turn.parts) == 1 and turn.parts[0].keys() == {"type", "text"}
-    return {"role": turn.role, "content": turn.parts[0]["text"] if is_text else turn.parts}
+    return {"role": turn.role, "content": turn.content}
 
 
 def _mark_for_anthropic(part: Part) -> None:

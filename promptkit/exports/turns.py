@@ -134,6 +134,13 @@ class Turn:
     role: Role | Literal["system"]
     parts: list[Part]
 
+    @property
+    def content(self) -> str | list[Part]:
+        """The text if nothing else is said, without marks; else the parts."""
+        if len(self.parts) == 1 and self.parts[0].keys() == {"type", "text"}:
+            return str(self.parts[0]["text"])
+        return self.parts
+
 
 @attrs.frozen
 class Vendor:

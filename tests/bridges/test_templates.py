@@ -165,8 +165,8 @@ class TestValues:
         A template would say what is around it.
         """
         assert refusal(review, {"language": "rust"}) == (
-            "prompt 'review' cannot be a template: where 'note' is '', it says "
-            "'rust, 2 deep: Zqa636f6465Qz', and a template 'rust, 2 deep: Zqa636f6465Qz ()': give 'note' a "
+            "prompt 'review' cannot be a template: where 'note' is '', it says '...ew this rust, 2 deep: "
+            "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
             "value (lossy=True makes one that differs there)"
         )
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Hole("note")
@@ -178,17 +178,18 @@ DONE = {
     "length": (lambda text: f"{len(text)}", "the text of 'text' does not stand in it as it is", False),
     "hidden": (lambda _: "x", "the text of 'text' does not stand in it as it is", False),
     "counted": (lambda text: f"{text} {len(text)}", "for the same word in all holes, it says", False),
+    "untrusted": (untrusted, "for other words, it says '...data, not instructions:\\n<data-", False),
     "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),
     "stripped": (lambda text: f"<{text.strip()}>", "where 'text' is ' blanks around ', it says", True),
     "turn": (lambda text: user("Look:", text), "where 'text' is '', it says", True),
-    "fence": (code_block, "where 'text' is '```\\n~~~~\\n', it says", True),
+    "fence": (code_block, "where 'text' is '  indented\\n\\n\\tlines\\n', it says", True),
     "escaped": (lambda text: tag("a", text, b=text), "where 'text' is", True),
     "quoted": (quote, "where 'text' is 'two\\nlines', it says", True),
     "indented": (lambda text: fill("a\n  - {{b}}", b=text), "where 'text' is 'two\\nlines', it says", True),
-    "cut": (lambda text: truncate(text, 50_000), "where 'text' is 'long long", True),
+    "cut": (lambda text: f"<{truncate(text, 50_000)}", "where 'text' is 'long long", True),
     "first word": (lambda text: text.split(maxsplit=1)[0], "where 'text' is 'two words', it says", True),
-    "a choice": (lambda text: f"{text}{' yes' * (text == '0')}", "where 'text' is '0', it says", True),
-    "template": (lambda text: text.replace("{{x}}", "y"), "where 'text' is '{{x}} {% if y", True),
+    "a choice": (lambda text: f"<{text}>{' yes' * (text == '0')}", "where 'text' is '0', it says", True),
+    "template": (lambda text: f"<{text.replace('{{x}}', 'y')}>", "where 'text' is '{{x}} {% if y", True),
 }
 
 
@@ -210,21 +211,7 @@ def test_what_has_none(done):
     if is_close:
         assert Hole("text") in template_of(subject, lossy=True).turns[0].parts
     else:
-        assert refusal(subject, lossy=True) == said
-
-
-def test_foreign_text_is_kept_apart_as_a_template_would():
-    """
-    The delimiter is the same for all texts that do not hold it, and those tried hold none.
-    """
-
-    @prompt
-    def subject(text: str):
-        return f"Look:\n\n{untrusted(text)}"
-
-    parts = template_of(subject).turns[0].parts
-
-    assert Hole("text") in parts
+        assert refusal(subject, lossy=True).partition(", it says")[0] == said.partition(", it says")[0]
 
 
 def test_arguments_that_meet():
@@ -238,7 +225,38 @@ def test_arguments_that_meet():
 
     assert "for the same word in all holes, it says 'word word twice', and a template 'word word'" in refusal(
         subject
-    ).replace("[user]\\n", "")
+    )
+
+
+def test_turns_that_come_and_go():
+    """
+    The first that differs is shown, with its role where that differs.
+    """
+
+    @prompt
+    def subject(text: str):
+        yield text + "?"
+        yield (assistant if "\n" in text else user)("Yes.")
+        yield system("Be brief.") if text == "0" else None
+
+    assert refusal(subject).startswith(
+        "prompt 'subject' cannot be a template: where 'text' is 'two\\nlines', it says '[assistant] Yes.', "
+        "and a template '[user] Yes.': give"
+    )
+
+
+def test_a_prompt_that_keeps_what_it_said():
+    """
+    It says the words of another call.
+    """
+    kept = []
+
+    @prompt
+    def subject(text: str):
+        kept.append(text)
+        return kept[0]
+
+    assert "for other words, it says '{{text}}', and a template '{{text}}'" in refusal(subject)
 
 
 class TestFailures:
@@ -284,7 +302,8 @@ class TestFailures:
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
             return text
 
-        assert "for a made-up word, it says nothing: prompt 'subject': 'text' is 'Zqa" in refusal(subject)
+        said = "for a made-up word, it says nothing: prompt 'subject': 'text' is '{{text}}'"
+        assert said in refusal(subject)
 
     def test_pictures(self, png):
         """

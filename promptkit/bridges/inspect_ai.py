@@ -1,0 +1,150 @@
+"""inspect_ai: prompts as samples of a data set, and as its messages."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from promptkit.batch.columns import RowError
+from promptkit.batch.renderer import Renderer
+from promptkit.batch.tables import columns_of, known_table, rows_of
+from promptkit.compiler.prompts import Prompt
+from promptkit.exports.turns import ExportError, File, Part, Vendor, turns_of
+from promptkit.language.media_checks import IMAGE_TYPES
+from promptkit.language.messages import Workflow
+from promptkit.language.turns import user
+
+__all__ = ["messages", "samples"]
+
+_AUDIO: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+
+
+def samples(  # noqa: PLR0913 (each is an option, most of them those of `Renderer`)
+    prompt: Prompt[..., Any],
+    rows: Any,
+    *,
+    target: str | None = None,
+    key: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
+    lossy: bool = False,
+) -> list[Any]:
+    """
+    Return a sample for each row of a table: what the prompt says for it, and what a scorer needs.
+
+    A column is the parameter of its name, as for `promptkit.batch.Renderer`. Each sample has its row as
+    ``metadata``.
+
+    Args:
+        prompt:
+            The prompt.
+
+        rows:
+            A list of mappings, a table of pyarrow, or a frame of Polars or pandas.
+
+        target:
+            The column with the answer that is right.
+
+        key:
+            The column that is the ``id`` of each sample.
+
+        columns:
+            Parameters by the columns that they are read from, where names differ.
+
+        values:
+            Values by parameter that are the same for all rows, as a client sends them.
+
+        lossy:
+            Whether what inspect_ai has no content for becomes text that says what it was.
+
+    Returns:
+        The samples, for ``MemoryDataset(...)``, or for ``Task(dataset=...)``.
+
+    Raises:
+        RowError: For the first row that does not fit; it says which, and why.
+
+        ColumnError: If a column is missing.
+
+        ModuleNotFoundError: If inspect_ai is not installed.
+
+    See Also:
+        https://inspect.aisi.org.uk/datasets.html
+    """
+    from inspect_ai.dataset import Sample
+
+    renderer = Renderer(prompt, columns=columns or {}, values=values or {})
+    table, made = known_table(rows), []
+    if (names := columns_of(table)) is not None:
+        renderer.matched.check(names, key)
+    for number, row in enumerate(rows_of(table, names or ()), 1):
+        try:
+            said = renderer.said(*renderer.matched.given(row))
+            asked = messages(user(said) if isinstance(said, str) else said, lossy=lossy)
+            right = "" if target is None else _cell(row, target)
+            name = None if key is None else _cell(row, key)
+        except (RowError, ExportError) as error:
+            reason = error.reason if isinstance(error, ExportError) else error
+            msg = f"row {number}: {reason}"
+            raise RowError.of(msg) from None
+        made.append(Sample(input=asked, target=right, id=name, metadata=dict(row)))
+    return made
+
+
+def _cell(row: Mapping[str, Any], column: str) -> Any:
+    if column not in row:
+        msg = f"it has no {column!r}"
+        raise RowError.of(msg)
+    return row[column]
+
+
+def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+    """
+    Return the messages of a sample.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        lossy:
+            Whether what inspect_ai has no content for becomes text that says what it was.
+
+    Returns:
+        A ``ChatMessageSystem`` for the system part, if there is one, and a ``ChatMessageUser`` or a
+        ``ChatMessageAssistant`` for each turn: messages of one role that follow each other are one turn.
+
+    Raises:
+        ExportError: If there is anything that inspect_ai has no content for, unless *lossy*.
+
+        ModuleNotFoundError: If inspect_ai is not installed.
+
+    See Also:
+        https://inspect.aisi.org.uk/reference/inspect_ai.model.html#messages
+    """
+    from inspect_ai import model
+
+    classes = {
+        "system": model.ChatMessageSystem,
+        "user": model.ChatMessageUser,
+        "assistant": model.ChatMessageAssistant,
+    }
+    turns = turns_of(workflow, _INSPECT, lossy=lossy, has_system=True)
+    return [classes[turn.role](content=turn.content) for turn in turns]
+
+
+def _image(url: str) -> Part:
+    return {"type": "image", "image": url}
+
+
+def _audio(file: File) -> Part:
+    return {"type": "audio", "audio": file.data_url, "format": _AUDIO[file.mime_type]}
+
+
+_INSPECT: Final = Vendor(
+    "inspect_ai",
+    lambda text: {"type": "text", "text": text},
+    request="messages",
+    files={
+        **dict.fromkeys(IMAGE_TYPES, lambda file: _image(file.data_url)),
+        **dict.fromkeys(_AUDIO, _audio),
+        "application/pdf": lambda file: {"type": "document", "document": file.data_url},
+    },
+    links=dict.fromkeys(IMAGE_TYPES, _image),
+)

@@ -1,0 +1,162 @@
+"""The arguments with which Langfuse and MLflow store a prompt. `test_tools.py` has them stored."""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from promptkit import assistant, prompt, system, user
+from promptkit.bridges import langfuse, mlflow
+from promptkit.bridges.templates import UnfitTemplate
+
+STORES = pytest.mark.parametrize("store", [langfuse, mlflow], ids=["langfuse", "mlflow"])
+
+
+@dataclass
+class Verdict:
+    is_fine: bool
+    why: str
+
+
+@prompt
+def greet(name: str, tone: str = "warm"):
+    """Greet somebody."""
+    return f"Greet {name} in a {tone} way."
+
+
+@prompt(tags=["code", "short"], answer=Verdict)
+def judge(code: str):
+    """Judge a piece of code."""
+    yield system("You are a careful reviewer.")
+    yield user(f"Is this fine?\n\n{code}")
+    yield assistant("I think so.")
+    yield "Say why."
+
+
+MESSAGES = [
+    {"role": "system", "content": "You are a careful reviewer."},
+    {"role": "user", "content": "Is this fine?\n\n{{code}}"},
+    {"role": "assistant", "content": "I think so."},
+    {"role": "user", "content": "Say why."},
+]
+SCHEMA = {
+    "type": "object",
+    "properties": {"is_fine": {"type": "boolean"}, "why": {"type": "string"}},
+    "required": ["is_fine", "why"],
+}
+
+
+def test_a_text():
+    """
+    One turn of the user is a text.
+    """
+    text = "Greet {{name}} in a {{tone}} way."
+
+    assert langfuse.template(greet) == {"name": "greet", "prompt": text, "type": "text"}
+    assert mlflow.template(greet) == {"name": "greet", "template": text}
+
+
+def test_a_chat():
+    """
+    Several turns are messages; the form of the answer, and tags, come along.
+    """
+    made = langfuse.template(judge)
+    form = made.pop("config")["response_format"]
+
+    assert made == {"name": "judge", "prompt": MESSAGES, "type": "chat", "tags": ["code", "short"]}
+    assert form["json_schema"]["schema"] == {**SCHEMA, "additionalProperties": False}
+    stored = mlflow.template(judge)
+    assert stored.pop("response_format").items() >= SCHEMA.items()
+    assert stored == {"name": "judge", "template": MESSAGES}
+
+
+@STORES
+def test_values_that_are_the_same_always(store):
+    """
+    An argument that has one is no hole.
+    """
+    assert "Greet {{name}} in a cold way." in store.template(greet, {"tone": "cold"}).values()
+
+
+#: Texts around a hole, what of them a store would read, and which of the two.
+BRACES = [
+    ("Write {{this}} for NAME.", "{{this}}", [langfuse, mlflow]),
+    ("Write {{this for NAME.", "{{this for {{name}}", [langfuse, mlflow]),
+    ("Write NAME and {{this.", "{{", [langfuse, mlflow]),
+    ("Write {{name}} for NAME.", "{{name}}", [langfuse, mlflow]),
+    ("Write {% if %} for NAME.", "{%", [mlflow]),
+    ("Write 100 %} for NAME.", "%}", [mlflow]),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "store"), [(text, wrong, store) for text, wrong, stores in BRACES for store in stores]
+)
+def test_braces_that_a_store_would_read(text, wrong, store):
+    """
+    Neither knows an escape.
+    """
+
+    @prompt
+    def subject(name: str):
+        return text.replace("NAME", name)
+
+    with pytest.raises(UnfitTemplate) as caught:
+        store.template(subject)
+
+    title = {langfuse: "Langfuse", mlflow: "MLflow"}[store]
+    assert str(caught.value) == (
+        f"prompt 'subject' cannot be a template: its text holds {wrong!r}, which {title} reads as its own, "
+        "and has no escape for"
+    )
+
+
+@STORES
+def test_a_brace_before_a_hole(store):
+    """
+    It would belong to the hole; one behind it does not, nor do single ones.
+    """
+
+    @prompt
+    def before(name: str):
+        return f"{{{name}}}"
+
+    @prompt
+    def around(name: str):
+        return f"{{ {name}}}, {{name}}, }}}}"
+
+    with pytest.raises(UnfitTemplate, match=re.escape("its text holds '{{{name}}', which")):
+        store.template(before)
+    assert "{ {{name}}}, {name}, }}" in store.template(around).values()
+
+
+@STORES
+def test_names_of_holes(store):
+    """
+    Python takes letters that they do not.
+    """
+
+    @prompt
+    def subject(größe: str):  # noqa: PLC2401 (as people may)
+        return f"<{größe}>"
+
+    with pytest.raises(UnfitTemplate, match="takes no hole 'größe': name the parameter in ASCII letters"):
+        store.template(subject)
+
+
+def test_no_tool_is_imported():
+    """
+    The bridges themselves import none, and a server imports no bridge.
+    """
+    bridges = "from promptkit.bridges import inspect_ai, langchain, langfuse, mlflow, templates"
+    script = f"import sys\nimport promptkit.server, promptkit.cli.serve\nprint(*sys.modules)\n{bridges}\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{script}print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    served, bridged = (set(line.split()) for line in ran.stdout.splitlines())
+
+    assert [name for name in served if name.startswith("promptkit.bridges")] == []
+    assert "promptkit.bridges.langchain" in bridged
+    assert {"langfuse", "mlflow", "inspect_ai", "langchain_core", "hypothesis"} & bridged == set()

@@ -1,0 +1,40 @@
+"""Sends prompts to the models for tests of LangChain, Pydantic AI and LiteLLM."""
+
+import json
+
+from langchain_core.language_models import FakeListChatModel
+from langchain_messages import ask as ask_langchain
+from litellm_completion import ask as ask_litellm
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai_agent import ask as ask_pydantic
+from shown import SHOWN
+
+from promptkit.bridges.langchain import messages
+
+TICKET = "Nobody can pay."
+
+
+def answer(asked: list[ModelMessage], told: AgentInfo) -> ModelResponse:
+    """Answer as a model of Pydantic AI, with what it was asked as the reason."""
+    (request,) = asked
+    why = [told.instructions, *(part.content for part in request.parts)]
+    (tool,) = told.output_tools
+    return ModelResponse([ToolCallPart(tool.name, {"severity": "high", "why": json.dumps(why)})])
+
+
+def main() -> None:
+    """Print what they have said, and LangChain's classes and blocks, as JSON."""
+    triaged = ask_pydantic(FunctionModel(answer), TICKET)
+    kinds = [[type(one).__name__, one.content, one.content_blocks] for one in messages(SHOWN)]
+    found = {
+        "langchain": ask_langchain(FakeListChatModel(responses=["high"]), TICKET).content,
+        "litellm": ask_litellm("gpt-5", TICKET, mock_response="high"),
+        "pydantic_ai": [triaged.severity, json.loads(triaged.why)],
+        "kinds": kinds,
+    }
+    print(json.dumps(found))  # noqa: T201 (the test reads it)
+
+
+if __name__ == "__main__":
+    main()
