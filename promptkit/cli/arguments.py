@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -75,8 +75,9 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     Read what was typed behind a slash command from standard input.
 
     It stands behind a dot, which keeps shells and clients from reading its beginning, as that of ``~/notes``.
-    All of it is the value of an argument that is the only one. For several, it is words as a shell has them,
-    in the order of the signature, or ``KEY=VALUE``. What is empty is not given.
+    All of it is the value of an argument that is the only one. Of several, some may be ``KEY=VALUE`` at its
+    beginning. The rest is the value of the only one that is still required; else it is words as a shell has
+    them, in the order of the signature. What is empty is not given.
 
     Args:
         arguments:
@@ -104,28 +105,29 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     names = [one.name for one in arguments.ordered]
     if not typed.strip():
         return {}
-    return {names[0]: typed} if len(names) == 1 else _by_name(names, typed)
+    return {names[0]: typed} if len(names) == 1 else _by_name(names, arguments.required, typed)
 
 
-def _by_name(names: Sequence[str], typed: str) -> dict[str, str]:
-    """Words by the names of arguments."""
+def _by_name(names: Sequence[str], required: Collection[str], typed: str) -> dict[str, str]:
+    """What was typed, by the names of several arguments."""
+    given: dict[str, str] = {}
+    named = re.compile(rf"\s*({'|'.join(names) or '(?!)'})=('[^']*'|\"[^\"]*\"|\S*)(?:\s+|\Z)")
+    while (found := named.match(typed)) is not None and found[1] not in given:
+        given[found[1]] = found[2][1:-1] if found[2][:1] in {"'", '"'} else found[2]
+        typed = typed[found.end() :]
+    free = [name for name in names if name not in given]
+    missing = [name for name in free if name in required]
+    if len(missing) == 1 and typed:
+        return {**given, missing[0]: typed}
     try:
         words = shlex.split(typed)
     except ValueError as error:
         msg = f"what was typed has a quote without an end ({error}): write it within quotes of the other kind"
         raise ArgumentSyntaxError(msg) from None
-    given: dict[str, str] = {}
-    others = []
-    for word in words:
-        key, equals, value = word.partition("=")
-        if equals and key in names and key not in given:
-            given[key] = value
-        else:
-            others.append(word)
-    free = [name for name in names if name not in given]
-    remedy = "put words that belong together into quotes" if names else "it takes no arguments"
-    _check(len(others) <= len(free), f"{len(words)} words were typed for {len(names)} arguments: {remedy}")
-    return {**given, **dict(zip(free, others, strict=False))}
+    remedy = "put words that belong together into quotes" if names else "it takes none"
+    shown = f"values that were typed: {len(words)}, arguments for them: {len(free)}; {remedy}"
+    _check(len(words) <= len(free), shown)
+    return {**given, **dict(zip(free, words, strict=False))}
 
 
 def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:

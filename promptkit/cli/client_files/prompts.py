@@ -82,10 +82,10 @@ def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Hole, ...]:
             text of a user, or something else than its text with the holes filled.
     """
     for one in prompt.arguments.ordered:
-        if not one.blank_is_value:
-            refuse(prompt, f"{one.name!r} takes {one.reader.expected}, and a hole any text: {_LIVE}")
         if not one.required:
             refuse(prompt, f"{one.name!r} may be left out, and a hole is filled always: {_LIVE}")
+        if not one.blank_is_value:
+            refuse(prompt, f"{one.name!r} takes {one.reader.expected}, and a hole any text: {_LIVE}")
         if one.arg.secret:
             refuse(
                 prompt, f"{one.name!r} is a secret, which clients would keep as they keep all that is typed"
@@ -102,8 +102,9 @@ def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Hole, ...]:
 
 
 def hint_of(prompt: CompiledPrompt) -> str:
-    """What a client shows while somebody types: the arguments, those that may be left out with a mark."""
-    return " ".join(f"[{one.name}{'' if one.required else '?'}]" for one in prompt.arguments.ordered)
+    """What a client shows while somebody types: what may be left out, by its name, and then the others."""
+    ordered = sorted(prompt.arguments.ordered, key=lambda one: one.required)
+    return " ".join(f"[{one.name}{'' if one.required else '='}]" for one in ordered)
 
 
 def target_word(target: str) -> str:

@@ -167,12 +167,12 @@ def test_claude_code_runs_a_live_command(ask, written, typed):
 
 def test_claude_code_tells_arguments_apart(ask, written):
     """
-    Words are those of a shell, or named.
+    Some are named, before the text.
     """
     written("claude-code", "translate", "--live")
-    texts, printed = ask("claude-code", "/translate 'Good morning' tone=dry")
+    texts, printed = ask("claude-code", "/translate tone=dry Good morning, it's me")
 
-    assert "Translate into German, in a dry tone:\n\nGood morning\n" in texts, printed
+    assert "Translate into German, in a dry tone:\n\nGood morning, it's me\n" in texts, printed
 
 
 @pytest.mark.parametrize(

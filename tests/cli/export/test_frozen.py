@@ -241,7 +241,7 @@ class TestRefusals:
         ("name", "reason"),
         [
             ("count", "'number' takes a whole number, and a hole any text: --live writes"),
-            ("translate", "'language' takes one of German, French, and a hole any text: --live writes"),
+            ("translate", "'language' may be left out, and a hole is filled always: --live writes"),
             ("debug", "turn 2 is of the assistant, and a file is what the user says"),
             ("unlock", "'key' is a secret"),
             ("review", "where 'code' is"),

@@ -234,7 +234,7 @@ class TestFiles:
         assert lines == [
             "---",
             "description: Translate a text.",
-            'argument-hint: "[text] [language?] [tone?]"',
+            'argument-hint: "[language=] [tone=] [text]"',
             'disable-model-invocation: "true"',
             f'allowed-tools: "Bash(promptkit render translate --typed {end} *)"',
             "---",
