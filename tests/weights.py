@@ -95,6 +95,7 @@ ADDED: Final = {
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
     "packages of recipes": {"cli": Weight(522, 6), "transports": Weight(33, 0)},
     "standard error, out of the package itself": {"errors": Weight(198, 1)},
+    "exports to clients": {"cli": Weight(425, 8)},
     "bridges to what evaluates and stores prompts": {
         "bridges": Weight(290, 7),
         "cli": Weight(54, 1),

@@ -1,8 +1,9 @@
 """Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, read as a client sends them."""
 
 import re
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,14 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.conversion.kinds import is_bytes, members_of, plain
 from promptkit.protocol.limits import Limits
 
-__all__ = ["ArgumentSyntaxError", "current_folder", "read_arguments", "read_value", "unread_secrets"]
+__all__ = [
+    "ArgumentSyntaxError",
+    "current_folder",
+    "read_arguments",
+    "read_typed",
+    "read_value",
+    "unread_secrets",
+]
 
 #: Half of a surrogate pair, which UTF-8 cannot encode.
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -60,6 +68,66 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {remedy}"
     )
     return {key: read_value(arguments, key, value, folder) for key, value in given.items()}
+
+
+def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
+    """
+    Read what was typed behind a slash command from standard input.
+
+    It stands behind a dot, which keeps shells and clients from reading its beginning, as that of ``~/notes``.
+    All of it is the value of an argument that is the only one. Of several, some may be ``KEY=VALUE`` at its
+    beginning. The rest is the value of the only one that is still required; else it is words as a shell has
+    them, in the order of the signature. What is empty is not given.
+
+    Args:
+        arguments:
+            What may be given.
+
+        end:
+            The line behind it, with which it has to end: clients may cut it, or change it.
+
+    Raises:
+        ArgumentSyntaxError: If it has no such end, is not text, or there is too much of it.
+    """
+    data = _read("--typed", "-", Path(), "standard input")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        msg = "what was typed is not UTF-8"
+        raise ArgumentSyntaxError(msg) from None
+    typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
+    is_whole = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
+    remedy = "leave out what it reads itself, as ``` in Claude Code, or put it into a file"
+    _check(
+        is_whole, f"what was typed did not arrive as it was: the client has cut it, or changed it: {remedy}"
+    )
+    typed = typed.replace("\r\n", "\n").replace("\r", "\n")
+    names = [one.name for one in arguments.ordered]
+    if not typed.strip():
+        return {}
+    return {names[0]: typed} if len(names) == 1 else _by_name(names, arguments.required, typed)
+
+
+def _by_name(names: Sequence[str], required: Collection[str], typed: str) -> dict[str, str]:
+    """What was typed, by the names of several arguments."""
+    given: dict[str, str] = {}
+    named = re.compile(rf"\s*({'|'.join(names) or '(?!)'})=('[^']*'|\"[^\"]*\"|\S*)(?:\s+|\Z)")
+    while (found := named.match(typed)) is not None and found[1] not in given:
+        given[found[1]] = found[2][1:-1] if found[2][:1] in {"'", '"'} else found[2]
+        typed = typed[found.end() :]
+    free = [name for name in names if name not in given]
+    missing = [name for name in free if name in required]
+    if len(missing) == 1 and typed:
+        return {**given, missing[0]: typed}
+    try:
+        words = shlex.split(typed)
+    except ValueError as error:
+        msg = f"what was typed has a quote without an end ({error}): write it within quotes of the other kind"
+        raise ArgumentSyntaxError(msg) from None
+    remedy = "put words that belong together into quotes" if names else "it takes none"
+    shown = f"values that were typed: {len(words)}, arguments for them: {len(free)}; {remedy}"
+    _check(len(words) <= len(free), shown)
+    return {**given, **dict(zip(free, words, strict=False))}
 
 
 def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:

@@ -74,7 +74,8 @@ def run(options: Namespace, output: Output) -> int:
 
 def _build_skills(options: Namespace, output: Output) -> int:
     """Write the folders of skills, as agents read them."""
-    from promptkit.cli.clients.skills import SkillsRefused, skill_change
+    from promptkit.cli.clients.folders import FolderRefused
+    from promptkit.cli.clients.skills import skill_change
 
     if options.out is not None:
         options.refuse("--skills writes folders, and --out a file: leave out either")
@@ -96,7 +97,7 @@ def _build_skills(options: Namespace, output: Output) -> int:
     try:
         change = skill_change(Path(options.skills), visible.skills, source="")
         change.carry_out()
-    except SkillsRefused as error:
+    except FolderRefused as error:
         return fail(f"nothing was built: {error}", Exit.FAULTY)
     except OSError as error:
         return fail(f"cannot write into {options.skills!r}: {error.strerror or error}", Exit.FAULTY)

@@ -118,6 +118,8 @@ def _add_render(render: ArgumentParser) -> None:
     saved = render.add_mutually_exclusive_group()
     saved.add_argument("--case", metavar="CASE", help="show it for this case, which its author has saved")
     saved.add_argument("--cases", action="store_true", help="show it for each of its cases, under headings")
+    typed = "show the text alone for what was typed behind a slash command: standard input up to this line"
+    add("--typed", metavar="END", help=typed)
     no_input = "do not ask for missing arguments, not even on a terminal"
     add("--no-input", dest="asks", action="store_false", help=no_input)
 
@@ -258,6 +260,12 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("--join", metavar="RESULTS", help=join)
 
 
+def _add_export(export: ArgumentParser) -> None:
+    from promptkit.cli.client_files.options import add_export  # a server needs none
+
+    add_export(export, _TARGETS)
+
+
 def _add_import(importing: ArgumentParser) -> None:
     add = importing.add_argument
     forms = ("claude-commands", "gemini-commands", "vscode-prompts")
@@ -332,6 +340,7 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "build": ("write what a server of the recipes starts from, for deployment", _add_build),
     "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
+    "export": ("write prompts as slash commands and skills of clients, or remove these", _add_export),
     "import": ("write recipes from commands and prompt files of other clients", _add_import),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),

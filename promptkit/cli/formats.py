@@ -15,6 +15,7 @@ from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
+from promptkit.language.text import Text
 from promptkit.language.turns import user
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
@@ -26,6 +27,7 @@ __all__ = [
     "encoded",
     "exported_as_json",
     "request_as_json",
+    "text_alone",
     "write_media",
 ]
 
@@ -61,6 +63,36 @@ def _content(content: Content, file: Path | None) -> str:
         mark = "!" if isinstance(content, Image) else ""
         return f"{mark}[{shown.strip('<>')}](<{file.as_posix()}>)"
     return str(content)
+
+
+def text_alone(shown: Workflow | EmbeddedResource, *, lossy: bool) -> str:
+    """
+    Return what a user says, as text: what becomes of a slash command.
+
+    Args:
+        shown:
+            What was rendered.
+
+        lossy:
+            Whether what else there is becomes text, with the roles.
+
+    Raises:
+        ExportError: If there is anything else, unless *lossy*.
+    """
+    from promptkit.exports import ExportError, UnfitPart  # slow to import
+
+    if lossy or isinstance(shown, EmbeddedResource):
+        return str(shown)
+    remedy = "a slash command is the text of a user"
+    unfit = [
+        UnfitPart(number, turn.role, type(turn.content).__name__, remedy)
+        for number, turn in enumerate(shown.shown, 1 + len(shown) - len(shown.shown))
+        if turn.role != "user" or not isinstance(turn.content, Text)
+    ]
+    if unfit:
+        vendor = "a slash command"
+        raise ExportError(vendor, tuple(unfit))
+    return shown.text
 
 
 def encoded(item: CompiledPrompt | CompiledResource, shown: Any) -> bytes:

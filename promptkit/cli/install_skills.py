@@ -9,7 +9,8 @@ from typing import Any
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
-from promptkit.cli.clients.skills import SkillChange, SkillsRefused, skill_change
+from promptkit.cli.clients.folders import FolderChange, FolderRefused
+from promptkit.cli.clients.skills import skill_change
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
@@ -47,7 +48,7 @@ def change_skills(options: Namespace, place: ConfigurationFile, output: Output) 
         change = skill_change(folder, skills, _source(place, targets))
         if not options.dry_run:
             change.carry_out()
-    except SkillsRefused as error:
+    except FolderRefused as error:
         return fail(f"nothing was changed: {error}", Exit.FAULTY)
     except OSError as error:
         return fail(f"cannot write into {str(folder)!r}: {error.strerror or error}", Exit.FAULTY)
@@ -65,7 +66,7 @@ def _source(place: ConfigurationFile, targets: Sequence[str]) -> str:
     return os.pathsep.join(str(Path(target).absolute()) for target in targets)
 
 
-def _data(change: SkillChange, place: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:
+def _data(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:
     return {
         "client": place.client,
         "scope": place.scope,
@@ -78,7 +79,7 @@ def _data(change: SkillChange, place: ConfigurationFile, *, is_done: bool) -> di
     }
 
 
-def _lines(change: SkillChange, place: ConfigurationFile, *, is_done: bool) -> Iterator[str]:
+def _lines(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> Iterator[str]:
     if not change.is_needed:
         yield f"{place.title}: nothing to change"
     elif is_done:

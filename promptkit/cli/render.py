@@ -17,7 +17,13 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
-from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
+from promptkit.cli.arguments import (
+    ArgumentSyntaxError,
+    current_folder,
+    read_arguments,
+    read_typed,
+    unread_secrets,
+)
 from promptkit.cli.calls import Call, Item, report_failure, saved_calls
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import fail, print_error
@@ -27,6 +33,7 @@ from promptkit.cli.formats import (
     encoded,
     exported_as_json,
     request_as_json,
+    text_alone,
     write_media,
 )
 from promptkit.cli.loading import load_recipes, report_faults
@@ -74,6 +81,9 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("a case has its arguments: leave out --promptfoo")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
+    others = [word for word in options.typed_options - {"--typed", "--lossy"} if word.startswith("-")]
+    if options.typed is not None and (others or options.arguments):
+        options.refuse("--typed takes no other options but --lossy, and no arguments")
     if options.watch:
         return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_wants_cases(options))
@@ -153,6 +163,8 @@ class _Request:
 
     def _read_or_ask(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
+        if self._options.typed is not None:
+            return read_typed(prompt.arguments, self._options.typed)
         given = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         if self._options.promptfoo is not None:
             return given | variables(self._options.promptfoo, prompt.arguments)
@@ -187,7 +199,9 @@ class _Request:
 
     def _print_form(self, call: Call, shown: _Shown, files: Mapping[int, Path]) -> None:
         form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
-        if (vendor := self._options.request) is not None:
+        if self._options.typed is not None:
+            self._output.print_content(redactor.redacted(text_alone(shown, lossy=lossy)))
+        elif (vendor := self._options.request) is not None:
             fields = {"model": self._options.model} if self._options.model else {}
             self._output.print_json(request_as_json(vendor, shown, redactor, lossy=lossy, fields=fields))
         elif self._options.promptfoo is not None:

@@ -9,7 +9,8 @@ from promptkit.cli import main
 from promptkit.cli.options import parse
 
 ALL = (
-    "serve, list, render, check, complete, dev, diff, build, package, batch, import, new, install, uninstall"
+    "serve, list, render, check, complete, dev, diff, build, package, batch, export, import, new, install, "
+    "uninstall"
 )
 COMMANDS = ("serve", "list", "render", "check", "complete")
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.clients import skills as skills_on_disk
+from promptkit.cli.clients import folders
 from promptkit.cli.clients.skills import NOTE
 from promptkit.testing import Client
 
@@ -352,7 +352,7 @@ class TestBuild:
         for text in (FOLDER, f"{FOLDER}More.\n"):
             file.write_text(text)
             with monkeypatch.context() as patched:
-                patched.setattr(skills_on_disk.msgspec.json, "format", lambda _: 1 // 0)
+                patched.setattr(folders.msgspec.json, "format", lambda _: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     main(["build", "recipes", "--skills", "out"])
 
