@@ -99,7 +99,8 @@ class _ClaudeText:
     def __init__(self, file: CommandFile) -> None:
         self.file = file
         self.hint = file.text_of("argument-hint")
-        self.losses = list(file.losses("description", "argument-hint", "arguments"))
+        # Prompts of MCP are people's to choose, so that no model begins one.
+        self.losses = [*file.losses("description", "argument-hint", "arguments", "disable-model-invocation")]
         self._declared = self._declare()
         names = "|".join(map(re.escape, self._declared)) or _NO_NAMES
         self._pattern = re.compile(_PLACEHOLDER.replace("NAMES", names), re.DOTALL | re.MULTILINE)
