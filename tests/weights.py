@@ -92,6 +92,11 @@ ADDED: Final = {
         "promptkit": Weight(1, 0),
     },
     "what is around a text": {"protocol": Weight(7, 0)},
+    "what a reader found": {
+        "conversion": Weight(1, 0),
+        "language": Weight(1, 0),
+        "transports": Weight(1, 0),
+    },
     "batches by blocks of lines": {"batch": Weight(60, 2), "cli": Weight(2, 0)},
     "packages of recipes": {"cli": Weight(522, 6), "transports": Weight(33, 0)},
     "standard error, out of the package itself": {"errors": Weight(198, 1)},

@@ -22,17 +22,17 @@ def template(
             The prompt.
 
         values:
-            What is the same always, by argument, as a client sends it; None stands for the default.
+            Values that are filled in now, by argument, as a client sends them; None stands for the default.
 
         lossy:
-            Whether a template will do that says the same for plain words, and not for every text.
+            Whether to take a template that is right for plain words, but not for every text.
 
     Returns:
         The name, the text or the messages, the type and the tags; and the ``config`` with the form of the
         answer, as OpenAI takes it, if there is one.
 
     Raises:
-        UnfitTemplate: If no template says what the prompt says. It tells for what text.
+        UnfitTemplate: If no template says what the prompt says. The error names a text for which it fails.
 
         ArgumentErrors: If one of *values* is wrong.
 

@@ -8,7 +8,7 @@ from promptkit.compiler.prompts import Prompt
 
 __all__ = ["template"]
 
-#: It takes a text with the second for a template of Jinja2.
+#: What it reads as its own: a hole, and a tag of Jinja2, which makes the whole text a template of that.
 _MISREAD: Final = ("{{", "{%")
 
 
@@ -25,16 +25,16 @@ def template(
             The prompt.
 
         values:
-            What is the same always, by argument, as a client sends it; None stands for the default.
+            Values that are filled in now, by argument, as a client sends them; None stands for the default.
 
         lossy:
-            Whether a template will do that says the same for plain words, and not for every text.
+            Whether to take a template that is right for plain words, but not for every text.
 
     Returns:
         The name, the template, and the JSON Schema of the answer, if there is one.
 
     Raises:
-        UnfitTemplate: If no template says what the prompt says. It tells for what text.
+        UnfitTemplate: If no template says what the prompt says. The error names a text for which it fails.
 
         ArgumentErrors: If one of *values* is wrong.
 

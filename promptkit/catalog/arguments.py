@@ -87,7 +87,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """Whether clients have to send it: it has no default, in the environment neither."""
+        """Whether clients have to send it: it has no default, and names no environment variable."""
         return self.default is NO_DEFAULT and self.arg.env is None
 
     @property
@@ -303,7 +303,7 @@ class Arguments(Struct, frozen=True):
                 continue
             if text is not None:
                 try:
-                    values[name] = argument.reader.read(text)
+                    values[name] = self._readers[name](text)
                 except ConversionError as error:
                     faults += (
                         structs.replace(fault, reason=f"is read from ${variable} and {fault.reason}")
@@ -321,7 +321,7 @@ class Arguments(Struct, frozen=True):
             ArgumentErrors: If any argument holds more than *max_values*; it lists them all.
         """
         reason = f"holds more than {max_values:,} values: send fewer of them"
-        texts = {name: given[name] for name in self.by_name.keys() & given.keys()}
+        texts = {name: given[name] for name in self.by_name if name in given}
         faults = tuple(
             Fault(name, reason)
             for name, text in texts.items()

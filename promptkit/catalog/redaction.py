@@ -32,8 +32,8 @@ HIDDEN: Final = "<secret>"
 #: How many characters of a secret in a row are never shown, wherever they stand in it.
 STRETCH: Final = 8
 
-#: What is shorter than this is hidden only where it stands as a word: else every "1" would be. In print it
-#: is not hidden at all.
+#: What is shorter than this is hidden only where it stands as a word: else every "1" in a text would go. In
+#: printed output it is not hidden at all.
 _SHORT: Final = 4
 
 #: Bounds on the secrets that are hidden in what is printed: the latest requests, the characters of one value,
@@ -45,7 +45,7 @@ _MAX_CHARACTERS: Final = 128 * 1024
 #: Values that are too common in other text to be hidden everywhere.
 _COMMON: Final = frozenset({"True", "False", "None", "true", "false", "null"})
 
-#: Members of a result whose values come from the protocol, or from a vendor's, and hold no secrets.
+#: Members of a result whose values come from the protocol, or from a vendor's request, and hold no secrets.
 _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
 
 
@@ -113,7 +113,7 @@ class Redactor:
         """The JSON of a result, or of a vendor's request, with `HIDDEN` in place of every secret."""
         if isinstance(value, dict):
             return {
-                key: item if key in _PROTOCOL_MEMBERS else self.redacted_json(item)
+                key: item if key in _PROTOCOL_MEMBERS and isinstance(item, str) else self.redacted_json(item)
                 for key, item in value.items()
             }
         if isinstance(value, list):

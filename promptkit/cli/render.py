@@ -110,8 +110,8 @@ class _Request:
             if skill is not None and name not in catalog:
                 return self._show_skill(catalog, skill)
             if _wants_cases(self._options):
-                template = catalog.find_template(name)
-                return self._show_cases(catalog[name] if template is None else template)
+                template = catalog.find_template(name) or (is_uri(name) and catalog.resource(name)[0])
+                return self._show_cases(template or catalog[name])
             if name in catalog:
                 if self._arguments is None:
                     self._arguments = self._read_or_ask(catalog, catalog[name])
@@ -120,7 +120,7 @@ class _Request:
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
-        except UnknownResource as error:
+        except (UnknownPrompt, UnknownResource) as error:
             unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
             return fail(str(unknown), Exit.USAGE)
 

@@ -34,7 +34,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: What an author says about a parameter who says nothing.
+#: The `Arg` of a parameter that its author says nothing about.
 _NOTHING: Final = Arg()
 
 

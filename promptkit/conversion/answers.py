@@ -1,6 +1,6 @@
 """The form of an answer: the JSON Schema of a type that a model is asked for."""
 
-from typing import Any
+from typing import Any, get_args
 
 from promptkit.conversion.definitions import Definitions
 from promptkit.conversion.readers import reader_of
@@ -29,8 +29,9 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     except Exception:  # noqa: BLE001 (what is no type may raise anything while it is looked at)
         reader = None
     if reader is None:
+        shown = str(answer) if get_args(answer) else answer_name(answer)
         msg = (
-            f"{answer_name(answer)} cannot be the type of an answer: use a dataclass, a class of attrs or "
+            f"{shown} cannot be the type of an answer: use a dataclass, a class of attrs or "
             "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
         )
         raise TypeError(msg)

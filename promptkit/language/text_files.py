@@ -23,13 +23,14 @@ __all__ = [
     "text_below",
 ]
 
-#: Properties in front of Markdown, as many tools write them in YAML: they are not for the model. What stands
-#: between two lines of hyphens is text, if it is none.
+#: Properties in front of Markdown, as many tools write them in YAML: they are not for the model. A block
+#: between two lines of hyphens is text if it begins with none, behind blank lines and comments.
+_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*\n"
 _FRONT_MATTER: Final = re.compile(
-    r"\A---[ \t]*\n(?:(?:[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*|[ \t#-].*|)\n)*?---[ \t]*(?:\n|\Z)"
+    rf"\A---[ \t]*\n(?:(?:[ \t]*(?:#.*)?\n)*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?---[ \t]*(?:\n|\Z)"
 )
 
-#: So many files are kept at most. A path may be made of an argument.
+#: How many files are kept at most: a path may be made of an argument.
 _MOST_KEPT: Final = 1_000
 
 

@@ -72,7 +72,7 @@ class Pages:
             self._encoded[start] = self._encode_page(list(self.items[start:end]), following)
         return self._encoded[start]
 
-    # Of most lists that a reload leads to nobody asks for a page, so their digests are not computed.
+    # After a reload nobody asks for most of the lists, so a digest waits until somebody does.
     @cached_property
     def _starts(self) -> Mapping[str | UnsetType, int]:
         """Where each page starts, by its cursor."""

@@ -1,4 +1,4 @@
-"""What the shell completes on a key press, out of what was kept, as no recipe can be imported then."""
+"""Completions for the shell, which are kept: on a key press there is no time to import a recipe."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final

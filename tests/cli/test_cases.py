@@ -89,11 +89,12 @@ class TestRender:
 
     def test_of_a_resource(self, folder, capsys):
         """
-        Its template is named.
+        Its template is named, or a URI that it has.
         """
-        code, out, _ = rendered(capsys, "docs://{page}", "--cases")
+        for uri in ("docs://{page}", "docs://7"):
+            code, out, _ = rendered(capsys, uri, "--cases")
 
-        assert (code, out) == (0, "# first\n\n[docs://1]\nPage 1.\n")
+            assert (code, out) == (0, "# first\n\n[docs://1]\nPage 1.\n")
 
     @pytest.mark.parametrize(
         ("options", "says"),
@@ -104,6 +105,7 @@ class TestRender:
             (("review", "code=x", "--cases"), "a case has its arguments: leave out either"),
             (("review", "--cases", "--json"), "--cases shows transcripts, or Markdown"),
             (("rview", "--cases"), "unknown prompt 'rview'; did you mean 'review'?"),
+            (("notes://1", "--cases"), "unknown resource 'notes://1'"),
         ],
     )
     def test_what_is_refused(self, options, says, folder, capsys):

@@ -79,7 +79,10 @@ def test_each_way_to_render():
     assert (user("y") + rendered).answer is None
 
 
-@pytest.mark.parametrize(("answer", "what"), [(object, "object"), (3, "3"), (Verdict("yes"), "Verdict(")])
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [(object, "object"), (3, "3"), (Verdict("yes"), "Verdict("), (list[object], "list[object]")],
+)
 def test_what_is_no_type_of_an_answer(answer, what):
     """
     It is an error of the prompt, with what can be one.

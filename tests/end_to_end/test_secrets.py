@@ -593,6 +593,16 @@ class TestRedactor:
 
         assert (hidden, hidden.redacted("12345")) == (Redactor(), "12345")
 
+    def test_what_lies_below_a_member_of_the_protocol(self):
+        """
+        Words that the protocol has stay; what only stands below such a word does not.
+        """
+        shown = redactor(str, "swordfish").redacted_json(
+            {"type": "swordfish", "format": {"name": "swordfish", "type": "text"}, "detail": ["swordfish"]}
+        )
+
+        assert shown == {"type": "swordfish", "format": {"name": HIDDEN, "type": "text"}, "detail": [HIDDEN]}
+
     def test_it_does_not_show_itself(self):
         """
         What hides secrets does not tell them either.

@@ -152,7 +152,7 @@ class ServerTable:
         try:
             text: str = self._editor.put(self._text, path, wanted)
             found = self._editor.read(text)
-            is_done = _at(found, path) == wanted and _with(found, path, None) == _with(self._data, path, None)
+            is_done = _at(found, path) == wanted and _without(found, path) == _without(self._data, path)
         except (FileRefused, RecursionError, TypeError):  # what was written does not go with the rest
             is_done = False
         check(is_done, "it is written in a way that cannot be changed without touching something else")
@@ -190,10 +190,9 @@ def _at(data: Any, path: tuple[str, ...]) -> Any:
     return data
 
 
-def _with(data: Any, path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """A copy of data with something else at a path; tables on the way that hold nothing do not count."""
+def _without(data: Any, path: tuple[str, ...]) -> dict[str, Any]:
+    """A copy of data without what stands at a path, and without tables on the way that are empty then."""
     name, *rest = path
     copy = dict(data or {})
-    below = _with(copy.get(name), tuple(rest), value) if rest else value
-    copy.pop(name, None)
-    return {**copy, name: below} if below else copy
+    below = copy.pop(name, None)
+    return {**copy, name: left} if rest and (left := _without(below, tuple(rest))) else copy

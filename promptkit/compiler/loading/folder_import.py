@@ -84,7 +84,7 @@ class FolderImport:
         changed: Iterable[str] = (),
     ) -> None:
         self.folder = folder = finder.folder
-        # A skill whose first file is gone for a moment is one all the same: no program in it is a recipe.
+        # A skill whose SKILL.md is missing for a moment is still a skill: its programs are no recipes.
         skills = tuple(os.path.join(one, "") for one in (before.skills if before is not None else ()))
         self.names = tuple(name for name in names if not self._path(name).startswith(skills))
         self.declared: dict[str, LoadedFile] = {}
@@ -98,10 +98,10 @@ class FolderImport:
         changed = changed if self._before is None else {*changed, *self._before.failed}
         import_folder = partial(import_package, finder, last, changed, keep=keep)
         self._fault = self._attempt(folder / "__init__.py", import_folder, Execution(""))
-        # What executed nothing takes the place of what could not be imported.
+        # If the package cannot be imported, a finder that has executed nothing stands in for it.
         self.package: RecipeFinder = finder if self._fault is None else RecipeFinder("", folder, "")
         self._executions = self.package.executions
-        # By the name of the file, as all that follows: the full name of the module.
+        # The full names of modules, by file; all that follows is by file, too.
         self._modules = {name: self._module_of(name) for name in self.names}
         self._recipes = set(self._modules.values())
         self._found: dict[str, ModuleType | LoadedFile] = {

@@ -1,4 +1,4 @@
-"""Listening sockets: a socket a worker for TCP, or one for all, by a path or inherited."""
+"""Listening sockets: for TCP one for each worker; a Unix socket, or one that is inherited, is for all."""
 
 import errno
 import os
@@ -137,7 +137,8 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
         try:
             listeners.append(Listener(_sockets(family, (address, port), workers)))
         except OSError as failed:
-            error = failed
+            if error is None or failed.errno == errno.EADDRINUSE:
+                error = failed
         else:
             port = listeners[0].of(0).getsockname()[1]
     if error is not None and (not listeners or error.errno == errno.EADDRINUSE):

@@ -118,6 +118,19 @@ class TestTcp:
             listen(host, 0)
         assert str(refused.value).startswith(reason)
 
+    @pytest.mark.parametrize("others", [["203.0.113.7"], ["203.0.113.7", "127.0.0.2"]])
+    def test_an_address_that_is_in_use_among_others(self, listen, monkeypatch, others):
+        """
+        It is the reason that is told, whatever the other addresses of the name are.
+        """
+        (first,) = listen("127.0.0.1", 0)
+        port = first.of(0).getsockname()[1]
+        found = [(socket.AF_INET, address) for address in ("127.0.0.1", *others)]
+        monkeypatch.setattr("promptkit.transports.http.listeners._addresses", lambda *_: found)
+
+        with pytest.raises(CannotListen, match="another server listens there"):
+            listen("shelf.example", port)
+
     @pytest.mark.parametrize(
         ("host", "local"),
         [("127.0.0.1", True), ("127.0.0.2", True), ("0.0.0.0", False)],  # noqa: S104
