@@ -386,3 +386,19 @@ class TestResources:
             DOCUMENTS.complete("notes://{day}", "dya", "")
         with pytest.raises(UnknownResource):
             DOCUMENTS.complete("notes://{other}/x", "day", "")
+
+
+def test_faults_are_in_the_order_of_the_signature():
+    """
+    Whatever the order in which a client sends the arguments, and in every process.
+    """
+
+    @prompt
+    def many(*, a: list[int], b: list[int], c: list[int], d: list[int], e: list[int], f: list[int]) -> str:
+        """Take many lists."""
+        return ""
+
+    with pytest.raises(ArgumentErrors) as refused:
+        many.compiled.arguments.check_values(dict.fromkeys("fedcba", "1," * 200), 100)
+
+    assert [fault.argument for fault in refused.value.faults] == list("abcdef")
