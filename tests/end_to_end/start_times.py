@@ -29,6 +29,8 @@ def start(command):
     finally:
         os.killpg(process.pid, signal.SIGKILL)  # the server may be a child of the command
         process.wait()
+        while is_ready():  # a child in a group of its own ends a little later, and would answer for the next
+            time.sleep(0.002)
 
 
 def is_ready():
