@@ -188,8 +188,10 @@ class TestClaude:
         with pytest.MonkeyPatch.context() as monkeypatch:
             came = received(shell(name, command), monkeypatch)
 
-        is_cut = "```" in value or END in value or (name == "sh" and DROPPED.search(value))
-        assert came == (None if is_cut else expected(made.typed))
+        is_cut = "```" in value or END in value
+        told = None if is_cut else expected(made.typed)
+        # Later versions of dash drop nothing.
+        assert came == told or (name == "sh" and DROPPED.search(value) and came is None)
 
 
 @pytest.mark.parametrize("name", ["bash", "sh"])
