@@ -34,6 +34,7 @@ ROUNDS: Final = 3
 ROOT: Final = Path(__file__).parents[1]
 
 OURS: Final = "promptkit"
+WORKERS: Final = "promptkit, 2 workers"
 
 _RECIPE: Final = f'''
 from typing import Literal
@@ -179,7 +180,8 @@ def commands(folder: Path, rows: Path) -> dict[str, tuple[str, ...]]:
     Return what writes the same into the folder ``out`` or the file ``out.jsonl``, by name.
     """
     loop, out = (sys.executable, "-m", "benchmarks.batch_loops"), str(folder / "out.jsonl")
-    return {OURS: batch_command(folder, rows), **{name: (*loop, name, str(rows), out) for name in LOOPS}}
+    ours = {OURS: batch_command(folder, rows), WORKERS: batch_command(folder, rows, 2)}
+    return {**ours, **{name: (*loop, name, str(rows), out) for name in LOOPS}}
 
 
 def _take_turns(folder: Path, found: Mapping[Name, tuple[str, ...]], rounds: int) -> dict[Name, list[Run]]:
@@ -217,8 +219,9 @@ def goals_of(
     ours = runs[OURS]
     yield Goal("beside LangChain, rows a second", _ratio(runs["LangChain"], ours), 5, is_least=True)
     yield Goal("beside an f-string, time", _ratio(ours, runs["an f-string"]), 5)
-    scaling = median(one.seconds / two.seconds for one, two in zip(scaled[1], scaled[2], strict=True))
-    yield Goal(f"two processes beside one, {many:,} rows", scaling, 1.8, is_least=True)
+    for count, one, two in ((rows, ours, runs[WORKERS]), (many, scaled[1], scaled[2])):
+        scaling = median(alone.seconds / both.seconds for alone, both in zip(one, two, strict=True))
+        yield Goal(f"two processes beside one, {count:,} rows", scaling, 1.8, is_least=True)
     seconds = median(run.processor for run in ours) * ROWS / rows
     yield Goal(f"{ROWS:,} rows on one core", seconds, 10, unit="s")
     memory = max(run.memory for run in scaled[1])

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.batch.columns import RowError
-from promptkit.batch.lines import LINE_FORMATS, LineFormat
+from promptkit.batch.line_formats import LINE_FORMATS, LineFormat
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import Chunk, Row
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from promptkit.batch.bodies import Bodies, Said
 from promptkit.batch.columns import Columns, RowError
-from promptkit.batch.lines import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
 from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.prompts import Prompt

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.batch.chunks import Rejected, RenderedChunk
-from promptkit.batch.lines import LineFormat
+from promptkit.batch.line_formats import LineFormat
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.regular_files import replace_regular_file
 

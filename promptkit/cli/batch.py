@@ -17,7 +17,7 @@ from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
 from promptkit.batch.files import open_table
 from promptkit.batch.joining import joined
-from promptkit.batch.lines import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch, is_whole, rejected_file

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from promptkit import Image, ResourceLink, Text, Workflow, assistant, cache_point, system, user
 from promptkit.batch.bodies import Bodies
-from promptkit.batch.lines import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.exports import ExportError
 
 VENDORS = pytest.mark.parametrize("vendor", LINE_FORMATS)
