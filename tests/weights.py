@@ -108,6 +108,8 @@ ADDED: Final = {
     },
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "imports of slash commands": {"cli": Weight(754, 11)},
+    "batches by processes that are forked": {"batch": Weight(17, 0)},
+    "documents that differ by origin": {"protocol": Weight(1, 0)},
     "skills": {
         "catalog": Weight(172, 2),
         "cli": Weight(442, 3),

@@ -2,21 +2,24 @@
 
 import os
 import signal
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.rows import Chunk
 
-__all__ = ["rendered"]
+__all__ = ["begun"]
 
 #: How many chunks are on their way to each other process.
 _AHEAD: Final = 4
@@ -25,16 +28,18 @@ _AHEAD: Final = 4
 _KEPT: Final = 32
 
 
-def rendered(chunks: Iterable[Chunk], render: ChunkRenderer, workers: int) -> Iterator[RenderedChunk]:
+#: Renders chunks, and yields them in order. Each has to be written before the next is asked for.
+Rendering: TypeAlias = Callable[[Iterable[Chunk]], Iterator[RenderedChunk]]
+
+
+@contextmanager
+def begun(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
     """
-    Render chunks, and yield them in order. Each has to be written before the next is asked for.
+    Begin processes that render, and yield what has them do so.
 
     Args:
-        chunks:
-            What is read of the table.
-
         render:
-            Renders one.
+            Renders one chunk.
 
         workers:
             How many processes do so, this one among them: what it renders need not be handed over.
@@ -47,26 +52,43 @@ def rendered(chunks: Iterable[Chunk], render: ChunkRenderer, workers: int) -> It
         Exception: What `ChunkRenderer` raises.
     """
     if workers == 1:
-        yield from map(render, chunks)
+        yield partial(map, render)
         return
     with TemporaryDirectory(prefix="promptkit-") as folder:
-        pool = ProcessPoolExecutor(workers - 1, get_context("spawn"), _begin, (render,))
-        ahead = (workers - 1) * _AHEAD
-        files = [Path(folder, str(number)) for number in range(ahead + _KEPT)]
-        waiting = deque[Future[RenderedChunk]]()
+        pool = ProcessPoolExecutor(workers - 1, _context(), _begin, (render,))
         try:
-            for number, chunk in enumerate(chunks):
-                if sum(not one.done() for one in waiting) < ahead:
-                    waiting.append(pool.submit(_render_to, files[number % len(files)], chunk))
-                else:
-                    waiting.append(Future())
-                    waiting[-1].set_result(render(chunk))
-                while waiting and (waiting[0].done() or len(waiting) == len(files)):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            pool.submit(os.getpid)  # begins them
+            ahead = (workers - 1) * _AHEAD
+            files = [Path(folder, str(number)) for number in range(ahead + _KEPT)]
+            yield partial(_rendered, render=render, pool=pool, ahead=ahead, files=files)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _context() -> Any:
+    """A process that is forked is there at once. But a lock that another thread holds stays locked in it."""
+    is_alone = sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
+    return get_context("fork" if is_alone else "spawn")
+
+
+def _rendered(
+    chunks: Iterable[Chunk],
+    render: ChunkRenderer,
+    pool: ProcessPoolExecutor,
+    ahead: int,
+    files: Sequence[Path],
+) -> Iterator[RenderedChunk]:
+    waiting = deque[Future[RenderedChunk]]()
+    for number, chunk in enumerate(chunks):
+        if sum(not one.done() for one in waiting) < ahead:
+            waiting.append(pool.submit(_render_to, files[number % len(files)], chunk))
+        else:
+            waiting.append(Future())
+            waiting[-1].set_result(render(chunk))
+        while waiting and (waiting[0].done() or len(waiting) == len(files)):
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 #: In another process: what renders.

@@ -21,7 +21,7 @@ from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch, is_whole, rejected_file
-from promptkit.batch.workers import rendered
+from promptkit.batch.workers import begun
 from promptkit.batch.writing import Keys, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
@@ -127,7 +127,8 @@ class _Batch:
 
         with (
             _stopping(self._folder, "" if options.dry_run else ": go on with --resume"),
-            self._files() as files,
+            begun(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
+            self._files() as files,  # with a lock, which no other process may have
             closing(Keys()) as keys,
             _progress(self._table.size) as advance,
         ):
@@ -135,8 +136,7 @@ class _Batch:
                 keys.add_all(files.identifiers())
             done = files.done.rows
             chunks = (one for one in self._table.chunks if one.first + one.count > done)
-            made = rendered(chunks, ChunkRenderer(self._renderer, self._table.read), options.workers)
-            write(made, files, None if options.key is None else keys, told)
+            write(rendered(chunks), files, None if options.key is None else keys, told)
             files.finish()
         output.print_lines(_summary(files.done, options.out, characters if options.dry_run else None))
         return Exit.FAULTY if files.done.rejected else Exit.FINE

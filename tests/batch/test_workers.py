@@ -1,0 +1,48 @@
+"""The processes of ``--workers``: how they begin."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.batch.conftest import requests_in
+
+RECIPE = '''
+import os
+import time
+from pathlib import Path
+from threading import Thread
+
+from promptkit import prompt
+
+with Path("imported").open("a") as file:
+    print(os.getpid(), file=file)
+{more}
+
+@prompt
+def triage(ticket: str) -> str:
+    """Triage a ticket."""
+    return ticket
+'''
+
+THREAD = "Thread(target=time.sleep, args=(60,), daemon=True).start()"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are never forked")
+@pytest.mark.parametrize(("more", "imports"), [("", 1), (THREAD, 2)])
+def test_how_they_begin(folder, more, imports):
+    """
+    They are forked, with what is imported. Where a recipe has threads, which may hold locks, they begin anew.
+    """
+    (folder / "triage.py").write_text(RECIPE.format(more=more), encoding="utf-8")
+    (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2000)), encoding="utf-8")
+    words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
+
+    for workers in ("1", "2"):
+        command = (sys.executable, "-m", "promptkit", *words, "--workers", workers, "-o", workers)
+        (folder / "imported").unlink(missing_ok=True)
+        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+    assert len((folder / "imported").read_text().split()) == imports
+    assert requests_in(folder / "1") == requests_in(folder / "2")
+    assert len(requests_in(folder / "1")) == 2000
