@@ -39,6 +39,9 @@ _SENT: Final = (
 _ALLOWED: Final = ((b"access-control-allow-headers", _SENT), (b"access-control-max-age", b"600"))
 _EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate")
 
+#: A cache may not give one page what another one was allowed to read.
+_VARY: Final = (b"vary", b"origin")
+
 
 class Guard:
     """
@@ -130,7 +133,7 @@ class Guard:
         origin = head.get(b"origin")
         if origin is None or not self.allows(origin):
             return ()
-        return ((b"access-control-allow-origin", origin), _EXPOSED, (b"vary", b"origin"))
+        return ((b"access-control-allow-origin", origin), _EXPOSED, _VARY)
 
     def _check_host(self, head: Head) -> HttpResponse | None:
         host = head.get(b"host")
@@ -146,7 +149,7 @@ class Guard:
 
 def _read_only(head: Head, document: bytes) -> HttpResponse:
     if head.method in ("GET", "HEAD"):
-        return HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300")))
+        return HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
     return _other_method(head, b"GET", "this can only be read: use GET")
 
 

@@ -402,6 +402,7 @@ class TestMetadata:
         assert "mcp-protocol-version" in asked.header("access-control-allow-headers")
         assert (read.status, read.header("access-control-allow-origin")) == (200, "https://chat.example")
         assert "www-authenticate" in refused.header("access-control-expose-headers")
+        assert get(application, WELL_KNOWN).header("vary") == "origin"  # a cache may keep it
         assert get(application, WELL_KNOWN, origin="https://evil.example").status == 403
 
     def test_it_is_only_read(self, made):
