@@ -297,7 +297,11 @@ def failure_reason(error: BaseException) -> str:
         return "; ".join(map(str, error.faults))
     if (reason := explanation("it", error)) is not None:
         return reason
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    from promptkit.errors.filled_text import explain_filling  # few calls fail
+
+    told = explain_filling(error)
+    return reason if told is None else f"{reason}; {told}"
 
 
 def _place(location: Location, error: BaseException) -> Location:
