@@ -1,0 +1,63 @@
+"""Lints of text that Python fills in, by ``.format(...)``, ``%`` or `string.Template`, and fails to."""
+
+import ast
+import inspect
+import textwrap
+from string import Template
+from typing import Any, Final
+
+from promptkit.compiler.lints.scopes import Scope
+from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.errors.filled_text import FilledText, filled_text
+from promptkit.errors.sources import nodes_of, own_nodes
+
+__all__ = ["lint_filled_text"]
+
+#: Methods that fill in a text.
+_METHODS: Final = ("format", "format_map", "substitute")
+
+#: Functions, and methods, that leave the holes of a text as they are.
+_KEEPING: Final = (textwrap.dedent, inspect.cleandoc, Template)
+_STRIPPING: Final = ("strip", "lstrip", "rstrip")
+
+
+def lint_filled_text(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a text whose holes do not fit the values that they get, so that filling it in fails."""
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", None) not in _METHODS:
+        return
+    filled = filled_text(node)
+    text = None if filled is None or not filled.is_whole else _text_of(filled.text, scope)
+    if filled is None or text is None or (error := filled.error_for(text)) is None:
+        return
+    told = filled.explain(error)
+    if told is not None and not _is_tried(node, scope):
+        report.add(Rule.UNFILLABLE_TEXT, *told, _place(filled, error, report.location.file))
+
+
+def _text_of(node: ast.expr, scope: Scope) -> str | None:
+    """The text that an expression stands for, if the source shows it."""
+    node = scope.behind(node)
+    match node:
+        case ast.Constant(str(text)):
+            return text
+        case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING:
+            return _text_of(inner, scope)
+        case ast.Call(made, [inner]) if scope.value(made) in _KEEPING:
+            return _text_of(inner, scope)
+    value: Any = scope.value(node)
+    value = value.template if type(value) is Template else value
+    return value if isinstance(value, str) else None
+
+
+def _is_tried(node: ast.AST, scope: Scope) -> bool:
+    """Whether what it raises may be caught."""
+    tries: list[ast.Try | ast.TryStar] = own_nodes(scope.syntax, ast.Try, ast.TryStar)
+    return any(node in nodes_of(each, type(node)) for each in tries)
+
+
+def _place(filled: FilledText, error: Exception, file: str) -> ast.expr | Location:
+    """Where the text has the hole that it fails for; else where the text is."""
+    begins, ends = filled.text.lineno, filled.text.end_lineno or filled.text.lineno
+    name = str(error.args[0]) if isinstance(error, KeyError) else ""
+    hole = filled.holes.place_in(file, range(begins, ends + 1), name) if name else None
+    return filled.text if hole is None else Location(file, *hole)
