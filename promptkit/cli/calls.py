@@ -285,7 +285,9 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
     elif item.is_template:
         remedy = "correct it, or give examples that it can be read for"
-    reason = call.redactor.redacted(failure_reason(error))
+    from promptkit.errors.filled_text import explain_filling  # few calls fail
+
+    reason, remedy = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or remedy))
     return Diagnostic(
         rule, f"{named}it fails for {call.label}: {reason}", remedy, _place(item.location, error)
     )
@@ -297,11 +299,7 @@ def failure_reason(error: BaseException) -> str:
         return "; ".join(map(str, error.faults))
     if (reason := explanation("it", error)) is not None:
         return reason
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    from promptkit.errors.filled_text import explain_filling  # few calls fail
-
-    told = explain_filling(error)
-    return reason if told is None else f"{reason}; {told}"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _place(location: Location, error: BaseException) -> Location:

@@ -203,3 +203,15 @@ def test_in_an_import_it_is_the_remedy(recipes):
     (found,) = load(folder).diagnostics
 
     assert found.remedy == f"the hole '{{nmae}}' in line 1 gets no value: {MEANT}"
+
+
+def test_of_a_skill_it_is_the_remedy(recipes):
+    """
+    Its function is called where the recipes are compiled.
+    """
+    head = "from promptkit import skill\n\n@skill\ndef greets():\n    'Greet. Use it first.'\n"
+    folder = recipes(greets=head + "    return 'Hello {nmae}'.format(name='x')\n")
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert found.remedy == f"the hole '{{nmae}}' in line 6 gets no value: {MEANT}"

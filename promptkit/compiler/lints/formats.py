@@ -31,7 +31,7 @@ def lint_filled_text(node: ast.AST, scope: Scope, report: Report) -> None:
         return
     told = filled.explain(error)
     if told is not None and not _is_tried(node, scope):
-        report.add(Rule.UNFILLABLE_TEXT, *told, _place(filled, error, report.location.file))
+        report.add(Rule.UNFILLABLE_TEXT, *told, _place(filled, error, scope, report.location.file))
 
 
 def _text_of(node: ast.expr, scope: Scope) -> str | None:
@@ -55,9 +55,10 @@ def _is_tried(node: ast.AST, scope: Scope) -> bool:
     return any(node in nodes_of(each, type(node)) for each in tries)
 
 
-def _place(filled: FilledText, error: Exception, file: str) -> ast.expr | Location:
-    """Where the text has the hole that it fails for; else where the text is."""
-    begins, ends = filled.text.lineno, filled.text.end_lineno or filled.text.lineno
+def _place(filled: FilledText, error: Exception, scope: Scope, file: str) -> ast.expr | Location:
+    """Where the text has the hole that it fails for; else where it is filled in."""
+    text = scope.behind(filled.text)
+    begins, ends = text.lineno, text.end_lineno or text.lineno
     name = str(error.args[0]) if isinstance(error, KeyError) else ""
     hole = filled.holes.place_in(file, range(begins, ends + 1), name) if name else None
     return filled.text if hole is None else Location(file, *hole)

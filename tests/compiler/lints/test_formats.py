@@ -163,11 +163,18 @@ def test_what_may_be_filled_in(body, faults):
 SHORT = "from promptkit import prompt\n\n@prompt\ndef subject(name: str):\n"
 
 
-def test_the_place_is_the_holes(found):
+@pytest.mark.parametrize(
+    "body",
+    [
+        '    return """Hello,\n  {nmae}""".format(name=name)\n',
+        '    said = """Hello,\n  {nmae}"""\n    return said.format(name=name)\n',
+    ],
+)
+def test_the_place_is_the_holes(body, found):
     """
-    In a text of many lines, the line of the hole.
+    In a text of many lines, the line of the hole; also where the text has a name.
     """
-    (one,) = found(subject=f'{SHORT}    return """Hello,\n  {{nmae}}""".format(name=name)\n')
+    (one,) = found(subject=SHORT + body)
 
     assert (one.location.line, one.location.column, one.location.end) == (6, 3, 8)
 
