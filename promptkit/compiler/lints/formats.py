@@ -13,9 +13,6 @@ from promptkit.errors.sources import nodes_of, own_nodes
 
 __all__ = ["lint_filled_text"]
 
-#: Methods that fill in a text.
-_METHODS: Final = ("format", "format_map", "substitute")
-
 #: Functions, and methods, that leave the holes of a text as they are.
 _KEEPING: Final = (textwrap.dedent, inspect.cleandoc, Template)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
@@ -23,14 +20,12 @@ _STRIPPING: Final = ("strip", "lstrip", "rstrip")
 
 def lint_filled_text(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report a text whose holes do not fit the values that they get, so that filling it in fails."""
-    if isinstance(node, ast.Call) and getattr(node.func, "attr", None) not in _METHODS:
-        return
     filled = filled_text(node)
-    text = None if filled is None or not filled.is_whole else _text_of(filled.text, scope)
-    if filled is None or text is None or (error := filled.error_for(text)) is None:
+    if filled is None or not filled.is_whole or (text := _text_of(filled.text, scope)) is None:
         return
-    told = filled.explain(error)
-    if told is not None and not _is_tried(node, scope):
+    error = filled.error_for(text)
+    told = None if error is None else filled.explain(error)
+    if error is not None and told is not None and not _is_tried(node, scope):
         report.add(Rule.UNFILLABLE_TEXT, *told, _place(filled, error, scope, report.location.file))
 
 
