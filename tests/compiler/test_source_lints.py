@@ -237,6 +237,7 @@ class TestForgottenF:
             'return user("Hello {nmae}", *(name for _ in tags))',
             'return "Answer as {\'nmae\': 1}, {nmae: 1} or {\\"nmae\\": 1}."',
             'return "Fill in {username}, {title} and {today}."',
+            'return "Answer with ${NAME}, {ext} and {mean}."',
             'return "Write ${nmae and more} or {{nmae}"',
             'return code_block("{nmae}")',
             'found = name\nreturn "Hello {fond}" + found',

@@ -145,9 +145,10 @@ def _is_of(field: str, local: set[str]) -> bool:
 
 def _misspelt(field: str, scope: Scope) -> str | None:
     """The parameter that a placeholder probably means: its name is similar, and nothing reads it."""
-    if not field.isidentifier() or field in scope.variables:
+    if not field.isidentifier() or field.isupper() or field in scope.variables:
         return None
-    meant = next((name for name in scope.arguments if is_misspelt(field, name)), None)
+    alike = (name for name in scope.arguments if name[0] == field[0].lower())
+    meant = next((name for name in alike if is_misspelt(field, name)), None)
     is_read = any(
         node.id == meant and isinstance(node.ctx, ast.Load) for node in nodes_of(scope.syntax, ast.Name)
     )
