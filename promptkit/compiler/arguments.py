@@ -96,7 +96,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     inside = "" if place == name else f": {place} is of type {type_name(part)}"
     fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
     remedy = _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_unreadable(part)
-    if (found := no_type(part)) is not None:
+    if (found := no_type(part, is_part=place != name)) is not None:
         what, remedy = found
         said = f"has {what} at {place}" if place != name else f"is annotated with {what}"
         fault = f"parameter {name!r} {said}, which is no type"

@@ -39,6 +39,9 @@ _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
 )
 
+#: What to write where anything may be given.
+_FOR_TEXT: Final = "write the type that is meant: str takes any text"
+
 #: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
 _SENDABLE: Final = (
     *(str, NoneType, Content, Message),
@@ -92,19 +95,24 @@ def remedy_for_unreadable(annotation: Any) -> str:
     """Return what to write in place of a type that cannot be read."""
     from promptkit.compiler.known_elsewhere import instead_of  # few recipes have such a type
 
+    if plain(annotation, core=True) in (Any, object):
+        return _FOR_TEXT
     kind = get_origin(annotation) or annotation
     is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
     kinds = kind.__mro__ if is_own(kind) else [kind] if is_standard else []
     return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
 
 
-def no_type(annotation: Any) -> tuple[str, str] | None:
+def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     """
     Return what stands in the place of a type, and what to write instead; None if it is a type.
 
     Args:
         annotation:
             An annotation, or a part of one, that has no reader.
+
+        is_part:
+            Whether it is part of another one.
     """
     if isinstance(annotation, ModuleType):
         name = annotation.__name__
@@ -114,8 +122,7 @@ def no_type(annotation: Any) -> tuple[str, str] | None:
         meant = nearest(name.rpartition(".")[2], kinds)
         return f"the module {name}", f"write a class of it, as in {name}.{meant}" if meant else "write a type"
     if inspect.isroutine(annotation):
-        instead = "write typing.Any, or the type that is meant" if annotation is any else "write a type"
-        return describe(annotation), f"{instead}, as in str"
+        return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
     is_type = isinstance(annotation, type) or get_origin(annotation) is not None
     if is_type or type(annotation).__module__ in _TYPING:
         return None
@@ -137,7 +144,7 @@ def _instead_of_value(value: Any) -> str:
             return f"write {kind}, or Literal[{kind}.{value.name}]"
         case bool() | int() | float() | str() | bytes():
             return f"write its type, {kind}; a default stands behind '='"
-    return "write a type, as in str; a default stands behind '='"
+    return _FOR_TEXT
 
 
 def _culprits(annotation: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:

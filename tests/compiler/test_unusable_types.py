@@ -190,19 +190,22 @@ def another() -> str:
     return ""
 
 
+FOR_TEXT = "write the type that is meant: str takes any text"
+
+
 @pytest.mark.parametrize(
     ("annotation", "what", "remedy"),
     [
-        (any, "is annotated with the function 'any'", "write typing.Any, or the type that is meant"),
-        (list[any], "has the function 'any' at order[...]", "write typing.Any, or the type "),
-        (dict[str, any], "has the function 'any' at order[...]", "write typing.Any, or the type "),
-        (callable, "is annotated with the function 'callable'", "write a type, as in str"),
-        (helper, "is annotated with the function 'helper'", "write a type, as in str"),
+        (any, "is annotated with the function 'any'", FOR_TEXT),
+        (list[any], "has the function 'any' at order[...]", "write typing.Any"),
+        (dict[str, any], "has the function 'any' at order[...]", "write typing.Any"),
+        (callable, "is annotated with the function 'callable'", FOR_TEXT),
+        (helper, "is annotated with the function 'helper'", FOR_TEXT),
         (dt, "is annotated with the module datetime", "write a class of it, as in datetime.datetime"),
         (decimal, "is annotated with the module decimal", "write a class of it, as in decimal.Decimal"),
         (pathlib, "is annotated with the module pathlib", "write a class of it, as in pathlib.Path"),
         (list[dt], "has the module datetime at order[...]", "write a class of it, "),
-        (another, "is annotated with a Prompt (", "write a type, as in str; a default stands behind '='"),
+        (another, "is annotated with a Prompt (", FOR_TEXT),
         (3, "is annotated with an int (3)", "write its type, int; a default stands behind '='"),
         (Kind.WARM, "is annotated with a Kind (<Kind.WARM: 'warm'>)", "write Kind, or Literal[Kind.WARM]"),
         (["a", "b"], "is annotated with a list (['a', 'b'])", "write Literal['a', 'b']"),
@@ -233,7 +236,7 @@ def test_what_is_no_type(annotation, what, remedy):
 @pytest.mark.parametrize(
     ("annotation", "remedy"),
     [
-        ("any | None", "a function is no type: write typing.Any in place of any, "),
+        ("any | None", "a function is no type: write the type that is meant, as in str | None"),
         ("str | dt", "a module is no type: write a class of it, as in datetime.datetime"),
     ],
 )
@@ -250,3 +253,11 @@ def test_what_is_no_type_beside_others(annotation, remedy):
 
     assert told.rule is Rule.UNRESOLVED_ANNOTATION
     assert told.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("annotation", [Any, object, Any | None, list[object]], ids=str)
+def test_what_may_be_anything(annotation):
+    """
+    A client sends text; of JSON, a member may be anything.
+    """
+    assert found_in(annotation)[1] == FOR_TEXT
