@@ -161,12 +161,16 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
 
 def segment_of(file: str, place: tuple[int, int, int, int]) -> str:
     """
-    Return a piece of a file: *place* is its first and last line, and its offsets there, as `ast` counts them.
+    Return a piece of a file, ``""`` if the file has fewer lines.
+
+    *place* is its first and last line, and its offsets there, as `ast` counts them.
     """
     first, last, start, end = place
-    # To take it out of the whole file would split all of it.
+    lines = _lines(file)[first - 1 : last]  # to take it out of the whole file would split all of it
+    if len(lines) <= last - first:
+        return ""
     here = ast.JoinedStr([], lineno=1, end_lineno=last - first + 1, col_offset=start, end_col_offset=end)
-    return ast.get_source_segment("".join(_lines(file)[first - 1 : last]), here) or ""
+    return ast.get_source_segment("".join(lines), here) or ""
 
 
 @lru_cache(maxsize=2)

@@ -98,6 +98,7 @@ def test_a_call_in_several_lines(told):
     "expression",
     [
         "values['nmae']",
+        "__import__('os').environ['nmae']",
         "[name][3]",
         "'{a[b]}'.format(a={})",
         "'{a[3]}'.format(a=[])",
@@ -117,11 +118,12 @@ def test_what_is_no_fault_of_the_text(expression, told):
     assert told(expression)[1] is None
 
 
-def test_a_source_that_has_changed(told, tmp_path):
+@pytest.mark.parametrize("name", ["name", "\n    name"], ids=["a line", "two lines"])
+def test_a_source_that_has_changed(name, told, tmp_path):
     """
     Nothing is said of what can no longer be seen.
     """
-    error, _ = told("'Hello {nmae}'.format(name=name)")
+    error, _ = told(f"'Hello {{nmae}}'.format(name={name})")
     (tmp_path / "recipe.py").write_text("# gone\n")
 
     assert explain_filling(error) is None

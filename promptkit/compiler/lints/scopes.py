@@ -131,17 +131,17 @@ class Scope:
     @cached_property
     def imported(self) -> Mapping[str, Any]:
         """What is imported in it, or in a function around it; None for what is not loaded yet."""
+        if isinstance(self.syntax, ast.Module):
+            return {}
         found = dict[str, Any](self.outer.imported if self.outer else {})
-        for node in (
-            () if isinstance(self.syntax, ast.Module) else own_nodes(self.syntax, ast.Import, ast.ImportFrom)
-        ):
-            for alias in node.names:
-                name = alias.asname or alias.name.partition(".")[0]
-                if isinstance(node, ast.ImportFrom):
-                    loaded = None if node.level else sys.modules.get(node.module or "")
-                    found[name] = vars(loaded).get(alias.name) if isinstance(loaded, ModuleType) else None
-                else:
-                    found[name] = sys.modules.get(alias.name if alias.asname else name)
+        nodes: list[ast.Import | ast.ImportFrom] = own_nodes(self.syntax, ast.Import, ast.ImportFrom)
+        for node, alias in ((one, alias) for one in nodes for alias in one.names):
+            name = alias.asname or alias.name.partition(".")[0]
+            if isinstance(node, ast.Import):
+                found[name] = sys.modules.get(alias.name if alias.asname else name)
+            else:
+                home = None if node.level else sys.modules.get(node.module or "")
+                found[name] = vars(home).get(alias.name) if isinstance(home, ModuleType) else None
         return found
 
     @cached_property
