@@ -21,6 +21,10 @@ from promptkit.errors.sources import Span, line_of, segment_of
 __all__ = ["FilledText", "Holes", "explain_filling", "filled_text"]
 
 
+#: Methods that fill in a text.
+_METHODS: Final = ("format", "format_map", "substitute")
+
+
 class Holes(Enum):
     """
     How holes are written.
@@ -186,6 +190,9 @@ def filled_text(node: ast.AST) -> FilledText | None:  # noqa: PLR0911 (a list of
     """
     Return what an expression fills in, if it does.
     """
+    method, operator = getattr(getattr(node, "func", None), "attr", None), getattr(node, "op", None)
+    if method not in _METHODS and not isinstance(operator, ast.Mod):
+        return None  # most do not, and to match them all takes long
     match node:
         case ast.Call(ast.Attribute(text, "format"), values, keywords):
             names = [keyword.arg for keyword in keywords]
@@ -275,7 +282,7 @@ def _place_of(entry: TracebackType) -> tuple[int, int, int, int] | None:
 def _filled_at(file: str, place: tuple[int, int, int, int]) -> FilledText | None:
     segment = segment_of(file, place)
     # The place of a call in several lines begins with the method's name.
-    whole = f"_.{segment}" if re.match(r"(?:format|format_map|substitute)\b", segment) else segment
+    whole = f"_.{segment}" if segment.partition("(")[0].strip() in _METHODS else segment
     try:
         return filled_text(ast.parse(f"({whole})", mode="eval").body)
     except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
