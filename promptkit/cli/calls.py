@@ -285,7 +285,9 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
     elif item.is_template:
         remedy = "correct it, or give examples that it can be read for"
-    reason = call.redactor.redacted(failure_reason(error))
+    from promptkit.errors.filled_text import explain_filling  # few calls fail
+
+    reason, remedy = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or remedy))
     return Diagnostic(
         rule, f"{named}it fails for {call.label}: {reason}", remedy, _place(item.location, error)
     )

@@ -2,9 +2,10 @@
 
 import inspect
 import re
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["read_descriptions", "read_summary"]
+__all__ = ["read_descriptions", "read_summary", "unread_descriptions"]
 
 # Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
 
@@ -13,6 +14,13 @@ _PARAMETERS: Final = (
     r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
     r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)"
 )
+
+#: A title as people write it, on a line of its own.
+_TITLE: Final = r"^\W*(?:keyword )?(?:arg|argument|param|parameter)s?\W*$"
+
+#: Where a parameter is described, below such a title or as in Sphinx.
+_DESCRIBED: Final = r"^[ \t*`-]*{0}[*`]*[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|--?[ \t])"
+_FIELD: Final = r"^[ \t]*[:@](?:param|arg|argument|parameter)\b[^:\n]*\b{0}\b"
 
 #: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
 _TITLES: Final = (
@@ -53,3 +61,32 @@ def read_descriptions(text: str | None) -> dict[str, str]:
         if p.description and "attribute" not in p.args
         for name in p.arg_name.split(",")
     }
+
+
+def unread_descriptions(text: str | None, parameters: Iterable[str], read: Iterable[str]) -> list[str]:
+    """
+    Return the parameters that a docstring seems to describe, in a layout that is not read.
+
+    Args:
+        text:
+            The docstring.
+
+        parameters:
+            The names of the parameters.
+
+        read:
+            The names that are found in it.
+    """
+    known = {name.strip("-*` ") for name in read}
+    missing = [name for name in parameters if name not in known]
+    if not text or not missing or not _may_have_sections(text):
+        return []
+    flags = re.MULTILINE | re.IGNORECASE
+    title = re.search(_TITLE, text, flags)
+    below = text[title.end() :] if title else ""
+    return [
+        name
+        for name in missing
+        if re.search(_DESCRIBED.format(name), below, re.MULTILINE)
+        or re.search(_FIELD.format(name), text, re.MULTILINE)
+    ]

@@ -3,50 +3,39 @@
 import builtins
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
-from pkgutil import get_data, iter_modules
 from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
-import msgspec
-
-from promptkit.compiler.loading.recipe_files import FolderWalk
-from promptkit.compiler.loading.targets import project_root
+from promptkit.compiler.known_elsewhere import instead_of
+from promptkit.compiler.missing_modules import missing_module, modules_of
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
-from promptkit.fragments.shell_words import command_line
+from promptkit.errors.filled_text import explain_filling
 
-__all__ = ["import_of", "import_remedy", "instead_of", "missing_module", "missing_name", "undefined_name"]
+__all__ = ["import_of", "import_remedy", "is_misspelt", "missing_name", "operand_remedy", "undefined_name"]
 
-#: The modules that users import from.
-_PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
+#: The modules that users import from; what two of them have is the first one's.
+_PUBLIC: Final = (
+    *("promptkit", "promptkit.fragments", "promptkit.errors"),
+    *("promptkit.workspace", "promptkit.exports", "promptkit.testing"),
+)
+
+#: Modules that recipes often import from.
+_COMMON: Final = ("typing", "pathlib", "datetime", "decimal", "enum")
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+_OPERANDS: Final = re.compile(r"unsupported operand type\(s\) for \|: '(\w+)' and '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
-#: By kind, the names that authors write in vain, each with what to write instead.
-_INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
-    get_data(__name__, "remedies.toml") or b""
-)
-
-#: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
-_REPEATED: Final = re.compile(r"(.)\1+")
-
-#: How far down in a project a module is searched for, and among how many files and folders at most.
-_MAX_DEPTH: Final = 5
-_MAX_ENTRIES: Final = 5_000
-
-
-def instead_of(kind: str, name: str) -> str | None:
-    """Return what to write in place of a name of some *kind*, which is a table of ``remedies.toml``."""
-    remedies = _INSTEAD.get(kind, {}).items()
-    return next((remedy for names, remedy in remedies if name in names.split()), None)
+#: From which ratio of equal letters on a name is a misspelt one.
+_ALIKE: Final = 0.8
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
@@ -62,9 +51,11 @@ def import_remedy(file: Path, error: BaseException) -> str:
     return remedy or "correct the line; the other recipes are still served"
 
 
-def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
+def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: C901, PLR0911 (a list of cases)
     match error:
         case ImportError() if remedy := _misnamed(file, error):
+            return remedy
+        case LookupError() | TypeError() | ValueError() if remedy := explain_filling(error):
             return remedy
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
@@ -83,9 +74,18 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if found := _UNEXPECTED.search(str(error)):
             return _unknown_option(found[1], found[2])
+        case TypeError() if remedy := operand_remedy(error):
+            return remedy
         case TypeError() if found := _MISCALLED.search(str(error)):
             return _call_remedy(found[1])
     return None
+
+
+def operand_remedy(error: Exception) -> str | None:
+    """Return what to do about ``any | None`` in an annotation, where one of the two is no type."""
+    found = _OPERANDS.search(str(error))
+    kinds = found.groups() if found and isinstance(error, TypeError) else ()
+    return next(filter(None, (instead_of("beside | in annotations", kind) for kind in kinds)), None)
 
 
 def _last_frame(error: BaseException) -> FrameType:
@@ -109,74 +109,6 @@ def _misnamed(file: Path, error: ImportError) -> str | None:
     return None
 
 
-def missing_module(name: str, file: Path) -> str:
-    """Return what to do when *file* imports the module *name*, which cannot be found."""
-    parent, _, last = name.rpartition(".")
-    if parent.partition(".")[0] == "promptkit" and (other := other_package()) is not None:
-        return other
-    if (package := sys.modules.get(parent)) is None:
-        top = name.partition(".")[0]
-        return _in_project(top, file) or _misspelt(top, file) or f"install it: {_install(top)}"
-    if last in (siblings := _modules_of(package)):
-        return f"{name} exists, but cannot be imported: see its own error"
-    is_beside = file.parent in map(Path, getattr(package, "__path__", ()))
-    is_hidden = parent == "promptkit" and not last.startswith("_")
-    meant = nearest(last, [other for other in siblings if not (is_hidden and other.startswith("_"))])
-    if meant is not None:
-        return f"did you mean {meant if is_beside else f'{parent}.{meant}'!r}?"
-    if is_beside:
-        return f"correct the name: no file beside the recipe is called {last}.py"
-    return f"correct the name: {parent!r} has no module {last!r}"
-
-
-def _modules_of(package: ModuleType) -> list[str]:
-    """The names of the modules in a package; none if it is no package."""
-    return [module.name for module in iter_modules(getattr(package, "__path__", ()))]
-
-
-def _in_project(name: str, file: Path) -> str | None:
-    """How to import *name* if it is somewhere in the recipe's project."""
-    root, seen, found = project_root(file.absolute().parent), 0, []
-    for folder, entries in FolderWalk(root, depth=_MAX_DEPTH, private=True):
-        seen += len(entries)
-        if seen > _MAX_ENTRIES:
-            break
-        path, names = Path(folder).relative_to(root), {entry.name for entry in entries}
-        if path.name == name and any(other.endswith(".py") for other in names):
-            found.append(path)
-        if f"{name}.py" in names:
-            found.append(path / f"{name}.py")
-    for place in sorted(found, key=lambda path: (len(path.parts), path)):
-        parts = place.with_suffix("").parts
-        if all(part.isidentifier() for part in parts):
-            where = f"it is at {place}, and imports start at the project's root, {root}"
-            return f"{where}: write 'from {'.'.join(parts)} import ...'"
-    return None
-
-
-def _misspelt(name: str, file: Path) -> str | None:
-    """Suggest a module with a similar name."""
-    if instead_of("packages", name):
-        return None
-    beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
-    if beside is not None:
-        return f"did you mean {beside!r}, which is beside the recipe? or install it: {_install(name)}"
-    modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
-    meant = nearest(name, [module for module in modules if not module.startswith("_")])
-    if meant is None or abs(len(meant) - len(name)) > 1:
-        return None
-    another = (meant in name or name in meant) and _REPEATED.sub(r"\1", name) != _REPEATED.sub(r"\1", meant)
-    return None if another else f"did you mean {meant!r}? or install it: {_install(name)}"
-
-
-def _install(module: str) -> str:
-    """A command, ready to be copied, that installs what is imported as *module*."""
-    command = [sys.executable, "-m", "pip", "install"]
-    if find_spec("pip") is None:  # as in environments that uv makes
-        command = ["uv", "pip", "install", "--python", sys.executable]
-    return command_line([*command, instead_of("packages", module) or module])
-
-
 def _missing_attribute(name: str, owner: Any) -> str | None:
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
@@ -190,6 +122,14 @@ def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
     begun = (other for other in public if len(name) > 2 and other.startswith(name))
     meant = nearest(name, public) or next(begun, None)
     return None if meant is None else f"did you mean {meant!r}?"
+
+
+def is_misspelt(name: str, other: str) -> bool:
+    """Return whether *name* is probably *other*: with its letters in another order, or about one wrong."""
+    one, two = name.casefold(), other.casefold()
+    if abs(len(one) - len(two)) > 1:
+        return False
+    return sorted(one) == sorted(two) or SequenceMatcher(None, one, two).ratio() >= _ALIKE
 
 
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
@@ -224,15 +164,16 @@ def _names_of(module: ModuleType) -> list[str]:
     names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
     if module.__name__ in _PUBLIC:
         return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
-    return sorted({*names, *_modules_of(module)})
+    return sorted({*names, *modules_of(module)})
 
 
 def import_of(name: str) -> str | None:
     """Return the import statement for *name*, if promptkit or a common module defines it."""
-    for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
-        module = import_module(public)
-        if name in getattr(module, "__all__", dir(module)):
-            return f"from {public} import {name}"
+    if (home := _homes().get(name)) is not None:
+        return f"from {home.__name__} import {name}"
+    for common in _COMMON:
+        if name in getattr(module := import_module(common), "__all__", dir(module)):
+            return f"from {common} import {name}"
     return f"import {name}" if name in sys.stdlib_module_names else None
 
 
@@ -240,7 +181,12 @@ def undefined_name(name: str, known: Iterable[str]) -> str | None:
     """Return what to do about a name that nothing defines, where others are *known*: import or correct it."""
     if (found := import_of(name)) is not None:
         return f"import it: {found}"
-    return _did_you_mean(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
+    own, others = [other for other in known if not other.startswith("_")], _homes()
+    meant = nearest(name, [other for other in (*vars(builtins), *others, *own) if is_misspelt(name, other)])
+    if meant is None:
+        return instead_of("names", name) or _did_you_mean(name, own)
+    more = f" import it: {import_of(meant)}" if meant in others and meant not in own else ""
+    return f"did you mean {meant!r}?{more}"
 
 
 def _missing_file(path: Path, file: Path) -> str:

@@ -17,7 +17,6 @@ from promptkit.compiler.docstrings import read_descriptions, read_summary
 from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import is_union
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.errors.exceptions import nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
 
@@ -167,8 +166,10 @@ _COMMON_NAMES: Final = (
 
 
 def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
-    from promptkit.compiler.remedies import import_of
+    from promptkit.compiler.remedies import import_of, operand_remedy, undefined_name
 
+    if (remedy := operand_remedy(error)) is not None:
+        return remedy
     name = error.name if isinstance(error, NameError) else None
     found = import_of(name) if name else None
     if found is not None:
@@ -176,10 +177,8 @@ def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
     kinds = [
         known for known, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
     ]
-    meant = nearest(name, [*kinds, *_COMMON_NAMES]) if name else None
-    if meant is not None:
-        return f"did you mean {meant!r}?"
-    return "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
+    meant = undefined_name(name, [*kinds, *_COMMON_NAMES]) if name else None
+    return meant or "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
 
 
 def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:

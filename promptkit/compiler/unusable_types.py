@@ -11,7 +11,7 @@ from contextlib import suppress
 from enum import Enum
 from io import BytesIO, IOBase
 from pathlib import Path
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
 
 from promptkit.conversion.kinds import (
@@ -28,15 +28,19 @@ from promptkit.conversion.kinds import (
 )
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.exceptions import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.validation import remedy_for
+from promptkit.language.validation import describe, remedy_for
 
-__all__ = ["check_return", "remedy_for_unreadable", "unreadable_part"]
+__all__ = ["check_return", "no_type", "remedy_for_unreadable", "unreadable_part"]
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
 )
+
+#: What to write where anything may be given.
+_FOR_TEXT: Final = "write the type that is meant: str takes any text"
 
 #: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
 _SENDABLE: Final = (
@@ -56,6 +60,9 @@ _CARRIED: Final[Mapping[Any, slice]] = {
     abc.AsyncGenerator: slice(0, 1),
     abc.Coroutine: slice(2, 3),
 }
+
+#: Where what stands for a type is made, beside types themselves.
+_TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
 
 #: A value of each kind, for which `remedy_for` knows what to write instead.
 _EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
@@ -86,12 +93,58 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
 
 def remedy_for_unreadable(annotation: Any) -> str:
     """Return what to write in place of a type that cannot be read."""
-    from promptkit.compiler.remedies import instead_of  # few recipes have such a type
+    from promptkit.compiler.known_elsewhere import instead_of  # few recipes have such a type
 
+    if plain(annotation, core=True) in (Any, object):
+        return _FOR_TEXT
     kind = get_origin(annotation) or annotation
     is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
     kinds = kind.__mro__ if is_own(kind) else [kind] if is_standard else []
     return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
+
+
+def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
+    """
+    Return what stands in the place of a type, and what to write instead; None if it is a type.
+
+    Args:
+        annotation:
+            An annotation, or a part of one, that has no reader.
+
+        is_part:
+            Whether it is part of another one.
+    """
+    if isinstance(annotation, ModuleType):
+        name = annotation.__name__
+        kinds = [
+            kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
+        ]
+        meant = nearest(name.rpartition(".")[2], kinds)
+        return f"the module {name}", f"write a class of it, as in {name}.{meant}" if meant else "write a type"
+    if inspect.isroutine(annotation):
+        return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
+    is_type = isinstance(annotation, type) or get_origin(annotation) is not None
+    if is_type or type(annotation).__module__ in _TYPING:
+        return None
+    return describe(annotation), _instead_of_value(annotation)
+
+
+def _instead_of_value(value: Any) -> str:
+    """The type that a value stands for, in the place of one."""
+    kind = type(value).__name__
+    match value:
+        case [type(), *_] | (type(), *_):
+            names = ", ".join(map(type_name, value))
+            return f"write {kind}[{names}]" if len(value) == 1 else f"write {names.replace(', ', ' | ')}"
+        case list() | tuple() | set() | frozenset():
+            return f"write Literal[{', '.join(map(repr, value))}]"
+        case dict():
+            return "write dict[...] with the types of its keys and values, or a TypedDict"
+        case Enum():
+            return f"write {kind}, or Literal[{kind}.{value.name}]"
+        case bool() | int() | float() | str() | bytes():
+            return f"write its type, {kind}; a default stands behind '='"
+    return _FOR_TEXT
 
 
 def _culprits(annotation: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:

@@ -46,6 +46,8 @@ def reader_of(annotation: Any) -> Reader | None:
     annotation = plain(annotation)
     if isinstance(annotation, type) and annotation in SCALARS:
         return SCALARS[annotation]
+    if type(annotation).__hash__ is None:  # a list or another value, in the place of a type
+        return None
     make = next((make for recognises, make in _FACTORIES if recognises(annotation)), None)
     return make(annotation) if make else None
 

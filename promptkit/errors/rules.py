@@ -57,6 +57,8 @@ class Rule(Enum):
     UNFILLED_HOLE = "PK218", "a hole in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
+    UNFILLABLE_TEXT = "PK221", "a text whose holes and values do not agree, so that Python cannot fill it in"
+    BLOCKING_CALL = "PK222", "a call in an `async` function that holds up all others", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
     CASE_FAILS = "PK231", "a case that fails, or is not refused as its author expects"
     LATE_CACHE_POINT = "PK240", "a cache point behind text that differs from call to call", _WARNING
@@ -75,6 +77,11 @@ class Rule(Enum):
     FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse", _WARNING
     CHANGED_DEFAULT = "PK314", "a default that its function changes, for all calls", _WARNING
+    UNREAD_DESCRIPTION = (
+        "PK315",
+        "a description of a parameter in a docstring that is not read, as it is laid out otherwise",
+        _WARNING,
+    )
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command may read as an option", _WARNING
@@ -124,6 +131,7 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.NO_SUCH_HOLE,
+    Rule.UNFILLABLE_TEXT,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.LOST_REFERENCE,

@@ -23,6 +23,7 @@ __all__ = [
     "own_nodes",
     "parameters_of",
     "plain_pieces",
+    "segment_of",
     "span_at",
     "span_of",
     "span_of_part",
@@ -148,17 +149,28 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
     """
     import tokenize
 
-    # To take it out of the whole file would split all of it.
-    first, last = node.lineno, node.end_lineno or node.lineno
-    here = ast.JoinedStr([], lineno=1, end_lineno=last - first + 1)
-    here.col_offset, here.end_col_offset = node.col_offset, node.end_col_offset
-    segment = ast.get_source_segment("".join(_lines(file)[first - 1 : last]), here) or ""
+    last, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    segment = segment_of(file, (node.lineno, last, node.col_offset, end))
     depth = 0  # before Python 3.12, an f-string is one token
     for token in tokenize.generate_tokens(StringIO(f"({segment})").readline):
         kind = tokenize.tok_name[token.type]
         depth += (kind == "FSTRING_START") - (kind == "FSTRING_END")
         if kind == "STRING" and depth == 0 and not re.match("[rR]?[fF]", token.string):
             yield ast.literal_eval(token.string)
+
+
+def segment_of(file: str, place: tuple[int, int, int, int]) -> str:
+    """
+    Return a piece of a file, ``""`` if the file has fewer lines.
+
+    *place* is its first and last line, and its offsets there, as `ast` counts them.
+    """
+    first, last, start, end = place
+    lines = _lines(file)[first - 1 : last]  # to take it out of the whole file would split all of it
+    if len(lines) <= last - first:
+        return ""
+    here = ast.JoinedStr([], lineno=1, end_lineno=last - first + 1, col_offset=start, end_col_offset=end)
+    return ast.get_source_segment("".join(lines), here) or ""
 
 
 @lru_cache(maxsize=2)

@@ -28,6 +28,8 @@ def format_exception(error: BaseException) -> str:
     """
     Return the traceback of *error* and of its causes, with the author's frames only.
 
+    Below it stands what is wrong with a text that could not be filled in.
+
     All frames are kept if none is an author's: then the fault is not in a recipe. A `ResultError`
     has no traceback, since the function at fault has already returned.
     """
@@ -41,6 +43,11 @@ def format_exception(error: BaseException) -> str:
     if any(kept):
         for stack, frames in zip(stacks, kept, strict=True):
             stack[:] = frames
+    if isinstance(error, LookupError | TypeError | ValueError):
+        from promptkit.errors.filled_text import explain_filling
+
+        notes = (*(whole.__notes__ or ()), explain_filling(error))
+        whole.__notes__ = [note for note in notes if note is not None]
     return "".join(whole.format())
 
 

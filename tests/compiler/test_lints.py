@@ -148,6 +148,61 @@ class TestDocstrings:
         assert {diagnostic.rule for diagnostic in diagnostics} <= {Rule.STRAY_DESCRIPTION}
         assert [rows[place.line - 1][place.column - 1 : place.end - 1] for place in places] == described
 
+    @pytest.mark.parametrize(
+        ("docstring", "lost", "line"),
+        [
+            ("Args:\n    diff: The change.\n    tone: How.", ["diff", "tone"], "diff: The change."),
+            ("Args:\n        diff: The change.\n    tone: How.", ["tone"], "tone: How."),
+            ("Args:\n        diff: The change.\n          tone: How.", ["tone"], "tone: How."),
+            ("More.\n\n      Args:\n        diff: The change.", ["diff"], "diff: The change."),
+            ("args:\n        diff: The change.", ["diff"], "diff: The change."),
+            ("Argument:\n        diff (str): The change.", ["diff"], "diff (str): The change."),
+            ("Args\n        diff - The change.", ["diff"], "diff - The change."),
+            ("## Parameters\n\n    - `diff`: The change.", ["diff"], "- `diff`: The change."),
+            ("Parameters\n    --\n    diff : str\n        The change.", ["diff"], "diff : str"),
+            (":param diff: The change.\n        :param tone: How.", ["tone"], ":param tone: How."),
+        ],
+        ids=range(10),
+    )
+    def test_what_is_laid_out_as_nobody_reads_it(self, docstring, lost, line, found):
+        """
+        A description that would be lost without a word is pointed at.
+        """
+        source = DESCRIBED.format(docstring=docstring).replace("diff: str,", "diff: str, tone: str = '',")
+
+        diagnostics = found(described=source)
+
+        (one,) = [one for one in diagnostics if one.rule is Rule.UNREAD_DESCRIPTION]
+        row = source.lstrip("\n").splitlines()[one.location.line - 1]
+        assert (one.message.partition("of ")[2], row.strip()) == (
+            f"{', '.join(map(repr, lost))} is not read",
+            line,
+        )
+
+    @pytest.mark.parametrize(
+        "docstring",
+        [
+            "Args:\n        diff: The change.\n        tone: How.",
+            "Args:\n\n      diff: The change.\n\n      tone: How.",
+            "Args:\n        diff: The change.",
+            "Parameters\n    ----------\n    diff, tone : str\n        Both.",
+            ":param diff: The change.\n    :param str tone: How.",
+            "diff: the change, as git shows it.",
+            "Returns:\n        diff: The change.",
+            "The arguments of diff: as git takes them.",
+            "Example:\n    tone: warm",
+            ":type diff: str",
+        ],
+        ids=range(10),
+    )
+    def test_what_is_read_or_no_description(self, docstring, found):
+        """
+        Every style that is read, and prose.
+        """
+        source = DESCRIBED.format(docstring=docstring).replace("diff: str,", "diff: str, tone: str = '',")
+
+        assert found(described=source) == ()
+
     def test_names_that_share_a_description(self, recipes):
         """
         NumPy's ``a, b : str`` describes both.

@@ -208,6 +208,49 @@ class TestForgottenF:
         """
         assert rules(body) == []
 
+    @pytest.mark.parametrize(
+        ("body", "meant"),
+        [
+            ('return "Hello {nmae}"', "name"),
+            ('return "Hello {nam}"', "name"),
+            ('return "Hello {names}"', "name"),
+            ('return user("Hello", "{txet}")', "text"),
+            ('return section("A", "{Name}")', "name"),
+            ('said = "Hello {nmae}"\nreturn said', "name"),
+            ('name = "x"\nreturn "Hello {nmae}"', "name"),
+        ],
+    )
+    def test_a_field_that_is_almost_a_parameters(self, body, meant, rules):
+        """
+        The name is misspelt, and nothing else reads that parameter.
+        """
+        braces = "double the braces that are to be sent: {{ }}"
+        remedy = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
+
+        assert rules(body) == [(Rule.FORGOTTEN_F, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return user("Say {names} in full.", name)',
+            'return user("Hello {nmae}", f"of {name}")',
+            'return user("Hello {nmae}", *(name for _ in tags))',
+            'return "Answer as {\'nmae\': 1}, {nmae: 1} or {\\"nmae\\": 1}."',
+            'return "Fill in {username}, {title} and {today}."',
+            'return "Answer with ${NAME}, {ext} and {mean}."',
+            'return "Write ${nmae and more} or {{nmae}"',
+            'return code_block("{nmae}")',
+            'found = name\nreturn "Hello {fond}" + found',
+            'return "{nmae}".replace("{nmae}", text)',
+            'return "Match \\\\d{nmae}"',
+        ],
+    )
+    def test_a_field_of_something_else(self, body, rules):
+        """
+        Where the parameter is read, the braces may be meant; JSON, code and patterns have their own.
+        """
+        assert rules(body) == []
+
     def test_a_helper_beside_the_recipe(self, found, recipes):
         """
         What a recipe imports from a helper is read, too.
@@ -256,6 +299,9 @@ class TestTemplates:
             'return (f"Hello {name} "\n    "of {{text}}")',
             'return "{% for tag in tags %}a{% endfor %}"',
             'return "Hello ${name}"',
+            'return "Hello {{ nmae }}"',
+            'return "Hello ${nmae}"',
+            'return "Hello %(nmae)s"',
             'return "Hello %(name)s"',
             'return "Hello <%= name %>"',
             '"""Review {{ anything }}."""\nreturn name',
@@ -510,6 +556,18 @@ class TestUndefinedNames:
         ("body", "remedy"),
         [
             ("return nmae", "did you mean 'name'?"),
+            ("return system(name)", "import it: from promptkit import system"),
+            ("return sytem(name)", "did you mean 'system'? import it: from promptkit import system"),
+            ("return System(name)", "did you mean 'system'? import it: from promptkit import system"),
+            ("return SystemMessage(name)", "write 'from promptkit import system', and system(...)"),
+            ("return run('git', 'log')", "import it: from promptkit.workspace import run"),
+            (
+                "return LoadEror(name)",
+                "did you mean 'LoadError'? import it: from promptkit.errors import LoadError",
+            ),
+            ("return pritn(name)", "did you mean 'print'?"),
+            ("return lenn(name)", "did you mean 'len'?"),
+            ("return summary", "define it, or correct the name"),
             ("return helpr(name)", "did you mean 'helper'?"),
             ("return quote(name)", "import it: from promptkit.fragments import quote"),
             ("return datetime.now().isoformat()", "import it: from datetime import datetime"),
@@ -573,7 +631,10 @@ class TestImports:
             ("from promptkit import promt\nreturn name", "did you mean 'prompt'?"),
             ("from json import dmps\nreturn dmps(name)", "did you mean 'dumps'?"),
             ("import promptkit.fragment\nreturn name", "did you mean 'promptkit.fragments'?"),
-            ("import no_such_module_at_all\nreturn name", "install it: "),
+            (
+                "import no_such_module_at_all\nreturn name",
+                "there is no 'no_such_module_at_all' beside the recipe, ",
+            ),
             ("import promptkit.fragment.markdown\nreturn name", "did you mean 'promptkit.fragments'?"),
         ],
     )

@@ -1,8 +1,12 @@
 """Types that no client can fill: documents and other parts of promptkit's, and what cannot be written."""
 
+import datetime as dt
+import decimal
+import pathlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any, Generic, NamedTuple, NotRequired, Optional, TypedDict, TypeVar
 
 import attrs
@@ -171,3 +175,89 @@ def test_a_context_alone_is_no_argument():
         return ""
 
     assert asked.compiled.arguments.ordered == ()
+
+
+class Kind(Enum):
+    WARM = "warm"
+
+
+def helper() -> str:
+    return ""
+
+
+@prompt
+def another() -> str:
+    return ""
+
+
+FOR_TEXT = "write the type that is meant: str takes any text"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "what", "remedy"),
+    [
+        (any, "is annotated with the function 'any'", FOR_TEXT),
+        (list[any], "has the function 'any' at order[...]", "write typing.Any"),
+        (dict[str, any], "has the function 'any' at order[...]", "write typing.Any"),
+        (callable, "is annotated with the function 'callable'", FOR_TEXT),
+        (helper, "is annotated with the function 'helper'", FOR_TEXT),
+        (dt, "is annotated with the module datetime", "write a class of it, as in datetime.datetime"),
+        (decimal, "is annotated with the module decimal", "write a class of it, as in decimal.Decimal"),
+        (pathlib, "is annotated with the module pathlib", "write a class of it, as in pathlib.Path"),
+        (list[dt], "has the module datetime at order[...]", "write a class of it, "),
+        (another, "is annotated with a Prompt (", FOR_TEXT),
+        (3, "is annotated with an int (3)", "write its type, int; a default stands behind '='"),
+        (Kind.WARM, "is annotated with a Kind (<Kind.WARM: 'warm'>)", "write Kind, or Literal[Kind.WARM]"),
+        (["a", "b"], "is annotated with a list (['a', 'b'])", "write Literal['a', 'b']"),
+        ([str], "is annotated with a list ([<class 'str'>])", "write list[str]"),
+        ((str, int), "is annotated with a tuple (", "write str | int"),
+        ({"a": 1}, "is annotated with a dict ({'a': 1})", "write dict[...] with the types of its keys "),
+        (list[[1]], "has a list ([1]) at order[...]", "write Literal[1]"),
+    ],
+    ids=lambda part: str(part)[:30],
+)  # fmt: skip
+def test_what_is_no_type(annotation, what, remedy):
+    """
+    A function, a module or a value: what it is, and the type that was probably meant.
+    """
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    _, (told,) = prompt(made).compile()
+
+    assert told.rule is Rule.UNSUPPORTED_TYPE
+    assert told.message.startswith(f"prompt 'made': parameter 'order' {what}")
+    assert told.message.endswith(", which is no type")
+    assert told.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "remedy"),
+    [
+        ("any | None", "a function is no type: write the type that is meant, as in str | None"),
+        ("str | dt", "a module is no type: write a class of it, as in datetime.datetime"),
+    ],
+)
+def test_what_is_no_type_beside_others(annotation, remedy):
+    """
+    Python refuses to join it to a type, before anybody can look at it.
+    """
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    _, (told,) = prompt(made).compile()
+
+    assert told.rule is Rule.UNRESOLVED_ANNOTATION
+    assert told.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("annotation", [Any, object, Any | None, list[object]], ids=str)
+def test_what_may_be_anything(annotation):
+    """
+    A client sends text; of JSON, a member may be anything.
+    """
+    assert found_in(annotation)[1] == FOR_TEXT

@@ -9,11 +9,14 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.lints.blocking import lint_blocking_call
 from promptkit.compiler.lints.commands import lint_command
 from promptkit.compiler.lints.conversations import role_of
+from promptkit.compiler.lints.formats import lint_filled_text
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
 from promptkit.compiler.prompts import Prompt
+from promptkit.compiler.remedies import is_misspelt
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.fragments.markdown import BLOCKS
@@ -108,15 +111,19 @@ def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
-    """Report a placeholder that is named like a variable of the function."""
+    """Report a placeholder that is named like a variable of the function, or nearly so like a parameter."""
     for found in _FIELD.finditer(text):
-        if _is_of(found[1], scope.variables) and not _COMMAND.search(text, 0, found.start()):
+        meant = _misspelt(found[1], scope)
+        if (meant or _is_of(found[1], scope.variables)) and not _COMMAND.search(text, 0, found.start()):
             fault = f"{found[0]!r} is sent literally: its string has no f in front"
-            remedy = "write f in front of the string, and double the braces that are to be sent: {{ }}"
+            instead = f"and {{{meant}}} in it, " if meant else ""
+            braces = "double the braces that are to be sent: {{ }}"
+            remedy = f"write f in front of the string, {instead}and {braces}"
             report.add(Rule.FORGOTTEN_F, fault, remedy, node)
             return
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
-        if scope.variables & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
+        words = re.findall(r"\w+", " ".join(filter(None, found.groups())))
+        if any(word in scope.variables or _misspelt(word, scope) for word in words):
             fault = f"{found[0]!r} is sent literally: text is never read as a template"
             remedy = "write an f-string, or put the values into the text with promptkit.fragments.fill(...)"
             report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, node)
@@ -134,6 +141,18 @@ def _is_of(field: str, local: set[str]) -> bool:
         return False
     named = {node.id for node in nodes_of(tree, ast.Name)}
     return bool(named & local) and all(name in local or hasattr(builtins, name) for name in named)
+
+
+def _misspelt(field: str, scope: Scope) -> str | None:
+    """The parameter that a placeholder probably means: its name is similar, and nothing reads it."""
+    if not field.isidentifier() or field.isupper() or field in scope.variables:
+        return None
+    alike = (name for name in scope.arguments if name[0] == field[0].lower())
+    meant = next((name for name in alike if is_misspelt(field, name)), None)
+    is_read = any(
+        node.id == meant and isinstance(node.ctx, ast.Load) for node in nodes_of(scope.syntax, ast.Name)
+    )
+    return None if is_read else meant
 
 
 def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
@@ -281,7 +300,11 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
-    "Call": (_lint_text, _lint_default, _lint_deprecated, lint_holes, lint_shifted_lines, lint_command),
+    "BinOp": (lint_filled_text,),
+    "Call": (
+        *(_lint_text, _lint_default, _lint_deprecated, lint_holes, lint_shifted_lines),
+        *(lint_filled_text, lint_blocking_call, lint_command),
+    ),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),

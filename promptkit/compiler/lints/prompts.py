@@ -14,7 +14,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.docstrings import read_descriptions
+from promptkit.compiler.docstrings import read_descriptions, unread_descriptions
 from promptkit.compiler.lints.cases import lint_cases
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
@@ -186,7 +186,14 @@ def _lint_media(scope: Scope, report: Report) -> None:
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
     parameters = inspect.signature(prompt.function, **FORWARD).parameters
-    for name in [name for name in read_descriptions(prompt.function.__doc__) if name not in parameters]:
+    read = read_descriptions(prompt.function.__doc__)
+    if unread := unread_descriptions(prompt.function.__doc__, parameters, read):
+        fault = f"what the docstring says of {', '.join(map(repr, unread))} is not read"
+        remedy = (
+            "write 'Args:' as far in as the text above it, and each parameter further in: 'name: what it is'"
+        )
+        report.add(Rule.UNREAD_DESCRIPTION, fault, remedy, _in_docstring(unread[0], report.location))
+    for name in [name for name in read if name not in parameters]:
         meant = nearest(name, parameters)
         fault = f"the docstring describes {name!r}, which is not a parameter"
         remedy = f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter"
@@ -199,7 +206,8 @@ def _in_docstring(name: str, place: Location) -> Location:
     first = function.body[0] if function else None
     if first is None or first.end_lineno is None:
         return place
-    described = re.compile(rf"^\s*(?:[:@]\w+\s+(?:[^:]*\s)?)?(?:[\w*]+,\s*)*\**({re.escape(name)})\b")
+    before = r"^\s*(?:[:@]\w+\s+(?:[^:]*\s)?)?(?:[\w*]+,\s*)*[-*`\s]*"
+    described = re.compile(rf"{before}({re.escape(name)})\b[*`]*\s*(?:[,:(]|--?\s|$)")
     for line in range(first.lineno, first.end_lineno + 1):
         if found := described.match(line_of(place.file, line)):
             return Location(place.file, line, found.start(1) + 1, found.end(1) + 1)

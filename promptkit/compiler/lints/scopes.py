@@ -3,6 +3,7 @@
 import ast
 import builtins
 import inspect
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -128,6 +129,22 @@ class Scope:
         return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
 
     @cached_property
+    def imported(self) -> Mapping[str, Any]:
+        """What is imported in it, or in a function around it; None for what is not loaded yet."""
+        if isinstance(self.syntax, ast.Module):
+            return {}
+        found = dict[str, Any](self.outer.imported if self.outer else {})
+        nodes: list[ast.Import | ast.ImportFrom] = own_nodes(self.syntax, ast.Import, ast.ImportFrom)
+        for node, alias in ((one, alias) for one in nodes for alias in one.names):
+            name = alias.asname or alias.name.partition(".")[0]
+            if isinstance(node, ast.Import):
+                found[name] = sys.modules.get(alias.name if alias.asname else name)
+            else:
+                home = None if node.level else sys.modules.get(node.module or "")
+                found[name] = vars(home).get(alias.name) if isinstance(home, ModuleType) else None
+        return found
+
+    @cached_property
     def assigned(self) -> Mapping[str, list[ast.expr]]:
         """What is assigned, or added, to each name."""
         found = defaultdict[str, list[ast.expr]](list)
@@ -176,8 +193,10 @@ class Scope:
         return [value for value in values if _is_above(value, name)]
 
     def value(self, node: ast.expr | None) -> Any:
-        """Return what a dotted name of the module stands for, or None."""
+        """Return what a dotted name of the module, or of an import, stands for, or None."""
         match node:
+            case ast.Name(id=name) if name in self.imported:
+                return self.imported[name]
             case ast.Name(id=name) if name not in self.variables:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):

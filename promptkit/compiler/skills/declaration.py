@@ -159,8 +159,10 @@ def _called(path: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except Exception as error:  # an author's function may raise anything
+        from promptkit.errors.filled_text import explain_filling  # few fail
+
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
-        remedy = "correct it: it is called once, without arguments"
+        remedy = explain_filling(error) or "correct it: it is called once, without arguments"
         raise SkillFault(msg, remedy, Rule.SKILL_FAILS) from error
 
 

@@ -1,18 +1,25 @@
 import inspect
 import shlex
 import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import promptkit
+from promptkit.compiler.known_elsewhere import _INSTEAD
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.remedies import _INSTEAD
+from promptkit.compiler.remedies import undefined_name
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "write 'from promptkit import system', and system(...)"
 LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
+LOOKED = (
+    "there is no '{}' beside the recipe, in the project's root ROOT, or installed for "
+    f"{sys.executable}: a module of your own belongs into one of the two folders"
+)
 
 
 @pytest.fixture
@@ -51,8 +58,14 @@ class TestNames:
             ("from ._shard import x", "did you mean '_shared'?"),
             ("from .helpers import nothing", "correct the name: recipes_recipes.helpers has no 'nothing'"),
             ("import json\njson.dmps({})", "did you mean 'dumps'?"),
-            ("promtp", "did you mean 'prompt'?"),
+            ("promtp", "did you mean 'prompt'? import it: from promptkit import prompt"),
             ("@prompt\ndef p(): ...", "import it: from promptkit import prompt"),
+            ("x = systm('a')", "did you mean 'system'? import it: from promptkit import system"),
+            (
+                "import json\nx = str | json",
+                "a module is no type: write a class of it, as in datetime.datetime",
+            ),
+            ("x = str | 'Later'", "put the whole annotation into quotes"),
             ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
             ("x = Literal['a']", "import it: from typing import Literal"),
             ("os.getcwd()", "import it: import os"),
@@ -88,18 +101,84 @@ class TestNames:
         assert ".py)" not in found.message
 
 
+PUBLIC = {
+    name: module
+    for module in ("testing", "exports", "workspace", "errors", "fragments", "")
+    for name in import_module(f"promptkit.{module}".rstrip(".")).__all__
+    if name[0] != "_"
+}
+
+
+def _swapped(name):
+    return name[:2] + name[3] + name[2] + name[4:]
+
+
+#: Those that differ from others in more than their case, and change if two letters are swapped.
+_FOLDED = Counter(name.casefold() for name in PUBLIC)
+SWAPPED = [
+    name for name in PUBLIC if len(name) > 4 and _swapped(name) != name and _FOLDED[name.casefold()] == 1
+]
+
+
+class TestPublicNames:
+    @pytest.mark.parametrize("name", PUBLIC)
+    def test_one_that_is_not_imported(self, name):
+        """
+        The remedy is the line to write, whatever else is called alike.
+        """
+        line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
+
+        assert undefined_name(name, ["name", "text"]) == f"import it: {line}"
+
+    @pytest.mark.parametrize("name", SWAPPED)
+    def test_one_that_is_misspelt(self, name):
+        """
+        Two letters in the wrong order: the name that is meant comes before names of Python.
+        """
+        spelt = _swapped(name)
+        line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
+
+        assert undefined_name(spelt, ["name", "text"]) == f"did you mean {name!r}? import it: {line}"
+
+    @pytest.mark.parametrize(
+        "name", ["summary", "question", "text", "content_of_it", "items", "diff", "rest"]
+    )
+    def test_a_name_of_nothing(self, name):
+        """
+        No name of Python is offered that shares but some letters with it.
+        """
+        assert undefined_name(name, []) in (
+            None,
+            "did you mean 'Text'? import it: from promptkit import Text",
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [("pritn", "print"), ("lenn", "len"), ("ValueEror", "ValueError"), ("lsit", "list")],
+    )
+    def test_a_name_of_python(self, name, meant):
+        """
+        One that is almost written.
+        """
+        assert undefined_name(name, []) == f"did you mean {meant!r}?"
+
+    def test_the_authors_own_comes_first(self):
+        """
+        What the file has itself needs no import.
+        """
+        assert undefined_name("systme", ["system"]) == "did you mean 'system'?"
+
+
 class TestModules:
     @pytest.mark.parametrize(
         ("source", "remedy"),
         [
-            ("import no_such_module", f"install it: {PIP} no_such_module"),
-            ("import no_such.module", f"install it: {PIP} no_such"),
-            ("import bs4", f"install it: {PIP} beautifulsoup4"),
-            ("import docx", f"install it: {PIP} python-docx"),
-            ("import jsn", f"did you mean 'json'? or install it: {PIP} jsn"),
+            ("import no_such_module", LOOKED.format("no_such_module")),
+            ("import no_such.module", LOOKED.format("no_such")),
+            ("import jsn", f"did you mean 'json'? {LOOKED.format('jsn')}"),
             (
                 "import helprs",
-                f"did you mean 'helpers', which is beside the recipe? or install it: {PIP} helprs",
+                f"did you mean 'helpers', which is beside the recipe? {LOOKED.format('helprs')}",
             ),
             (
                 "import inner",
@@ -113,30 +192,84 @@ class TestModules:
     )
     def test_a_missing_one(self, source, remedy, broken, tmp_path):
         """
-        Where it lies, if it does; else a whole command to copy.
+        Where it lies, if it does; else where it was looked for.
+        """
+        assert broken(source).remedy == remedy.replace("ROOT", str(tmp_path / "project"))
+
+    @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
+    def test_nothing_is_installed_that_only_the_author_names(self, name, broken):
+        """
+        A package of that name may be anybody's: its author's code would run.
+        """
+        assert "pip install" not in broken(f"import {name}").remedy
+
+    @pytest.mark.parametrize(
+        ("module", "package"),
+        [
+            ("bs4", "beautifulsoup4"),
+            ("docx", "python-docx"),
+            ("hypothesis", "hypothesis"),
+            ("uvloop", "uvloop"),
+        ],
+    )
+    def test_a_package_that_promptkit_knows(self, module, package, broken, monkeypatch):
+        """
+        One that is called otherwise than its module, or that promptkit itself requires somewhere.
         """
         pytest.importorskip("pip")
+        monkeypatch.setitem(sys.modules, module, None)
 
-        assert broken(source).remedy == remedy.replace("ROOT", str(tmp_path / "project"))
+        assert broken(f"import {module}").remedy == f"install it: {PIP} {package}"
+
+    @pytest.mark.parametrize(
+        "declared",
+        [
+            "[project]\ndependencies = ['other', 'Acme.Reviews >= 2; python_version > \"3\"']",
+            "[project.optional-dependencies]\nmore = ['Acme.Reviews[all]']",
+            "[dependency-groups]\ndev = [{include-group = 'x'}, 'Acme.Reviews']",
+            "[tool.poetry.dependencies]\n'Acme.Reviews' = '^2'",
+        ],
+        ids=["required", "optional", "in a group", "by poetry"],
+    )
+    def test_a_package_that_the_project_declares(self, declared, broken, tmp_path):
+        """
+        As the project names it; names are compared as indexes compare them.
+        """
+        pytest.importorskip("pip")
+        broken("x = 1\n1 / 0")
+        (tmp_path / "project" / "pyproject.toml").write_text(declared, encoding="utf-8")
+
+        assert broken("import acme_reviews").remedy == f"install it: {PIP} Acme.Reviews"
+
+    @pytest.mark.parametrize("text", ["[", "[project]\ndependencies = 3", "project = 3", "\xff"])
+    def test_a_project_that_cannot_be_read(self, text, broken, tmp_path):
+        """
+        What is wrong with it is not what this is about.
+        """
+        broken("1 / 0")
+        (tmp_path / "project" / "pyproject.toml").write_text(text, encoding="latin-1")
+
+        assert broken("import acme_reviews").remedy.startswith("there is no 'acme_reviews' beside the recipe")
 
     def test_the_command_can_be_copied(self, broken, monkeypatch):
         """
         A path with blanks is quoted.
         """
+        pytest.importorskip("pip")
+        monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr(sys, "executable", "/my tools/python")
 
-        assert broken("import no_such_module").remedy.endswith(
-            "'/my tools/python' -m pip install no_such_module"
-        )
+        assert broken("import bs4").remedy.endswith("'/my tools/python' -m pip install beautifulsoup4")
 
     def test_an_environment_without_pip(self, broken, monkeypatch):
         """
         Uv makes such, and installs into them.
         """
-        monkeypatch.setattr("promptkit.compiler.remedies.find_spec", lambda _: None)
+        monkeypatch.setitem(sys.modules, "bs4", None)
+        monkeypatch.setattr("promptkit.compiler.missing_modules.find_spec", lambda _: None)
 
-        assert broken("import no_such_module").remedy == (
-            f"install it: uv pip install --python {shlex.quote(sys.executable)} no_such_module"
+        assert broken("import bs4").remedy == (
+            f"install it: uv pip install --python {shlex.quote(sys.executable)} beautifulsoup4"
         )
 
 
@@ -268,13 +401,14 @@ def test_an_absolute_file(name, remedy, broken, tmp_path):
     ("module", "meant"),
     [("datetimee", "datetime"), ("msgspecc", "msgspec"), ("mgsspec", "msgspec"), ("xyzzy", None)],
 )
-def test_a_misspelt_module_is_not_just_installed(module, meant, broken):
+def test_a_misspelt_module(module, meant, broken):
     """
-    The nearest installed module is named first: a misspelt name may be a malicious package.
+    The nearest installed module is named first.
     """
     remedy = broken(f"import {module}").remedy
 
-    assert remedy.startswith(f"did you mean {meant!r}? or install it: " if meant else "install it: ")
+    looked = f"there is no {module!r} beside the recipe, "
+    assert remedy.startswith(f"did you mean {meant!r}? {looked}" if meant else looked)
 
 
 class TestPlace:

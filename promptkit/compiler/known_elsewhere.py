@@ -1,0 +1,20 @@
+"""What authors know from elsewhere, and what to write in its place here."""
+
+from collections.abc import Mapping
+from pkgutil import get_data
+from typing import Final
+
+import msgspec
+
+__all__ = ["instead_of"]
+
+#: By kind, the names that authors write in vain, each with what to write instead.
+_INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
+    get_data(__name__, "known_elsewhere.toml") or b""
+)
+
+
+def instead_of(kind: str, name: str) -> str | None:
+    """Return what to write in place of a name of some *kind*: a table of ``known_elsewhere.toml``."""
+    remedies = _INSTEAD.get(kind, {}).items()
+    return next((remedy for names, remedy in remedies if name in names.split()), None)

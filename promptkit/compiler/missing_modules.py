@@ -1,0 +1,146 @@
+"""
+Modules that cannot be found: what was meant, or where they were looked for.
+
+What to install is not guessed. Anybody may have made a package that is called as a module of the author's, so
+a command names one only if promptkit knows it, or the project declares it.
+"""
+
+import re
+import sys
+import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Final
+
+from promptkit.compiler.known_elsewhere import instead_of
+from promptkit.compiler.loading.recipe_files import FolderWalk
+from promptkit.compiler.loading.targets import project_root
+from promptkit.errors.distribution import DISTRIBUTION, other_package
+from promptkit.errors.exceptions import nearest
+from promptkit.errors.regular_files import is_foreign, read_regular_file
+from promptkit.fragments.shell_words import command_line
+
+__all__ = ["missing_module", "modules_of"]
+
+#: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
+_REPEATED: Final = re.compile(r"(.)\1+")
+
+#: How a requirement begins.
+_PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+#: A larger ``pyproject.toml`` is not read.
+_MAX_BYTES: Final = 1 << 20
+
+#: How far down in a project a module is searched for, and among how many files and folders at most.
+_MAX_DEPTH: Final = 5
+_MAX_ENTRIES: Final = 5_000
+
+
+def missing_module(name: str, file: Path) -> str:
+    """Return what to do when *file* imports the module *name*, which cannot be found."""
+    parent, _, last = name.rpartition(".")
+    if parent.partition(".")[0] == "promptkit" and (other := other_package()) is not None:
+        return other
+    if (package := sys.modules.get(parent)) is None:
+        top = name.partition(".")[0]
+        return _in_project(top, file) or _installed_by(top, file) or _not_found(top, file)
+    if last in (siblings := modules_of(package)):
+        return f"{name} exists, but cannot be imported: see its own error"
+    is_beside = file.parent in map(Path, getattr(package, "__path__", ()))
+    is_hidden = parent == "promptkit" and not last.startswith("_")
+    meant = nearest(last, [other for other in siblings if not (is_hidden and other.startswith("_"))])
+    if meant is not None:
+        return f"did you mean {meant if is_beside else f'{parent}.{meant}'!r}?"
+    if is_beside:
+        return f"correct the name: no file beside the recipe is called {last}.py"
+    return f"correct the name: {parent!r} has no module {last!r}"
+
+
+def modules_of(package: ModuleType) -> list[str]:
+    """The names of the modules in a package; none if it is no package."""
+    return [module.name for module in iter_modules(getattr(package, "__path__", ()))]
+
+
+def _in_project(name: str, file: Path) -> str | None:
+    """How to import *name* if it is somewhere in the recipe's project."""
+    root, seen, found = project_root(file.absolute().parent), 0, []
+    for folder, entries in FolderWalk(root, depth=_MAX_DEPTH, private=True):
+        seen += len(entries)
+        if seen > _MAX_ENTRIES:
+            break
+        path, names = Path(folder).relative_to(root), {entry.name for entry in entries}
+        if path.name == name and any(other.endswith(".py") for other in names):
+            found.append(path)
+        if f"{name}.py" in names:
+            found.append(path / f"{name}.py")
+    for place in sorted(found, key=lambda path: (len(path.parts), path)):
+        parts = place.with_suffix("").parts
+        if all(part.isidentifier() for part in parts):
+            where = f"it is at {place}, and imports start at the project's root, {root}"
+            return f"{where}: write 'from {'.'.join(parts)} import ...'"
+    return None
+
+
+def _not_found(name: str, file: Path) -> str:
+    """Where a module was looked for, and what is called alike."""
+    folder = file.absolute().parent
+    looked = (
+        f"beside the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
+    )
+    advice = f"there is no {name!r} {looked}: a module of your own belongs into one of the two folders"
+    beside = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
+    if beside is not None:
+        return f"did you mean {beside!r}, which is beside the recipe? {advice}"
+    modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
+    meant = nearest(name, [module for module in modules if not module.startswith("_")])
+    if meant is None or abs(len(meant) - len(name)) > 1:
+        return advice
+    another = (meant in name or name in meant) and _REPEATED.sub(r"\1", name) != _REPEATED.sub(r"\1", meant)
+    return advice if another else f"did you mean {meant!r}? {advice}"
+
+
+def _installed_by(module: str, file: Path) -> str | None:
+    """How to install a module of a package that promptkit knows, or that the project declares."""
+    package = instead_of("packages", module)
+    if package is None:
+        requirements = (*_own_requirements(), *_declared(project_root(file.absolute().parent)))
+        names = (found[0] for found in map(_PACKAGE.match, requirements) if found)
+        package = next((name for name in names if _normal(name) == _normal(module)), None)
+    if package is None:
+        return None
+    command = [sys.executable, "-m", "pip", "install"]
+    if find_spec("pip") is None:  # as in environments that uv makes
+        command = ["uv", "pip", "install", "--python", sys.executable]
+    return f"install it: {command_line([*command, package])}"
+
+
+def _normal(name: str) -> str:
+    """The name of a package, or of a module, as indexes compare them."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _own_requirements() -> list[str]:
+    try:
+        return requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return []
+
+
+def _declared(root: str) -> list[str]:
+    """What the ``pyproject.toml`` of a project requires, as far as it can be read."""
+    file = Path(root, "pyproject.toml")
+    with suppress(OSError, ValueError, AttributeError, RecursionError):
+        table = {} if is_foreign(file) else tomllib.loads(read_regular_file(file, _MAX_BYTES).decode())
+        project, tool = table.get("project", {}), table.get("tool", {})
+        lists = [
+            project.get("dependencies", []),
+            *project.get("optional-dependencies", {}).values(),
+            *table.get("dependency-groups", {}).values(),
+            [*tool.get("poetry", {}).get("dependencies", [])],
+        ]
+        return [one for each in lists if isinstance(each, list) for one in each if isinstance(one, str)]
+    return []
