@@ -49,9 +49,9 @@ def run(options: Namespace, output: Output) -> int:
         typed = _typed(options, chosen)
         for name in chosen:
             arguments.completer(name)
-    except (ArgumentSyntaxError, ArgumentErrors) as found:
-        error = with_known(found, arguments) if isinstance(found, ArgumentErrors) else found
-        return fail(unread_secrets(arguments, options.arguments).redacted(str(error)), Exit.USAGE)
+    except (ArgumentSyntaxError, ArgumentErrors) as error:
+        told = with_known(error, arguments) if isinstance(error, ArgumentErrors) else error
+        return fail(unread_secrets(arguments, options.arguments).redacted(str(told)), Exit.USAGE)
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
