@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from promptkit.batch.columns import RowError
 from promptkit.batch.rows import Chunk, Raw, Row, RowsError, Table, chunks_of, rows_after
 from promptkit.batch.tables import rows_of
+from promptkit.errors.near_names import near_file
 
 __all__ = ["open_table"]
 
@@ -60,7 +61,8 @@ def _reading(path: str, errors: type[Exception]) -> Iterator[None]:
     except RowsError:
         raise
     except errors as error:
-        msg = f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+        hint = near_file(path) if isinstance(error, FileNotFoundError) else ""
+        msg = f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}{hint}"
         raise RowsError(msg) from None
 
 

@@ -11,6 +11,7 @@ import msgspec
 from promptkit.batch.columns import RowError, check_key
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.writing import Keys
+from promptkit.errors.near_names import near_file
 
 __all__ = ["answer_of", "joined"]
 
@@ -65,7 +66,8 @@ def _opened(results: Path) -> list[BinaryIO]:
     try:
         return [file.open("rb") for file in files]
     except OSError as error:
-        msg = f"{error.filename!r} cannot be read: {error.strerror}"
+        hint = near_file(str(results)) if isinstance(error, FileNotFoundError) else ""
+        msg = f"{error.filename!r} cannot be read: {error.strerror}{hint}"
         raise RowsError(msg) from None
 
 

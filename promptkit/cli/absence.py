@@ -1,4 +1,4 @@
-"""Why a prompt that a command names is not there: its faults, or that there is none."""
+"""Why what a command names is not there: its faults, or that there is none."""
 
 import os
 import re
@@ -12,10 +12,10 @@ from promptkit.cli.diagnostics import counted, fail, report_diagnostics
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
-from promptkit.errors.exceptions import UnknownPrompt, nearest
+from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
 
-__all__ = ["explain_absence"]
+__all__ = ["explain_absence", "told_unknown"]
 
 
 def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:
@@ -44,21 +44,26 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
     return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
 
 
+def told_unknown(error: UnknownPrompt | UnknownResource, options: Namespace) -> str:
+    """Return the error with where to look, unless it says more than that there is no such name."""
+    if error.nearest is not None or getattr(error, "reason", None) is not None:
+        return str(error)
+    target = f" {' '.join(options.targets)}" if options.has_targets else ""
+    return f"{error}: promptkit list{target} shows those that exist"
+
+
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
     names = [prompt.options.name for prompt in recipes.prompts]
     names += [skill.name for one in recipes.by_file for skill in one.skills]
     uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
     meant = uris[0] if uris else nearest(options.name, names)
-    message = str(UnknownPrompt(options.name, meant))
+    message = str(unknown := UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"
     if not names and not uris:
         return f"{message}: there is no prompt in {' '.join(options.targets)!r}"
-    if meant is None:
-        target = f" {' '.join(options.targets)}" if options.has_targets else ""
-        return f"{message}: promptkit list{target} shows those that exist"
-    return message
+    return told_unknown(unknown, options)
 
 
 def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> list[Diagnostic]:

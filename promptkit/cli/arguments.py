@@ -1,15 +1,20 @@
 """Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, read as a client sends them."""
 
+import os
 import re
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
 from promptkit.conversion.kinds import is_bytes, members_of, plain
+from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.near_names import near_file
 from promptkit.protocol.limits import Limits
 
 __all__ = [
@@ -19,7 +24,12 @@ __all__ = [
     "read_typed",
     "read_value",
     "unread_secrets",
+    "with_known",
 ]
+
+#: What looks like the name of a file. Neither base64 nor JSON ends so, and a URI has a colon.
+_FILE_NAME: Final = re.compile(r'[^:\[{"\n]*\w\.[A-Za-z][A-Za-z0-9]{1,4}')
+_LONGEST_NAME: Final = 4096
 
 #: Half of a surrogate pair, which UTF-8 cannot encode.
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -159,6 +169,7 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     if not value.startswith("@") or value.startswith("@@"):
         remedy = f"put it into a file and write {key}=@FILE"
         _check(not _HALF.search(value), f"{key!r} takes text, and its value is not UTF-8: {remedy}")
+        _check_no_name(arguments.by_name.get(key), value, folder)
         return value.removeprefix("@")
     name = value[1:]
     _check(name, f"{key!r} names no file: write {key}=@FILE, or {key}=@@ for the text '@'")
@@ -177,10 +188,37 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def with_known(error: ArgumentErrors, arguments: Arguments) -> ArgumentErrors:
+    """Return the error; an unknown argument that is near to none is told with those that there are."""
+    known = f", which takes {', '.join(arguments.by_name) or 'none'}"
+    faults = (
+        structs.replace(fault, reason=f"{fault.reason}{known}")
+        if fault.nearest is None and fault.argument not in arguments.by_name
+        else fault
+        for fault in error.faults
+    )
+    return ArgumentErrors(error.prompt, tuple(faults), error.kind)
+
+
+def _check_no_name(argument: Argument | None, value: str, folder: Path) -> None:
+    """Refuse the name of a file for what is in it. Where any text is taken, it may be meant."""
+    if argument is None or _takes(argument, lambda kind: kind is str):
+        return
+    if argument.reader.is_json or _takes_bytes(argument):
+        looks_so = len(value) <= _LONGEST_NAME and _FILE_NAME.fullmatch(value)
+        is_name = looks_so or os.path.isfile(folder / value)  # noqa: PTH113 (it takes any text)
+        name, shown = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
+        _check(not is_name, f"{name!r} is the name of a file, not what is in it: write @ before it{shown}")
+
+
 def _takes_bytes(argument: Argument) -> bool:
     """Whether a file may be sent in base64: bytes may be one of several types that are taken."""
-    members = members_of(plain(argument.annotation, core=True))
-    return argument.takes_bytes or any(is_bytes(plain(member)) for member in members)
+    return argument.takes_bytes or _takes(argument, is_bytes)
+
+
+def _takes(argument: Argument, is_wanted: Callable[[Any], bool]) -> bool:
+    """Whether its type, or one of several that are taken, is one that is wanted."""
+    return any(is_wanted(plain(member)) for member in members_of(plain(argument.annotation, core=True)))
 
 
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
@@ -193,7 +231,8 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
             with (folder / name).open("rb") as file:
                 data = file.read(max_size + 1)
     except (OSError, ValueError) as error:  # no path has a null character
-        msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}"
+        hint = near_file(name, folder) if isinstance(error, FileNotFoundError) else ""
+        msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}{hint}"
         raise ArgumentSyntaxError(msg) from None
     too_much = f"{key!r} cannot be read from {source}: it holds more than {max_size:,} bytes"
     _check(len(data) <= max_size, too_much)

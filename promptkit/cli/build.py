@@ -8,7 +8,7 @@ from msgspec import structs
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.loading import load_catalog, report_hidden
+from promptkit.cli.loading import check_existence, load_catalog, report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import is_within, split_target
 from promptkit.compiler.reloading import Reloader
@@ -38,6 +38,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.carried and options.out is not None:
         options.refuse("--carried lies beside the folder: leave out --out")
     if not purpose.folders or (options.carried and purpose.anywhere is None):
+        check_existence(options.targets)
         named, what = " ".join(options.targets), "one folder" if options.carried else "a folder or a file"
         return fail(f"cannot build {named!r}: only {what} can be built", Exit.USAGE)
     reloader = Reloader(options.targets, lambda _: None)

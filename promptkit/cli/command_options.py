@@ -166,8 +166,8 @@ def _add_dev(dev: ArgumentParser) -> None:
 
 def _add_diff(diff: ArgumentParser) -> None:
     revision = (
-        "a commit, a branch or a tag (default: HEAD); this imports the recipes of that revision, and renders "
-        "their examples: its code runs as yours does"
+        "a commit, a branch or a tag (default: HEAD), or two as A..B; this imports the recipes of that "
+        "revision, and renders their examples: its code runs as yours does"
     )
     diff.add_argument("revision", nargs="?", default="HEAD", metavar="REF", help=revision)
     diff.add_argument("--target", dest="targets", action="append", **_TARGETS)

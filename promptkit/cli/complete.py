@@ -8,7 +8,14 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
-from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
+from promptkit.cli.absence import told_unknown
+from promptkit.cli.arguments import (
+    ArgumentSyntaxError,
+    current_folder,
+    read_arguments,
+    unread_secrets,
+    with_known,
+)
 from promptkit.cli.calls import call_within_limit, report_failure
 from promptkit.cli.diagnostics import fail, report_diagnostics
 from promptkit.cli.formats import LOWERING, as_json
@@ -33,17 +40,18 @@ def run(options: Namespace, output: Output) -> int:
     catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)
-        arguments.completer(options.argument)
-    except (UnknownPrompt, UnknownResource, ArgumentErrors) as error:
+    except (UnknownPrompt, UnknownResource) as error:
         report_diagnostics(catalog.errors)  # it may be what is not served
-        return fail(str(error), Exit.USAGE)
+        return fail(told_unknown(error, options), Exit.USAGE)
     try:
+        arguments.completer(options.argument)
         chosen = read_arguments(arguments, options.arguments, folder)
         typed = _typed(options, chosen)
         for name in chosen:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentErrors) as error:
-        return fail(unread_secrets(arguments, options.arguments).redacted(str(error)), Exit.USAGE)
+        told = with_known(error, arguments) if isinstance(error, ArgumentErrors) else error
+        return fail(unread_secrets(arguments, options.arguments).redacted(str(told)), Exit.USAGE)
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):

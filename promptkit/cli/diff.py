@@ -1,12 +1,11 @@
 """``promptkit diff``: show what clients would see differently from a git revision."""
 
-import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
@@ -27,12 +26,15 @@ __all__ = ["run"]
 #: What stands around words that were, and those that are.
 _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
+#: What is compared: a revision, and another one, or None for the files as they are.
+_Ends: TypeAlias = tuple[str, str | None]
+
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print what has changed since a revision, as text, as JSON, or as GitHub's annotations.
+    Print what has changed since a revision, or between two, as text, as JSON, or as GitHub's annotations.
 
     Raises:
         LoadError: If there is nothing at the target, now or then.
@@ -44,13 +46,14 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("--repeat and --env are for --text")
     try:
         repository = Repository()
+        ends = repository.ends(options.revision)
         if wants_texts:
-            return _compare_texts(options, repository, output)
-        old, new = _sides(repository, options.revision, options.targets)
+            return _compare_texts(options, repository, ends, output)
+        old, new = _sides(repository, ends, options.targets)
     except RevisionError as error:
         return fail(str(error), Exit.USAGE)
-    _report_faults(repository, options.revision, old, new)
-    changes = changes_between(old, new)
+    _report_faults(repository, ends, old, new)
+    changes, named = changes_between(old, new), _named(ends)
     breaks = any(change.kind.breaking for change in changes)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
     if options.format == "json":
@@ -59,32 +62,44 @@ def run(options: Namespace, output: Output) -> int:
     elif options.format == "github":
         _print_annotations(changes, places, output)
     else:
-        _print_text(changes, options.revision, output)
-    if options.summary is not None and not _write_summary(options, changes):
+        _print_text(changes, named, output)
+    if options.summary is not None and not _write_summary(options.summary, _as_markdown(changes, named)):
         return Exit.USAGE
     return Exit.FAULTY if breaks else Exit.FINE
 
 
+def _named(ends: _Ends) -> str:
+    """What is compared, as words that follow "since"."""
+    first, last = ends
+    return first if last is None else f"{first}, up to {last}"
+
+
 def _report_faults(
-    repository: Repository, revision: str, old: Mapping[str, Any], new: Mapping[str, Any]
+    repository: Repository, ends: _Ends, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
     """Print what a side cannot serve."""
-    for side, when in ((old, f" at {revision}"), (new, "")):
+    for side, revision in zip((old, new), ends, strict=True):
+        when = "" if revision is None else f" at {revision}"
         for file, line, message in side["faults"]:
             print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
 
 
 def _sides(
-    repository: Repository, revision: str, targets: Sequence[str]
+    repository: Repository, ends: _Ends, targets: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was served, and what is served now, for the examples that there were."""
-    with written(repository, revision, targets) as (folder, moved, places):
-        with loading_from(repository, revision, targets):
-            old = ask_side(folder, moved, moved=places)
-        return old, ask_side(Path(os.path.realpath(os.curdir)), targets, old["examples"])
+    """What was served, and what is served since, for the examples that there were."""
+    found: list[dict[str, Any]] = []
+    for revision in ends:
+        with (
+            written(repository, revision, targets) as (folder, moved, places),
+            loading_from(repository, revision, targets),
+        ):
+            found.append(ask_side(folder, moved, found[0]["examples"] if found else None, places))
+    old, new = found
+    return old, new
 
 
-def _compare_texts(options: Namespace, repository: Repository, output: Output) -> int:
+def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, output: Output) -> int:
     """Print what cases say differently, word by word, or write it as a comment."""
     from promptkit.cli.differences.renderings import compared_renderings
     from promptkit.cli.differences.texts import as_comment, summary_of, text_changes
@@ -94,19 +109,21 @@ def _compare_texts(options: Namespace, repository: Repository, output: Output) -
             import time_machine  # noqa: F401 (the processes of both sides stop their clock by it)
     except ModuleNotFoundError as error:
         return fail(str(error), Exit.USAGE)
-    print_error(f"renders the cases of {options.revision} too: the code of that revision runs")
-    old, new, again = compared_renderings(
-        repository, options.revision, options.targets, options.variables, repeats=options.repeat
+    print_error(
+        f"renders the cases of {' and '.join(filter(None, ends))} too: the code of that revision runs"
     )
-    _report_faults(repository, options.revision, old, new)
+    old, new, again = compared_renderings(
+        repository, ends, options.targets, options.variables, repeats=options.repeat
+    )
+    _report_faults(repository, ends, old, new)
     changes = list(text_changes(old, new, again))
     if options.comment is not None:
         try:
-            Path(options.comment).write_text(as_comment(changes, options.revision), encoding="utf-8")
+            Path(options.comment).write_text(as_comment(changes, _named(ends)), encoding="utf-8")
         except OSError as error:
             return fail(f"cannot write to {options.comment!r}: {error.strerror}", Exit.USAGE)
     _print_words(changes, output)
-    output.print_lines([summary_of(changes, options.revision)])
+    output.print_lines([summary_of(changes, _named(ends))])
     return Exit.FAULTY if any(change.breaks for change in changes) else Exit.FINE
 
 
@@ -127,13 +144,13 @@ def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
             console.print(shown, soft_wrap=True)
 
 
-def _write_summary(options: Namespace, changes: list[Difference]) -> bool:
+def _write_summary(place: str, text: str) -> bool:
     """Append the summary to its file, and tell whether that could be done."""
     try:
-        with open(options.summary, "a", encoding="utf-8") as file:  # noqa: PTH123 (it may be a device)
-            file.write(_as_markdown(changes, options.revision))
+        with open(place, "a", encoding="utf-8") as file:  # noqa: PTH123 (it may be a device)
+            file.write(text)
     except OSError as error:
-        print_error(f"cannot write to {options.summary!r}: {error.strerror}")
+        print_error(f"cannot write to {place!r}: {error.strerror}")
         return False
     return True
 

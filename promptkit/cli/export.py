@@ -12,6 +12,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.kept_bytes import KeptBytes, keep
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
+from promptkit.cli.absence import told_unknown
 from promptkit.cli.client_files import claude, gemini, skills
 from promptkit.cli.client_files.prompts import ExportRefused, LiveCommand, target_word
 from promptkit.cli.clients.folders import FILE, FolderChange, FolderRefused, folder_change
@@ -67,7 +68,7 @@ def run(options: Namespace, output: Output) -> int:
         if not options.dry_run:
             change.carry_out()
     except UnknownPrompt as error:
-        return fail(str(error), Exit.USAGE)
+        return fail(told_unknown(error, options), Exit.USAGE)
     except FolderRefused as error:
         return fail(f"nothing was changed: {error}", Exit.FAULTY)
     except OSError as error:

@@ -15,6 +15,7 @@ from promptkit.cli.slash_commands.names import file_stem, folder_name, free, pro
 from promptkit.cli.slash_commands.parsed import SlashCommand, UnreadableCommand
 from promptkit.cli.slash_commands.recipes import written
 from promptkit.cli.slash_commands.vscode import read_vscode_prompt
+from promptkit.errors.near_names import near_file
 
 __all__ = ["run"]
 
@@ -38,7 +39,7 @@ def run(options: Namespace, output: Output) -> int:
     ending, read = _READERS[options.client_format]
     for path in map(Path, options.paths):
         if not path.exists():
-            return fail(f"there is no file or folder {str(path)!r}", Exit.USAGE)
+            return fail(f"there is no file or folder {str(path)!r}{near_file(str(path))}", Exit.USAGE)
     found = [one for path in options.paths for one in _found(Path(path), ending)]
     if not found:
         return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)

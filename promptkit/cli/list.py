@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from collections.abc import Iterator
-from enum import Enum
 from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -18,6 +17,8 @@ from promptkit.cli.diagnostics import console_on, counted
 from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.conversion.kinds import is_enum, is_union, type_name
+from promptkit.conversion.type_descriptions import default_clause
+from promptkit.conversion.unstructuring import typed_text
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.declarations import NO_DEFAULT
 from promptkit.protocol.lowering import lowering_for
@@ -116,7 +117,7 @@ def _described(argument: Argument) -> "Text":
     """An argument with its type, default, time zone and description."""
     from rich.text import Text
 
-    presence = "required" if argument.required else f"default {_default(argument)}"
+    presence = "required" if argument.required else _default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(shown_type(argument.annotation)), "cyan"))
@@ -130,19 +131,19 @@ def _line(text: str) -> str:
 
 
 def _default(argument: Argument) -> str:
-    """The default, as its author writes it."""
-    if argument.arg.env:
-        own = "" if argument.default is NO_DEFAULT else f", else {_own_default(argument)}"
-        return f"from ${argument.arg.env}{own}"
-    return _own_default(argument)
+    """What counts if nothing is given, as one would type it."""
+    is_none = argument.default is NO_DEFAULT or argument.default is None
+    own = "" if is_none else _own_default(argument)
+    return default_clause(argument.arg.env, filter(None, [own])) or "optional"
 
 
 def _own_default(argument: Argument) -> str:
     if argument.arg.secret:
         return "<secret>"
-    default = argument.default
     try:
-        return f"{type(default).__name__}.{default.name}" if isinstance(default, Enum) else repr(default)
+        text = typed_text(argument.default)
+        # Blanks that would not be seen, and line ends, are shown as JSON has them.
+        return text if text == " ".join(text.split()) else msgspec.json.encode(text).decode()
     except Exception as error:  # noqa: BLE001 (an author's class may be unable to show itself)
         return f"<{type(argument.default).__name__}, which cannot be shown: {type(error).__name__}>"
 

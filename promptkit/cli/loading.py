@@ -1,17 +1,25 @@
 """Loading recipes for a command, and printing what is wrong with them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.diagnostics import report_diagnostics
 from promptkit.compiler.loading.loader import Recipes, load
+from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.diagnostics import Rule, printable
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say, stderr_stream
 
-__all__ = ["load_catalog", "load_recipes", "report_faults", "report_hidden", "without_ignored"]
+__all__ = [
+    "check_existence",
+    "load_catalog",
+    "load_recipes",
+    "report_faults",
+    "report_hidden",
+    "without_ignored",
+]
 
 #: How many of what is hidden are named.
 _MOST_NAMED: Final = 5
@@ -37,6 +45,18 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:
         stderr_stream()  # reopens standard error if a recipe removed it: `Thread` needs it
+
+
+def check_existence(targets: Iterable[str]) -> None:
+    """
+    Find out whether what is no folder and no file is a module, before a command says what it does not take.
+
+    Raises:
+        LoadError: If one of the targets does not exist.
+    """
+    for target in targets:
+        if place_of(target) is None:
+            load_recipes([target])
 
 
 def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint: bool = False) -> Catalog:

@@ -8,8 +8,8 @@ The options of a command: the command line as argparse reads it, and what the co
 import argparse
 import os
 import re
-from argparse import Action, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Sequence
+from argparse import Action, ArgumentError, ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -22,7 +22,7 @@ from promptkit.compiler.configuration import (
     find_configuration,
 )
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
-from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
+from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.regular_files import is_foreign
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
@@ -66,7 +66,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
         SystemExit: If the command line asks for help, or is invalid.
     """
     if arguments and arguments[0] == "help":
-        arguments = [*arguments[1:], "--help"]
+        arguments = [*(word for word in arguments[1:] if word != "help"), "--help"]
     if not arguments or arguments[0] not in COMMANDS:
         _refuse_command(arguments)
     name, *words = arguments
@@ -159,7 +159,7 @@ def program_parser() -> "_Parser":
     parser = _Parser(
         prog="promptkit",
         description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
-        epilog=_EPILOG,
+        epilog=f"promptkit help COMMAND shows the options of one.\n\n{_EPILOG}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
@@ -180,7 +180,7 @@ def is_argument(word: str) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its errors suggest the option that was probably meant, and escape control characters."""
+    """Its errors show a line of usage, and what was probably meant: they import `promptkit.cli.usage`."""
 
     def read(self, words: Sequence[str]) -> Namespace:
         # Options may stand between words, for which argparse takes a second pass.
@@ -193,13 +193,30 @@ class _Parser(argparse.ArgumentParser):
             word = unknown[0].partition("=")[0]
             if not word.startswith("-"):
                 self.error(f"unexpected argument {unknown[0]!r}")
-            self.error(f"unknown option {word!r}{_suggestion(word, self._option_string_actions)}")
+            from promptkit.cli.usage import suggestion
+
+            hint = suggestion(word, self._option_string_actions) or _who_has(word)
+            self.error(f"unknown option {word!r}{hint or f'; {self.prog} --help shows all'}")
         return options
 
     def error(self, message: str) -> NoReturn:
-        from promptkit.fragments.invisible import escape_invisible  # a server that starts needs no error
+        from promptkit.cli.usage import refusal
 
-        super().error(escape_invisible(message))
+        self.exit(2, refusal(self.prog, self._get_positional_actions(), message))
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from promptkit.cli.usage import unknown_choice
+
+            raise ArgumentError(action, unknown_choice(value, action.choices))
+
+    def _match_argument(self, action: Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except ArgumentError:
+            from promptkit.cli.usage import without_value
+
+            raise ArgumentError(action, without_value(action)) from None
 
 
 def _parser_of(name: str, *, helps: bool = False) -> _Parser:
@@ -223,22 +240,25 @@ def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
     }
 
 
-def _suggestion(word: str, known: Iterable[str]) -> str:
-    """The end of an error: the word that was probably meant, if any is similar."""
-    meant = nearest(word, known)
-    return f"; did you mean {meant!r}?" if meant else ""
+def _who_has(option: str) -> str:
+    """The end of an error: the commands that have an option, if there are any."""
+    others = [name for name in COMMANDS if option.removeprefix("--") in options_of(name)]
+    return f"; it is an option of {', '.join(others)}" if others else ""
 
 
 def _refuse_command(arguments: Sequence[str]) -> NoReturn:
     """Print the help of the program, or what is wrong with a line that begins with no command."""
+    from promptkit.cli.usage import suggestion
+
     parser = program_parser()
     word = arguments[0] if arguments else ""
     if word and not word.startswith("-"):
-        hint = _suggestion(word, (*COMMANDS, "help", "--version")) or f": there are {', '.join(COMMANDS)}"
+        hint = suggestion(word, (*COMMANDS, "help", "--version")) or f": there are {', '.join(COMMANDS)}"
         parser.error(f"unknown command {word!r}{hint}")
     _, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.error(f"unknown option {unknown[0]!r}{_suggestion(unknown[0], ('--help', '--version'))}")
+        hint = suggestion(unknown[0], ("--help", "--version"))
+        parser.error(f"unknown option {unknown[0]!r}{hint or '; options of a command stand behind its name'}")
     parser.error(f"name a command: {', '.join(COMMANDS)}")
 
 

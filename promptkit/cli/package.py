@@ -11,7 +11,7 @@ from msgspec import structs
 from promptkit.cli import Exit
 from promptkit.cli.arguments import current_folder
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.loading import load_catalog
+from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import words_of
 from promptkit.cli.output import Output
 from promptkit.compiler.configuration import find_configuration
@@ -43,6 +43,7 @@ def run(options: Namespace, output: Output) -> int:
 
     folder, *others = map(place_of, options.targets)
     if others or folder is None or folder[1]:
+        check_existence(options.targets)
         named = " ".join(options.targets)
         return fail(f"cannot package {named!r}: name one folder", Exit.USAGE)
     try:

@@ -16,13 +16,14 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.absence import explain_absence
+from promptkit.cli.absence import explain_absence, told_unknown
 from promptkit.cli.arguments import (
     ArgumentSyntaxError,
     current_folder,
     read_arguments,
     read_typed,
     unread_secrets,
+    with_known,
 )
 from promptkit.cli.calls import Call, Item, report_failure, saved_calls
 from promptkit.cli.command_options import VENDORS
@@ -41,7 +42,7 @@ from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
+from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource, nearest
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -122,7 +123,7 @@ class _Request:
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPrompt, UnknownResource) as error:
             unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
-            return fail(str(unknown), Exit.USAGE)
+            return fail(told_unknown(unknown, self._options), Exit.USAGE)
 
     def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
         """Show what a skill begins with."""
@@ -157,6 +158,8 @@ class _Request:
         if call.case is not None and is_refused(outcome):
             self._output.print_content(call.redactor.redacted(f"[refused] {outcome}"))
             return Exit.FINE
+        if isinstance(outcome, ArgumentErrors):
+            outcome = with_known(outcome, call.item.arguments)
         if isinstance(outcome, BaseException):
             return report_failure(whose, outcome, call.redactor)
         return self._print(call, outcome)

@@ -1,7 +1,6 @@
 """How each parameter of a prompt or resource is read, and what clients are told about it."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
@@ -14,7 +13,7 @@ from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_na
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalar_types import Reader, scalar_of_value
 from promptkit.conversion.type_descriptions import default_clause, described
-from promptkit.conversion.unstructuring import text_of
+from promptkit.conversion.unstructuring import is_row, text_of, typed_text
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.declarations import Arg
 from promptkit.language.validation import describe
@@ -201,22 +200,13 @@ def _says_something(default: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """Return a default or an example as people would enter it."""
-    if isinstance(value, list | set | frozenset) and all(map(_is_shown_in_row, value)):
-        return ", ".join(map(_shown, value))
-    scalar = None if isinstance(value, Enum) else scalar_of_value(value)
-    if scalar is not None and scalar.show is not None:
-        return scalar.show(value)
+    """Return a default or an example as people would enter it, in one line, and in short."""
     try:
-        return shortened(" ".join(text_of(value).split()))
+        if is_row(value):
+            return ", ".join(map(_shown, value))
+        return shortened(" ".join(typed_text(value).split()))
     except TypeError:  # a wrong default may be of any type
         return short.repr(value)
-
-
-def _is_shown_in_row(value: Any) -> bool:
-    scalar = scalar_of_value(value)
-    is_several = isinstance(value, str) and re.search(r"[,\n]", value)  # as it would be read
-    return not is_several and (isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row))
 
 
 class DirectArguments:

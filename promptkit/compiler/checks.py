@@ -103,7 +103,8 @@ def rule_of(code: str) -> Rule:
     rule = next((rule for rule in Rule if rule.value == code), None)
     if rule is None:
         meant = nearest(code, sorted(rule.value for rule in IGNORABLE))
-        msg = f"there is no code {code!r}" + (f"; did you mean {meant!r}?" if meant else "")
+        hint = f"; did you mean {meant!r}?" if meant else ": write one that promptkit check prints"
+        msg = f"there is no code {code!r}{hint}"
         raise ValueError(msg)
     if rule not in IGNORABLE:
         msg = f"{code} is an error that cannot be ignored: mend what it is about"

@@ -118,9 +118,7 @@ def _missing_attribute(name: str, owner: Any) -> str | None:
 
 
 def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
-    public = [other for other in names if not other.startswith("_")]
-    begun = (other for other in public if len(name) > 2 and other.startswith(name))
-    meant = nearest(name, public) or next(begun, None)
+    meant = nearest(name, [other for other in names if not other.startswith("_")])
     return None if meant is None else f"did you mean {meant!r}?"
 
 

@@ -1,11 +1,13 @@
 """Fixed sets of values, enumerations and ``Literal``: their order, and their readers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
-from functools import partial
-from typing import Any, TypeAlias, get_args
+from enum import Enum, Flag
+from functools import partial, reduce
+from operator import or_
+from typing import Any, Final, TypeAlias, get_args
 
 from msgspec import inspect as mi
+from msgspec import structs
 
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
@@ -13,6 +15,9 @@ from promptkit.conversion.scalar_types import Reader
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["Orders", "enum_reader", "literal_reader", "one_of", "orders_of", "values_of"]
+
+#: Longer text is no sum of flags, and takes long to be read as a number.
+_MOST_DIGITS: Final = 40
 
 #: The values of each ``Literal`` as its author wrote them.
 Orders: TypeAlias = Mapping[frozenset[Any], tuple[Any, ...]]
@@ -40,17 +45,41 @@ def _typed(values: Iterable[Any]) -> frozenset[Any]:
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
     """Make a reader of an enumeration, by value or by name; None if it has no members."""
-    return _reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
+    if not len(annotation):
+        return None
+    reader = _reader((member, _names_of(member)) for member in annotation)
+    return _flags_reader(annotation, reader) if issubclass(annotation, Flag) else reader
+
+
+def _flags_reader(annotation: type[Flag], one: Reader) -> Reader:
+    """Make a reader of flags, of which none may be set, or several: by their names, or by their sum."""
+    every = reduce(or_, annotation).value
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and "|" in value:
+            return reduce(or_, map(one.read, value.split("|")))
+        number = _whole(value) if isinstance(value, str) else value
+        return annotation(number) if type(number) is int and not number & ~every else one.read(value)
+
+    expected = f"{one.expected}, or several with | between them"
+    return structs.replace(one, read=read, expected=expected, hint=expected, is_several=True)
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if len(text) <= _MOST_DIGITS and text.strip().isdecimal() else None
 
 
 def literal_reader(annotation: Any) -> Reader:
     """Make a reader of a ``Literal``. None among its values means that nothing was given."""
-    values = [value for value in get_args(annotation) if value is not None]
-    return _reader((v, _names_of(v) if isinstance(v, Enum) else (v,)) for v in values)
+    return _reader((value, _names_of(value)) for value in get_args(annotation) if value is not None)
 
 
-def _names_of(member: Enum) -> tuple[Any, ...]:
-    """Return the value of a member, if that is plain, and its names."""
+def _names_of(member: Any) -> tuple[Any, ...]:
+    """Return the value of a choice, if that is plain, and its names."""
+    if isinstance(member, bool):
+        return ("yes" if member else "no", member)
+    if not isinstance(member, Enum):
+        return (member,)
     names = [name for name, named in type(member).__members__.items() if named is member]
     return (member.value, *names) if isinstance(member.value, str | int) else tuple(names)
 

@@ -24,6 +24,7 @@ __all__ = [
     "convert_decimal",
     "convert_int_key",
     "convert_key",
+    "duration_text",
     "extent",
     "holds_more",
     "parse_duration",
@@ -238,11 +239,22 @@ def parse_duration(text: str) -> timedelta:
         days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
         return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     # The pattern would try every division of long blanks.
-    units = re.fullmatch(_UNITS, " ".join(text.split()), re.IGNORECASE)
-    if not text or units is None:
+    units = re.fullmatch(_UNITS, " ".join(text.removeprefix("-").split()), re.IGNORECASE)
+    if units is None or not units[0]:
         raise ValueError(text)
     names = ("weeks", "days", "hours", "minutes", "seconds")
-    return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
+    found = timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
+    return -found if text.startswith("-") else found
+
+
+def duration_text(duration: timedelta) -> str:
+    """Return a duration as people write it, and `parse_duration` reads it: ``1h 30m``."""
+    whole = abs(duration)
+    minutes, seconds = divmod(whole.seconds, 60)
+    fraction = f".{whole.microseconds:06}".rstrip("0") if whole.microseconds else ""
+    amounts = {"d": whole.days, "h": minutes // 60, "m": minutes % 60, "s": f"{seconds}{fraction}"}
+    shown = [f"{amount}{unit}" for unit, amount in amounts.items() if amount not in (0, "0")]
+    return "-" * (duration < timedelta()) + (" ".join(shown) or "0s")
 
 
 #: Bytes that are scanned at once. Split at its quotation marks, a piece may take many times its size.

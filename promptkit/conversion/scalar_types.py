@@ -253,6 +253,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     timedelta: _scalar(
         parsed(parsing.parse_duration),
         "a duration, as in 1h 30m",
+        write=parsing.duration_text,
         tree=mi.TimeDeltaType,
         described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",

@@ -1,6 +1,6 @@
 """Values to what a client would send for them: JSON, or text that is read back."""
 
-from enum import Enum
+from enum import Enum, Flag
 from typing import Any
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from promptkit.conversion.kinds import surrogate_of
 from promptkit.conversion.scalar_types import scalar_of_value
 
-__all__ = ["can_be_sent", "json_of", "text_of"]
+__all__ = ["can_be_sent", "is_row", "json_of", "text_of", "typed_text"]
 
 
 def json_of(value: Any) -> Any:
@@ -30,12 +30,41 @@ def text_of(value: Any) -> str:
     Raises:
         TypeError: If it, or a part of it, is of a type that cannot be written.
     """
+    if isinstance(value, Flag):
+        return "|".join(str(one.value) for one in value) or "0"
     if isinstance(value, Enum):
         return str(json_of(value))
     if (scalar := scalar_of_value(value)) is not None and scalar.tree is not None:
         return scalar.write(value)
     written = json_of(value)
     return written if isinstance(written, str) else msgspec.json.encode(written).decode()
+
+
+def typed_text(value: Any) -> str:
+    """
+    Return the same text as people type it: ``yes``, ``30m``, and ``a, b`` for a list, unless that says else.
+
+    Raises:
+        TypeError: If it, or a part of it, is of a type that cannot be written.
+    """
+    if is_row(value):
+        return ", ".join(map(typed_text, value))
+    scalar = None if isinstance(value, Enum) else scalar_of_value(value)
+    return text_of(value) if scalar is None or scalar.show is None else scalar.show(value)
+
+
+def is_row(value: Any) -> bool:
+    """Return whether *value* is a list that is read back from its items with commas between them."""
+    if not isinstance(value, list | set | frozenset) or not value:
+        return False
+    texts = [typed_text(item) if _is_plain(item) else "" for item in value]
+    is_clear = all(text and text == text.strip() and not {",", "\n"} & set(text) for text in texts)
+    return is_clear and not texts[0].startswith("[")
+
+
+def _is_plain(item: Any) -> bool:
+    scalar = scalar_of_value(item)
+    return isinstance(item, Enum) or (scalar is not None and scalar.shown_in_row)
 
 
 def can_be_sent(value: Any) -> bool:

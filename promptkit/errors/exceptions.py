@@ -333,13 +333,8 @@ def shortened(text: str) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """
-    Return the most similar of *names*, or None if none is similar.
+    Return the one of *names* that was probably meant, or None if none is near, or several are equally so.
     """
-    from difflib import get_close_matches  # loaded by the first error
+    from promptkit.errors.near_names import nearest_of  # loaded by the first error
 
-    folded = {candidate.casefold(): candidate for candidate in names}
-    # A name of three times the length is not similar. A client may send a name of any length.
-    if len(name) > 3 * max(map(len, folded), default=0):
-        return None
-    matches = get_close_matches(name.casefold(), folded, n=1)
-    return folded[matches[0]] if matches else None
+    return nearest_of(name, list(names))

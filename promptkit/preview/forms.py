@@ -15,7 +15,7 @@ from zlib import crc32
 import attrs
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.conversion.unstructuring import can_be_sent, text_of
+from promptkit.conversion.unstructuring import can_be_sent, text_of, typed_text
 from promptkit.errors.exceptions import Fault
 from promptkit.language.declarations import NO_DEFAULT
 from promptkit.preview.controls import Control, control_of, is_by_line, takes_file, typeable
@@ -324,4 +324,4 @@ def _placeholder(argument: Argument) -> dict[str, str]:
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:
         return {}
-    return {"placeholder": text_of(default)} if can_be_sent(default) else {}
+    return {"placeholder": typed_text(default)} if can_be_sent(default) else {}

@@ -411,6 +411,10 @@ class TestUsage:
                 "OpenAI takes no such answer: list is no object; put it into",
             ),
             (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
+            (
+                ("triage", "twcie.csv"),
+                "'twcie.csv' cannot be read: No such file or directory; did you mean 'twice.csv'?\n",
+            ),
             (("triage", "empty.csv"), "there is no header: the first line names the columns"),
             (("triage", "twice.csv"), "the header names 'a' twice: name each column once"),
         ],

@@ -1,7 +1,10 @@
 import enum
 from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +21,7 @@ from promptkit.errors import ArgumentErrors, Fault
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.declarations import NO_DEFAULT, Arg
 from tests.ids import shown
+from tests.sample_types import Point
 
 HERE = Location("recipe.py", 7)
 
@@ -32,6 +36,12 @@ class Tone(enum.Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 10
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+    RUN = 4
 
 
 def build(*parameters):
@@ -55,6 +65,8 @@ REVIEW = build(
     Parameter("token", str | None, None, Arg(secret=True)),
     Parameter("pin", int | None, None, Arg(secret=True)),
 )
+
+SEVERITIES = build(Parameter("severity", Literal["sev1", "sev2", "sev3", "sev4"]))
 
 
 class TestRead:
@@ -323,6 +335,16 @@ class TestEveryFault:
             assert values.keys() <= sent.keys()
 
 
+def test_no_choice_is_suggested_where_all_are_as_near():
+    """
+    They are listed: any of them may be meant.
+    """
+    with pytest.raises(ArgumentErrors) as refused:
+        SEVERITIES.read({"severity": "sev9"})
+
+    assert str(refused.value) == "prompt 'review': 'severity' is 'sev9', not one of sev1, sev2, sev3, sev4"
+
+
 class TestDescription:
     @pytest.mark.parametrize(
         ("annotation", "default", "arg", "description"),
@@ -373,6 +395,26 @@ class TestDescription:
             (Level, Level.HIGH),
             (Literal[Tone.WARM, Tone.COLD], Tone.COLD),
             (Tone | None, Tone.WARM),
+            (Access, Access.READ | Access.WRITE),
+            (Literal[True, "auto"], True),
+            (timedelta, timedelta(minutes=30)),
+            (timedelta, -timedelta(days=1, seconds=1.5)),
+            (date, date(2026, 1, 31)),
+            (datetime, datetime(2026, 1, 31, 12, tzinfo=UTC)),
+            (time, time(9, 30)),
+            (Decimal, Decimal("2.50")),
+            (UUID, UUID(int=5)),
+            (Path, Path("notes/today.md")),
+            (bytes, b"hello"),
+            (list[str], ["a", "b"]),
+            (list[str], ["a, b", "c"]),
+            (list[str], [" a", ""]),
+            (list[str], ["[a", "b"]),
+            (list[bool], [True, False]),
+            (tuple[int, ...], (1, 2)),
+            (tuple[int, str], (1, "a")),
+            (dict[str, date], {"a": date(2026, 1, 31)}),
+            (Point, Point(1, 0.5)),
         ],
         ids=str,
     )

@@ -299,13 +299,13 @@ class TestResources:
     @pytest.mark.parametrize(
         ("uri", "nearest"),
         [
-            ("notes://a/b", "notes://{day}"),
+            ("notes://a/b", None),
             ("note://today", "notes://today"),
             ("logs://recent{?level,service,lines}", "logs://recent{?level,service,lines}"),
             ("", None),
             ("\ud800", None),
         ],
-        ids=["another path", "typo", "the template itself", "empty", "no text"],
+        ids=["as near to two", "typo", "the template itself", "empty", "no text"],
     )
     def test_an_unknown_uri_finds_its_neighbour(self, uri, nearest):
         """

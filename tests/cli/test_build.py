@@ -363,6 +363,27 @@ class TestBuild:
         assert b"warning PK107" in out
         assert b"built 1 prompt" in out
 
+    @pytest.mark.parametrize(
+        ("targets", "said"),
+        [
+            (["nosuch"], "cannot load 'nosuch': there is no such folder, file or module"),
+            (
+                ["recipe"],
+                "cannot load 'recipe': there is no such folder, file or module; did you mean 'recipes/'?",
+            ),
+            (["recipes", "no/such"], "cannot load 'no/such': there is no such file or folder"),
+        ],
+        ids=str,
+    )
+    def test_what_is_not_there(self, targets, said, place, run):
+        """
+        It is said as by every command, and not that it cannot be built.
+        """
+        process = run("build", *targets)
+
+        assert process.communicate(timeout=20)[1].decode().startswith(f"promptkit: {said}")
+        assert process.returncode == 2
+
     def test_a_module_is_not_built(self, capsys):
         """
         It may come from anywhere.

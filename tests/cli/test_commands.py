@@ -352,18 +352,26 @@ class Point:
 """
 TYPES = [
     ("x: int", "int, required"),
-    ("x: 'list[str] | None' = None", "list[str] | None, default None"),
+    ("x: 'list[str] | None' = None", "list[str] | None, optional"),
     ("x: Optional[int] = 3", "int | None, default 3"),
-    ("x: Literal['a', 1] = 'a'", "Literal['a', 1], default 'a'"),
-    ("x: Tone = Tone.WARM", "Tone('warm', 'cold'), default Tone.WARM"),
+    ("x: Literal['a', 1] = 'a'", "Literal['a', 1], default a"),
+    ("x: timedelta = timedelta(seconds=1800)", "timedelta, default 30m"),
+    ("x: date = date(2026, 1, 31)", "date, default 2026-01-31"),
+    ("x: bool = True", "bool, default yes"),
+    ("x: list[str] = ['a', 'b']", "list[str], default a, b"),
+    ("x: list[str] = ['a, b']", """list[str], default ["a, b"]"""),
+    ("x: dict[str, int] = {'a': 1}", 'dict[str, int], default {"a":1}'),
+    ("x: str = ''", "str, optional"),
+    ("x: str = ' '", 'str, default " "'),
+    ("x: Tone = Tone.WARM", "Tone('warm', 'cold'), default warm"),
     ("x: Annotated[int, Meta(ge=1)] = 2", "int, default 2"),
     ("x: list[Point]", "list[Point], required"),
     ("x: dict[str, date]", "dict[str, date], required"),
-    ("x: tuple[int, ...] = ()", "tuple[int, ...], default ()"),
+    ("x: tuple[int, ...] = ()", "tuple[int, ...], default []"),
     ("x: Annotated[str, Arg(secret=True)] = 'hunter2'", "str, default <secret>"),
     ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
-    ("x: Point = Point(1)", "Point, default Point(x=1)"),
-    ("x: bytes = b'a'", "bytes, default b'a'"),
+    ("x: Point = Point(1)", 'Point, default {"x":1}'),
+    ("x: bytes = b'a'", "bytes, default YQ=="),
     ("x: Annotated[str, Arg(env='TEAM')]", "str, default from $TEAM"),
     ("x: Annotated[int, Arg(env='DEPTH')] = 3", "int, default from $DEPTH, else 3"),
     ("x: Annotated[str, Arg(env='KEY', secret=True)] = 'x'", "str, default from $KEY, else <secret>"),
@@ -373,13 +381,13 @@ TYPES = [
     ),
     (
         "x: Annotated[datetime | None, Arg(timezone=timezone(timedelta(hours=1)))] = None",
-        "datetime | None, default None, in UTC+01:00 unless it has an offset",
+        "datetime | None, optional, in UTC+01:00 unless it has an offset",
     ),
     (
         "x: Annotated[datetime, Arg(env='START', timezone=timezone.utc, secret=True)]",
         "datetime, default from $START, in UTC unless it has an offset",
     ),
-    ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
+    ("x: str = 'a   b\\n\u202ec'", r'str, default "a   b\n\u202ec"'),
 ]
 
 
@@ -394,7 +402,7 @@ class TestList:
         assert out.splitlines()[-3:] == [
             "prompt review: Review a [diff].",
             "    diff: str, required",
-            "    tone: Literal['plain', 'strict'], default 'plain'",
+            "    tone: Literal['plain', 'strict'], default plain",
         ]
 
     def test_for_machines(self, shelf, capsys):
@@ -470,7 +478,14 @@ class TestList:
         lines = shown.splitlines()
         assert max(map(cell_len, lines)) <= columns
         joined = "".join(shown.split())
-        for text in (NAME, SENTENCE, "x" * 90, f"'{SENTENCE}'", "template", "docs://{a}/" + "y" * 50):
+        for text in (
+            NAME,
+            SENTENCE,
+            "x" * 90,
+            f"default {SENTENCE}: x",
+            "template",
+            "docs://{a}/" + "y" * 50,
+        ):
             assert text.replace(" ", "") in joined
         assert "…" not in shown
 
@@ -484,7 +499,7 @@ class TestList:
 
         assert run(capsys, "list")[1].splitlines() == [
             f"prompt {NAME} ({SENTENCE}): {SENTENCE}",
-            f"    text: str, default {SENTENCE!r}: {'x' * 90}",
+            f"    text: str, default {SENTENCE}: {'x' * 90}",
             f"template page (docs://{{a}}/{'y' * 50})",
             "    a: str, required",
         ]
@@ -591,6 +606,66 @@ class TestRender:
         assert "+ ü" in run(capsys, "render", "recipes", "review", "diff=@change.diff")[1]
         assert "<image/png " in run(capsys, "render", "recipes", "look", "picture=@dot.png")[1]
         assert "<image/png " in run(capsys, "render", "recipes", "show", "picture=@dot.png")[1]
+        said = run(capsys, "render", "recipes", "show", "picture=@dto.png")[2]
+        assert said.endswith("from 'dto.png': No such file or directory; did you mean 'dot.png'?\n")
+
+    @pytest.mark.parametrize(
+        ("word", "refused"),
+        [
+            ("look picture=dot.png", "picture=@dot.png"),
+            ("look picture=no/such/dot.png", "picture=@no/such/dot.png"),
+            ("look picture=logo", "picture=@logo"),  # it is base64, too
+            ("show picture=dot.png", "picture=@dot.png"),
+            ("many pictures=dot.png", "pictures=@dot.png"),
+            ("record point=point.json", "point=@point.json"),
+            ("record point=logo", "point=@logo"),
+        ],
+    )
+    def test_the_name_of_a_file_for_what_is_in_it(self, shelf, capsys, tmp_path, word, refused):
+        """
+        Wherever a file is meant to be read, a name without ``@`` is refused, and the word is written in full.
+        """
+        (tmp_path / "logo").write_bytes(b"")
+        (tmp_path / "recipes" / "files.py").write_text(FILES)
+        argument = refused.partition("=")[0]
+
+        said = f"{argument!r} is the name of a file, not what is in it: write @ before it, as in {refused}"
+        code, out, err = run(capsys, "render", "recipes", *word.split())
+
+        assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {said}")
+
+    @pytest.mark.parametrize(
+        ("word", "shown"),
+        [
+            ("either text=logo.png", "'logo.png'"),
+            ("place path=logo.png", "'logo.png'"),
+            ("review diff=logo.png", "logo.png"),
+            ("raw data=aGk=", "b'hi'"),
+            ("raw data=data:text/x.html,hi", "b'hi'"),
+        ],
+    )
+    def test_what_may_be_meant(self, shelf, capsys, tmp_path, word, shown):
+        """
+        Where text is taken, or a path, a file's name may be that; and what is no file's name is read.
+        """
+        (tmp_path / "logo").write_bytes(b"")
+        (tmp_path / "recipes" / "files.py").write_text(FILES)
+
+        code, out, _ = run(capsys, "render", "recipes", *word.split())
+
+        assert code == 0
+        assert shown in out
+
+    def test_the_name_of_a_secret_file_is_not_repeated(self, shelf, capsys, tmp_path):
+        """
+        The value of a secret is in no error.
+        """
+        (tmp_path / "recipes" / "files.py").write_text(FILES)
+
+        said = "'key' is the name of a file, not what is in it: write @ before it"
+        code, _, err = run(capsys, "render", "recipes", "hides", "key=hunter2.pem")
+
+        assert (code, err.splitlines()[-1]) == (2, f"promptkit: {said}")
 
     @pytest.mark.parametrize(
         ("words", "code", "message"),
@@ -600,6 +675,16 @@ class TestRender:
                 ["review", "diff=x", "tone=odd"],
                 1,
                 "promptkit: prompt 'review': 'tone' is 'odd', not one of plain, strict",
+            ),
+            (
+                ["review", "diff=x", "zzz=1"],
+                1,
+                "promptkit: prompt 'review': 'zzz' is not an argument of this prompt, which takes diff, tone",
+            ),
+            (
+                ["refuse", "x=1"],
+                1,
+                "promptkit: prompt 'refuse': 'x' is not an argument of this prompt, which takes none",
             ),
             (["refuse"], 1, "promptkit: not today"),
             (["fail"], 1, "ValueError: a bug"),
@@ -624,6 +709,40 @@ class TestRender:
 
         assert (ended, out) == (code, "")
         assert err.splitlines()[-1] == message
+
+
+#: Prompts that take what is in files, and some that take text.
+FILES = """
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from promptkit import Arg, Image, prompt
+
+@dataclass
+class Point:
+    x: int
+
+@prompt
+def show(picture: Image): return picture
+
+@prompt
+def many(pictures: list[bytes]): return "x"
+
+@prompt
+def record(point: Point): return "x"
+
+@prompt
+def raw(data: bytes): return repr(data)
+
+@prompt
+def either(text: str | bytes): return repr(text)
+
+@prompt
+def place(path: Path): return repr(str(path))
+
+@prompt
+def hides(key: Annotated[bytes, Arg(secret=True)]): return "x"
+"""
 
 
 BROKEN = """

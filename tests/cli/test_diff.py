@@ -203,6 +203,80 @@ class TestOutcomes:
         assert (code, out.splitlines()[-1]) == (0, "1 harmless change since HEAD~1")
 
 
+class TestTwoRevisions:
+    @pytest.fixture
+    def history(self, repository):
+        """Two commits on ``main``, of which the tagged one is the base of a branch, too."""
+        git(repository, "tag", "v1")
+        git(repository, "switch", "--quiet", "--create", "topic")
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Reworded")
+        git(repository, "switch", "--quiet", "main")
+        edit(repository, BREAKING)
+        git(repository, "commit", "--all", "--quiet", "--message=Narrowed")
+        edit(repository, "import nowhere_at_all\n")  # nothing of the files as they are counts
+        return repository
+
+    @pytest.mark.parametrize(
+        ("named", "code", "last"),
+        [
+            ("v1..topic", 0, "1 harmless change since v1, up to topic"),
+            ("topic..v1", 0, "1 harmless change since topic, up to v1"),
+            ("v1..", 1, "1 breaking change since v1, up to HEAD"),
+            ("..v1", 0, "1 harmless change since HEAD, up to v1"),
+            ("v1..v1", 0, "nothing that clients see has changed since v1, up to v1"),
+            ("main..topic", 0, "2 harmless changes since main, up to topic"),
+        ],
+    )
+    def test_one_is_compared_with_the_other(self, history, named, code, last):
+        """
+        As git has it: what the second served, with what the first did; ``HEAD`` may be left out.
+        """
+        ended, out, err = diff(history, named)
+
+        assert (ended, out.splitlines()[-1], err) == (code, last, "")
+
+    def test_since_it_left(self, history):
+        """
+        With three dots, what has changed on the other branch since then is no change of this one.
+        """
+        base = git(history, "rev-parse", "v1")[:12]
+        code, out, err = diff(history, "main...topic", "--json")
+
+        assert (code, err) == (0, "")
+        assert [one["kind"] for one in json.loads(out)["changes"]] == ["rendering"]
+        assert diff(history, "main...topic")[1].endswith(f"1 harmless change since {base}, up to topic\n")
+
+    def test_what_cases_say(self, history):
+        """
+        Texts are compared alike.
+        """
+        code, out, err = diff(history, "v1..topic", "--text")
+
+        assert code == 0
+        assert "[-Review-]{+Please review+} this python." in out
+        assert out.endswith("1 case not as at v1, up to topic\n")
+        assert err == "promptkit: renders the cases of v1 and topic too: the code of that revision runs\n"
+
+    @pytest.mark.parametrize(
+        ("named", "said"),
+        [
+            ("v1..nope", "there is no revision 'nope' here: name a commit, a branch or a tag"),
+            ("nope..v1", "there is no revision 'nope' here: name a commit, a branch or a tag"),
+            ("nope...v1", "there is no revision 'nope' here: name a commit, a branch or a tag"),
+            ("main...other", "'main' and 'other' have no commit in common: write main..other"),
+        ],
+    )
+    def test_what_is_not_there(self, history, named, said):
+        """
+        The end that is wrong is named.
+        """
+        tree = git(history, "hash-object", "-t", "tree", "-w", os.devnull)
+        git(history, "branch", "other", git(history, "commit-tree", tree, "-m", "Other"))
+
+        assert diff(history, named) == (2, "", f"promptkit: {said}\n")
+
+
 class TestCare:
     def test_the_repository_stays_as_it_is(self, repository):
         """

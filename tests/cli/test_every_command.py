@@ -39,7 +39,7 @@ def fails(text: str = "x"):
 LISTED = """\
 prompt review: Review it.
     code: str, required: The code
-    language: Literal['python', 'rust'], default 'python'
+    language: Literal['python', 'rust'], default python
 template style (style://{language})
     language: str, required
 """
@@ -93,7 +93,7 @@ WRONG = [
     (
         ["render", "style:/go"],
         2,
-        "promptkit: unknown resource 'style:/go'",
+        "promptkit: unknown resource 'style:/go': promptkit list shows those that exist",
     ),
     (["check", "nowhere"], 2, "promptkit: cannot load 'nowhere': there is no such folder, file or module"),
     (
@@ -263,7 +263,7 @@ class TestFaults:
         code, out, err = command("list", cwd=faulty)
         ended, shown = ended_on_terminal("list", "--json", cwd=faulty)
 
-        assert (code, out) == (1, b"prompt fails\n    text: str, default 'x'\n")
+        assert (code, out) == (1, b"prompt fails\n    text: str, default x\n")
         assert BARE in err.decode()
         assert (ended, [one["name"] for one in json.loads(shown)["prompts"]]) == (1, ["fails"])
 

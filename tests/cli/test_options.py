@@ -6,13 +6,22 @@ import sys
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.options import parse
+from promptkit.cli.command_options import COMMANDS as ALL_COMMANDS
+from promptkit.cli.options import options_of, parse
 
 ALL = (
     "serve, list, render, check, complete, dev, diff, build, package, batch, export, import, new, install, "
     "uninstall"
 )
 COMMANDS = ("serve", "list", "render", "check", "complete")
+
+#: The forms of `render`.
+FORMS = "transcript, markdown, json, openai-chat, openai-responses, anthropic, gemini"
+
+#: Those with an option that takes a value.
+COMMANDS_WITH_VALUES = [
+    name for name in ALL_COMMANDS if any(action.nargs is None for action in options_of(name).values())
+]
 
 #: What each needs beside a target.
 NEEDED = {"render": ["greet"], "complete": ["greet", "name"]}
@@ -24,8 +33,9 @@ def refused(capsys, *argv):
         main(argv)
     said = capsys.readouterr()
     assert (ended.value.code, said.out) == (2, "")
-    assert said.err.startswith("usage: promptkit")
-    return said.err.splitlines()[-1]
+    usage, why = said.err.splitlines()
+    assert usage.startswith("usage: promptkit")
+    return why
 
 
 class TestCommands:
@@ -38,7 +48,7 @@ class TestCommands:
             ("hlep", "; did you mean 'help'?"),
             ("version", "; did you mean '--version'?"),
             ("frobnicate", f": there are {ALL}"),
-            ("\x1b[31mlist", "; did you mean 'list'?"),
+            ("\x1b[31mlist", f": there are {ALL}"),
         ],
     )
     def test_an_unknown_command(self, typed, hint, capsys):
@@ -71,7 +81,22 @@ class TestCommands:
                 r"promptkit list: error: unknown option '--jso\x1bn'; did you mean '--json'?",
             ),
             (["--versoin"], "promptkit: error: unknown option '--versoin'; did you mean '--version'?"),
-            (["list", "--\udcff"], "promptkit list: error: unknown option '--\\udcff'"),
+            (
+                ["list", "--\udcff"],
+                "promptkit list: error: unknown option '--\\udcff'; promptkit list --help shows all",
+            ),
+            (
+                ["list", "--lossy"],
+                "promptkit list: error: unknown option '--lossy'; it is an option of render, batch",
+            ),
+            (
+                ["new", "--repeat"],
+                "promptkit new: error: unknown option '--repeat'; it is an option of diff",
+            ),
+            (
+                ["--json", "list"],
+                "promptkit: error: unknown option '--json'; options of a command stand behind its name",
+            ),
         ],
         ids=str,
     )
@@ -80,6 +105,73 @@ class TestCommands:
         The nearest option is named.
         """
         assert refused(capsys, *argv) == said
+
+    @pytest.mark.parametrize(
+        ("argv", "usage"),
+        [
+            (["--x"], "promptkit [OPTION ...] COMMAND ..."),
+            (["serve", "--x"], "promptkit serve [OPTION ...] [TARGET ...]"),
+            (["render", "--x"], "promptkit render [OPTION ...] [TARGET] NAME [KEY=VALUE ...]"),
+            (["render", "a", "--format", "x"], "promptkit render [OPTION ...] [TARGET] NAME [KEY=VALUE ...]"),
+            (["complete"], "promptkit complete [OPTION ...] NAME ARGUMENT [TYPED] [KEY=VALUE ...]"),
+            (["import", "x"], "promptkit import [OPTION ...] FORMAT PATH [PATH ...]"),
+            (["install", "--x"], "promptkit install [OPTION ...] [CLIENT] [TARGET ...]"),
+        ],
+        ids=str,
+    )
+    def test_the_usage_is_one_line(self, argv, usage, capsys):
+        """
+        It says what the words are; what is wrong is not lost behind all options.
+        """
+        with pytest.raises(SystemExit):
+            main(argv)
+
+        first, second = capsys.readouterr().err.splitlines()
+        assert first == f"usage: {usage}"
+        assert second.startswith(f"{usage.partition(' [')[0]}: error: ")
+
+    @pytest.mark.parametrize("name", COMMANDS_WITH_VALUES)
+    def test_an_option_without_its_value(self, name, capsys):
+        """
+        The error shows what stands behind it, for every option of every command that takes something.
+        """
+        for option, action in options_of(name).items():
+            if action.nargs is None:
+                said = refused(capsys, name, f"--{option}")
+                value = action.metavar or "|".join(action.choices or ()) or action.dest.upper()
+                assert said.endswith(f": it needs a value, as in --{option} {value}"), option
+
+    @pytest.mark.parametrize(
+        ("argv", "said"),
+        [
+            (
+                ["check", "--format", "jsn"],
+                "argument --format: 'jsn' is not one of text, json, github; did you mean 'json'?",
+            ),
+            (
+                ["render", "x", "--request", "openai"],
+                "argument --request: 'openai' is not one of openai-chat, openai-responses, anthropic, gemini",
+            ),
+            (
+                ["serve", "--tools=search"],
+                "argument --tools: it takes no value, and has 'search'",
+            ),
+            (
+                ["render", "x", "--format", "markdwn"],
+                f"argument --format: 'markdwn' is not one of {FORMS}; did you mean 'markdown'?",
+            ),
+            (
+                ["install", "zed", "--scope", "projet"],
+                "argument --scope: 'projet' is not one of user, project; did you mean 'project'?",
+            ),
+        ],
+        ids=str,
+    )
+    def test_a_value_that_is_no_choice(self, argv, said, capsys):
+        """
+        All choices are listed, and the one that was meant is named if that can be told.
+        """
+        assert refused(capsys, *argv) == f"promptkit {argv[0]}: error: {said}"
 
     def test_too_many_words(self, capsys):
         """
@@ -93,14 +185,15 @@ class TestCommands:
         ``promptkit help list`` is ``promptkit list --help``, and ``promptkit help`` that of all.
         """
         said = []
-        for argv in (["help", name], [name, "--help"], ["help"], ["--help"]):
+        for argv in (["help", name], [name, "--help"], ["help"], ["--help"], ["help", "help"]):
             with pytest.raises(SystemExit) as ended:
                 main(argv)
             assert not ended.value.code
             said.append(capsys.readouterr().out)
 
         assert said[0] == said[1]
-        assert said[2] == said[3]
+        assert said[2] == said[3] == said[4]
+        assert "promptkit help COMMAND shows the options of one" in said[2]
         assert all(f"    {command} " in said[2] for command in COMMANDS)
 
     @pytest.mark.parametrize("name", COMMANDS)

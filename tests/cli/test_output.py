@@ -67,7 +67,7 @@ class TestStreams:
         ("line", "out"),
         [
             ("promptkit render loud noisy", b"[user]\nsaid x\n"),
-            ("promptkit list loud", b"prompt noisy\n    text: str, default 'x'\n"),
+            ("promptkit list loud", b"prompt noisy\n    text: str, default x\n"),
             ("promptkit check loud", b"1 prompt can be served\n"),
         ],
     )
@@ -210,7 +210,7 @@ class TestStreams:
         code, out, _ = command("list", "wide", cwd=self.folder, env=env)
 
         shown = "é日😀".encode("ascii", "backslashreplace") if "LC_ALL" in env else "é日😀".encode()
-        assert (code, out) == (0, b"prompt p\n    text: str, default '" + shown + b"'\n")
+        assert (code, out) == (0, b"prompt p\n    text: str, default " + shown + b"\n")
 
 
 class TestWhatIsShown:

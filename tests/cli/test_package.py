@@ -536,6 +536,16 @@ class TestRefused:
             f"promptkit: cannot package {' '.join(targets)!r}: name one folder\n",
         )
 
+    @pytest.mark.parametrize("targets", [["nosuch"], ["prompts", "nosuch"]], ids=str)
+    def test_a_target_that_is_not_there(self, targets, acme, package):
+        """
+        It is said as by every command, and not that one folder has to be named.
+        """
+        code, out, err = package(*targets)
+
+        assert (code, out) == (2, "")
+        assert err.startswith("promptkit: cannot load 'nosuch': there is no such folder, file or module")
+
     def test_a_library_that_is_missing(self, package, monkeypatch):
         """
         What installs it is said.

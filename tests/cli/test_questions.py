@@ -123,12 +123,14 @@ def test_a_secret_is_not_shown(person):
 
 def test_an_answer_may_be_a_file(person):
     """
-    ``@FILE`` is read as on the command line; standard input is the terminal itself.
+    ``@FILE`` is read as on the command line, and its name alone is refused; standard input is the terminal.
     """
     someone = person("render", "look")
     someone.sees("data (")
     someone.types("@-\r")
     someone.sees("standard input is this terminal")
+    someone.types("\x15file.txt\r")
+    someone.sees("is the name of a file")
     someone.types("\x15@file.txt\r")
 
     assert someone.ends() == (0, "[user]\nb'in a file'\n")

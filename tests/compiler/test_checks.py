@@ -68,7 +68,7 @@ class TestSuppression:
         ("comment", "remedy"),
         [
             ("# promptkit: ignore[PK3111]", "there is no code 'PK3111'; did you mean 'PK311'?"),
-            ("# promptkit: ignore[zzz]", "there is no code 'zzz'"),
+            ("# promptkit: ignore[zzz]", "there is no code 'zzz': write one that promptkit check prints"),
             ("# promptkit: ignore", "name the codes that it is about, as in # promptkit: ignore[PK311]"),
             ("# promptkit: ignore[]", "name the codes that it is about, as in # promptkit: ignore[PK311]"),
         ],

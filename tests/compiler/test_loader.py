@@ -158,7 +158,8 @@ class TestTargets:
     @pytest.mark.parametrize(
         ("attribute", "reason"),
         [
-            ("nope", "has no 'nope'"),
+            ("nope", "hello has no 'nope'; it has hello$"),
+            ("helo", r"hello has no 'helo'; did you mean 'hello'\?$"),
             ("NUMBER", "'NUMBER' is neither a prompt, a resource nor a skill, nor several of them"),
         ],
     )
@@ -806,6 +807,26 @@ class TestWhatWasPerhapsMeant:
             load(target)
 
         assert str(refused.value).endswith(f"; did you mean '{meant}'?")
+
+    @pytest.mark.parametrize(
+        ("target", "said"),
+        [
+            ("recipe", "; did you mean 'recipes/'?"),
+            ("nosuch", "; there are recipes in 'prompts/', 'recipes/', 'src/prompts/'"),
+        ],
+    )
+    def test_several_are_near(self, recipes, tmp_path, monkeypatch, target, said):
+        """
+        The one that was meant is named if that can be told, and else all.
+        """
+        for folder in ("prompts", "recipes", "src/prompts"):
+            recipes(folder=folder, hello=HELLO)
+        monkeypatch.chdir(tmp_path)
+
+        with pytest.raises(LoadError) as refused:
+            load(target)
+
+        assert str(refused.value).endswith(f"there is no such folder, file or module{said}")
 
     def test_a_folder_without_recipes(self, recipes, tmp_path, monkeypatch):
         """

@@ -17,6 +17,7 @@ from promptkit.conversion import parsing
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_enum, is_literal, is_union
 from promptkit.conversion.readers import reader_of
+from promptkit.conversion.unstructuring import text_of
 from tests.ids import shown
 
 
@@ -29,6 +30,11 @@ class Tone(Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 10
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
 
 
 class Word(enum.StrEnum):
@@ -374,6 +380,46 @@ class TestChoices:
         assert read(some, "warm") is Tone.WARM
         assert read(some, "#f80") is Tone.WARM
         assert reader_of(some).values == reader_of(Tone).values[:1]
+
+    @pytest.mark.parametrize(
+        ("sent", "value"),
+        [
+            ("read", Access.READ),
+            ("READ|write", Access.READ | Access.WRITE),
+            ("read | 2", Access.READ | Access.WRITE),
+            ("3", Access.READ | Access.WRITE),
+            (3, Access.READ | Access.WRITE),
+            ("0", Access(0)),
+            ("read|", None),
+            ("8", None),
+            (8, None),
+            (-1, None),
+            ("9" * 5000, None),
+            ("read, write", None),
+        ],
+        ids=shown,
+    )
+    def test_flags(self, sent, value):
+        """
+        Several are written with a bar between them, by name or number, or as their sum.
+        """
+        if value is not None:
+            assert read(Access, sent) is value
+            assert read(Access, text_of(value)) is value
+            return
+        with pytest.raises(ConversionError):
+            read(Access, sent)
+
+    def test_booleans_among_choices(self):
+        """
+        They are read as people write them.
+        """
+        choice = Literal["auto", True, False]
+
+        assert [read(choice, text) for text in ("auto", "yes", "no", "true", True)] == [
+            *("auto", True, False),
+            *(True, True),
+        ]
 
     def test_none_is_no_choice(self):
         """

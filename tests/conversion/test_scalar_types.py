@@ -84,6 +84,28 @@ def schema(annotation):
     return found["properties"]["value"], found.get("$defs", {})
 
 
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (timedelta(seconds=1800), "30m"),
+        (timedelta(hours=1, minutes=30), "1h 30m"),
+        (timedelta(days=7), "7d"),
+        (timedelta(seconds=10, microseconds=500), "10.0005s"),
+        (timedelta(), "0s"),
+        (-timedelta(hours=2), "-2h"),
+        (timedelta.max, "999999999d 23h 59m 59.999999s"),
+        (timedelta.min, "-999999999d"),
+    ],
+    ids=str,
+)
+def test_a_duration_is_written_as_people_write_it(duration, text):
+    """
+    So it is read back.
+    """
+    assert text_of(duration) == text
+    assert reader_of(timedelta).read(text) == duration
+
+
 class TestOneEntry:
     def test_without_it_the_type_is_not_supported(self):
         """

@@ -137,6 +137,7 @@ VALUES = [
     (dt.timedelta, "2 days", dt.timedelta(days=2)),
     (dt.timedelta, "1 day, 2:03:04", dt.timedelta(days=1, hours=2, minutes=3, seconds=4)),
     (dt.timedelta, "-1 day, 23:59:59", dt.timedelta(seconds=-1)),
+    (dt.timedelta, "-1h 30m", dt.timedelta(minutes=-90)),
     (UUID, str(ID), ID),
     (UUID, ID.hex.upper(), ID),
     (Path, "notes/today.md", Path("notes/today.md")),

@@ -247,14 +247,39 @@ class TestNearest:
             ("x", ["code", "language"], None),
             ("code", [], None),
             ("", ["code"], None),
+            ("sev9", ["sev1", "sev2", "sev3", "sev4"], None),
+            ("sev33", ["sev1", "sev2", "sev3", "sev4"], "sev3"),
+            ("lang", ["code", "language"], "language"),
+            ("review", ["code-review", "plan"], "code-review"),
+            ("claude", ["claude-code", "claude-desktop", "zed"], None),
+            ("system", ["SystemExit", "print"], None),
+            ("nmae", ["name", "names"], "name"),
+            ("zde", ["zed", "zen"], "zed"),
+            ("in", ["include"], None),
         ],
-        ids=["typo", "case", "folded", "nothing similar", "no names", "empty"],
+        ids=[
+            *("typo", "case", "folded", "nothing similar", "no names", "empty"),
+            *("as near to several", "nearest to one", "a beginning", "a word", "the beginning of several"),
+            *(
+                "the beginning of another word",
+                "shares more",
+                "has the same letters",
+                "too short to begin one",
+            ),
+        ],
     )
     def test_a_slip_finds_its_name(self, name, names, found):
         """
         A misspelt name leads to the one that was meant, and a strange one to none.
         """
         assert nearest(name, names) == found
+
+    @given(st.text("abc", max_size=6), st.lists(st.text("abc", max_size=6), unique=True, max_size=6))
+    def test_the_order_of_names_says_nothing(self, name, names):
+        """
+        What is suggested is nearer than all others, and not the first of several.
+        """
+        assert nearest(name, names) == nearest(name, sorted(names, reverse=True))
 
     @given(st.text(), st.lists(st.text(), max_size=5))
     def test_only_what_exists_is_suggested(self, name, names):

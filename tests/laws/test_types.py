@@ -20,7 +20,7 @@ from promptkit import Arg, Image, Message, Workflow, prompt
 from promptkit.conversion.constraints import InZone
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.unstructuring import json_of, text_of
+from promptkit.conversion.unstructuring import json_of, text_of, typed_text
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 
 
@@ -142,6 +142,18 @@ def test_what_promptkit_writes_it_reads(annotation, data):
     value = data.draw(TYPES[annotation])
 
     assert reader(annotation).read(text_of(value)) == value
+
+
+@ALL
+@settings(max_examples=share(60))
+@given(st.data())
+def test_what_is_shown_of_a_default_is_read(annotation, data):
+    """
+    What people are shown of a value is what they may type for it, whatever the type.
+    """
+    value = data.draw(TYPES[annotation])
+
+    assert reader(annotation).read(typed_text(value)) == value
 
 
 #: What somebody might send who means no good.

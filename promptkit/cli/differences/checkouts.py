@@ -15,13 +15,21 @@ __all__ = ["loading_from", "written"]
 
 @contextmanager
 def written(
-    repository: Repository, revision: str, targets: Sequence[str]
-) -> Iterator[tuple[Path, list[str], tuple[Path, Path]]]:
-    """Write a revision to a temporary folder: the current one there, the targets, and what lies where."""
+    repository: Repository, revision: str | None, targets: Sequence[str]
+) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path] | None]]:
+    """
+    Write a revision to a temporary folder: the current one there, the targets, and what lies where.
+
+    None stands for the files as they are, which lie where they are.
+    """
+    here = Path(os.path.realpath(os.curdir))
+    if revision is None:
+        yield here, targets, None
+        return
     commit = repository.commit(revision)
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
         then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
-        now, here = repository.root, Path(os.path.realpath(os.curdir))
+        now = repository.root
         moved = [_moved(target, now, then) for target in targets]
         repository.write(commit, then)
         folder = then / here.relative_to(now)
@@ -29,11 +37,13 @@ def written(
 
 
 @contextmanager
-def loading_from(repository: Repository, revision: str, targets: Sequence[str]) -> Iterator[None]:
-    """Say of what cannot be loaded that this is so at a revision."""
+def loading_from(repository: Repository, revision: str | None, targets: Sequence[str]) -> Iterator[None]:
+    """Say of what cannot be loaded that this is so at a revision, if it is one."""
     try:
         yield
     except LoadError as error:
+        if revision is None:
+            raise
         reason = error.reason.replace(f"{repository.root}{os.sep}", "")
         raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
 

@@ -76,14 +76,14 @@ def renderings_side(
 
 def compared_renderings(
     repository: Repository,
-    revision: str,
+    ends: tuple[str, str | None],
     targets: Sequence[str],
     variables: Sequence[str] = (),
     *,
     repeats: bool = False,
 ) -> tuple[dict[str, Any], dict[str, Any], list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
-    Return what was said at a revision for the cases of now, what is said, and what was said when asked again.
+    Return what was said at one end for the cases of the other, what is said there, and when asked again.
 
     Both sides load at the same time.
 
@@ -91,8 +91,8 @@ def compared_renderings(
         repository:
             The repository.
 
-        revision:
-            The revision.
+        ends:
+            A revision, and another one, or None for the files as they are.
 
         targets:
             What is compared.
@@ -108,20 +108,25 @@ def compared_renderings(
 
         RevisionError: If there is no such revision, or a process does not answer.
     """
-    here = Path(os.path.realpath(os.curdir))
-    with written(repository, revision, targets) as then, ExitStack() as processes:
+    first, last = ends
+    with (
+        written(repository, first, targets) as then,
+        written(repository, last, targets) as here,
+        ExitStack() as processes,
+    ):
 
         def begin(folder: Path, side: Sequence[str], moved: tuple[Path, Path] | None = None) -> Side:
             return processes.enter_context(renderings_side(folder, side, moved, variables))
 
-        before, now = begin(*then), begin(here, targets)
-        new = now.answer(None)
-        with loading_from(repository, revision, targets):
+        before, now = begin(*then), begin(*here)
+        with loading_from(repository, last, targets):
+            new = now.answer(None)
+        with loading_from(repository, first, targets):
             old = before.answer(new["cases"])
         if not repeats:
             return old, new, []
-        again = [(new, begin(here, targets)), (old, begin(*then))]
-        return old, new, [(first, side.answer(new["cases"])) for first, side in again]
+        again = [(new, begin(*here)), (old, begin(*then))]
+        return old, new, [(said, side.answer(new["cases"])) for said, side in again]
 
 
 def main() -> None:

@@ -53,6 +53,32 @@ class Repository:
         place = Path(file)
         return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else file
 
+    def ends(self, named: str) -> tuple[str, str | None]:
+        """
+        Return what is compared: a revision, and another one, or None for the files as they are.
+
+        Args:
+            named:
+                One revision; or two, as git has them: ``A..B``; or ``A...B`` for B and where it left A. Of
+                two, one that is left out is ``HEAD``.
+
+        Raises:
+            RevisionError: If the two of ``A...B`` have no commit in common.
+        """
+        old, dots, new = named.partition("..")
+        if not dots:
+            return named, None
+        old, last = old or "HEAD", new.removeprefix(".") or "HEAD"
+        return (self._fork(old, last) if new.startswith(".") else old), last
+
+    def _fork(self, one: str, other: str) -> str:
+        commits = self.commit(one), self.commit(other)
+        try:
+            return self._git("merge-base", *commits)[:12]
+        except RevisionError:
+            msg = f"{one!r} and {other!r} have no commit in common: write {one}..{other}"
+            raise RevisionError(msg) from None
+
     def commit(self, revision: str) -> str:
         """
         Return the hash of the commit that *revision* names.

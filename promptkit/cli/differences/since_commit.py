@@ -61,5 +61,5 @@ class SinceCommit:
             return self._found
 
     def _compared(self, repository: Repository, commit: str) -> list[TextChange]:
-        old, new, _ = compared_renderings(repository, commit, self._targets)
+        old, new, _ = compared_renderings(repository, (commit, None), self._targets)
         return list(text_changes(old, new, ()))

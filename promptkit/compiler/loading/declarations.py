@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile
-from promptkit.errors.exceptions import LoadError
+from promptkit.errors.exceptions import LoadError, nearest
 
 __all__ = ["declared_in", "named_declarations"]
 
@@ -84,7 +84,10 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
         found = reduce(getattr, attribute.split("."), module)
         items = [found] if isinstance(found, kinds) else list(found)
     except AttributeError:
-        raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
+        names = [name for name, value in vars(module).items() if issubclass(type(value), kinds)]
+        meant = nearest(attribute, names)
+        hint = f"did you mean {meant!r}?" if meant else f"it has {', '.join(names) or 'no prompts'}"
+        raise LoadError(target, f"{module.__name__} has no {attribute!r}; {hint}") from None
     except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
         items = [None]
     if not all(isinstance(item, kinds) for item in items):

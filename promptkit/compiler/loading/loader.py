@@ -132,7 +132,7 @@ def _add_place(target: str, places: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is not a Python file")
+        raise LoadError(target, "it is not a Python file: name one, or a folder of them")
     _check_apart(target, path, places)
     if is_folder:
         found = _found_in(path, target)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit.compiler.loading.recipe_files import PROJECT_MARKERS, folders_with_recipes
+from promptkit.errors.exceptions import nearest
 from promptkit.errors.regular_files import is_foreign
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ Targets: TypeAlias = "str | Path | Iterable[str | Path]"
 
 #: Limits of the search for what was perhaps meant: levels of folders, and what is in them.
 _NEAR: Final = (2, 2000)
+
+#: How many folders are named where it cannot be told which one was meant.
+_MOST_NAMED: Final = 5
 
 
 def targets_of(named: Targets) -> tuple[str, ...]:
@@ -121,12 +125,15 @@ def package_of(folder: "str | Path") -> tuple[str, tuple[str, ...]]:
 
 
 def suggest(target: str) -> str:
-    """Return a question to add to an error, if a folder near *target* may have been meant."""
-    from difflib import get_close_matches  # only a mistake needs it
-
+    """Return what to add to an error if a folder near *target* may have been meant."""
     parent = os.path.dirname(target.rstrip("/" + os.sep))
-    near = [display_path(place) for start in {parent or ".", "."} for place in _recipes_below(start)]
-    return f"; did you mean {get_close_matches(target, near, n=1, cutoff=0.0)[0]!r}?" if near else ""
+    places = (place for start in (parent or ".", ".") for place in _recipes_below(start))
+    near = {os.path.normpath(place): place for place in map(display_path, places)}
+    meant = nearest(os.path.normpath(target), near) if len(near) > 1 else next(iter(near), None)
+    if meant is not None:
+        return f"; did you mean {near[meant]!r}?"
+    shown = [*map(repr, near.values())][:_MOST_NAMED] + ["others"] * (len(near) > _MOST_NAMED)
+    return f"; there are recipes in {', '.join(shown)}" if near else ""
 
 
 def recipes_near(folder: "str | Path") -> list[str]:

@@ -165,6 +165,7 @@ def test_the_note_has_digests(out):
     ("words", "code", "said"),
     [
         (["claude-commands", "out", "explian"], 2, "unknown prompt 'explian'; did you mean 'explain'?"),
+        (["codex", "out", "zzz"], 2, "unknown prompt 'zzz': promptkit list shows those that exist"),
         (
             ["claude-commands", "out", "notes"],
             1,
@@ -172,7 +173,7 @@ def test_the_note_has_digests(out):
         ),
         (["claude-commands", "recipes/out"], 2, "'recipes/out' lies in the recipes: name another folder"),
         (["claude-commands", "out", "--remove", "--live"], 2, "--remove takes no --live"),
-        (["opencode", "out"], 2, "invalid choice: 'opencode'"),
+        (["opencode", "out"], 2, "'opencode' is not one of claude-commands, gemini-commands, codex, skills"),
     ],
 )
 def test_wrong_usage(out, capsys, words, code, said):

@@ -204,3 +204,15 @@ def test_nothing_to_import(words, said, tmp_path, monkeypatch, capsys):
     assert main(["import", *words]) == 2
     assert capsys.readouterr().err == said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_misspelt(tmp_path, monkeypatch, capsys):
+    """
+    The one that was meant is named.
+    """
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "commands").mkdir()
+
+    assert main(["import", "claude-commands", "comands"]) == 2
+    said = "promptkit: there is no file or folder 'comands'; did you mean 'commands'?\n"
+    assert capsys.readouterr().err == said

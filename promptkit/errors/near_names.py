@@ -1,0 +1,85 @@
+"""Which name was probably meant by one that does not exist. A server loads it for its first such error."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from difflib import SequenceMatcher, get_close_matches
+from pathlib import Path
+from typing import Final
+
+__all__ = ["near_file", "nearest_of"]
+
+#: How much of the longer of two names the other one has, in order, if it is a slip of the hand.
+_SHARE: Final = 2 / 3
+
+#: A shorter beginning may be that of anything.
+_SHORTEST_BEGINNING: Final = 3
+
+
+def nearest_of(name: str, names: Collection[str]) -> str | None:
+    """
+    Return the one of *names* that was probably meant.
+
+    It is one that differs in case alone, else one that differs in few letters, else one that begins with
+    *name*, or has it for a word, as it is written. Where several are as near, none is meant more than others.
+
+    Args:
+        name:
+            The name that does not exist.
+
+        names:
+            Those that do.
+
+    Returns:
+        None if none of them is near, or several are equally so.
+    """
+    folded = {candidate.casefold(): candidate for candidate in names}
+    word = name.casefold()
+    if word in folded:
+        return folded[word]
+    # A name of three times the length is not similar. A client may send a name of any length.
+    if len(name) > 3 * max(map(len, folded), default=0):
+        return None
+    shares = dict(_shares(word, folded))
+    best = max(shares.values(), default=None)
+    slips = [folded[other] for other, share in shares.items() if share == best]
+    found = slips or _longer(name, folded.values())
+    return found[0] if len(found) == 1 else None
+
+
+def near_file(named: str, folder: Path = Path()) -> str:
+    """
+    Return the end of an error about a file that is not there: the one that was probably meant, if any.
+
+    Args:
+        named:
+            Its path.
+
+        folder:
+            Where relative paths start from.
+    """
+    place = Path(named)
+    try:
+        files = list((folder / place.parent).iterdir())
+    except OSError:
+        return ""
+    # Endings say nothing: names that are as short as a.csv and b.csv would be near.
+    stems = {file.stem: file.name for file in files if file.suffix == place.suffix}
+    others = [file.name for file in files if file.suffix != place.suffix]
+    meant = stems.get(nearest_of(place.stem, stems) or "") or nearest_of(place.name, others)
+    return f"; did you mean {str(place.with_name(meant))!r}?" if meant else ""
+
+
+def _shares(word: str, others: Collection[str]) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Those that differ in few letters, each with how much the two have in common: in order, and in any."""
+    for other in get_close_matches(word, others, n=len(others) or 1, cutoff=_SHARE):
+        matcher = SequenceMatcher(None, other, word)
+        same = sum(block.size for block in matcher.get_matching_blocks())
+        if (share := same / max(len(word), len(other))) >= _SHARE:
+            yield other, (share, matcher.quick_ratio())
+
+
+def _longer(name: str, others: Iterable[str]) -> list[str]:
+    """Those that begin with a name, or have it for a word."""
+    if len(name) < _SHORTEST_BEGINNING:
+        return []
+    return [other for other in others if other.startswith(name) or name in re.split(r"[\W_]+", other)]
