@@ -11,10 +11,9 @@ from promptkit.errors.exceptions import nearest
 __all__ = ["add_install", "add_uninstall", "find_clients"]
 
 #: Between the words of `install` and the options of the server that it writes.
-_SERVED: Final = (
-    "Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5. The next install "
-    "of the server keeps them, unless it has a -- of its own; it says what it removes."
-)
+_SERVED: Final = """\
+Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5.
+The next install of the server keeps them, unless it has a -- of its own; it says what it removes."""
 
 
 def add_install(install: ArgumentParser, targets: dict[str, Any]) -> None:

@@ -59,6 +59,19 @@ def promptkit(capsys):
 
 
 @pytest.fixture
+def refused(promptkit, capsys):
+    """A function that runs a command that is wrong usage, and returns what refuses it."""
+
+    def run(*argv):
+        with pytest.raises(SystemExit) as end:
+            promptkit(*argv)
+        assert end.value.code == 2
+        return capsys.readouterr().err.splitlines()[-1]
+
+    return run
+
+
+@pytest.fixture
 def data_of(promptkit):
     """A function that runs a command that succeeds, and returns what it prints as JSON."""
 

@@ -10,14 +10,6 @@ from tests.cli.install.entries import entries, file_of
 URL = "https://prompts.example.com/mcp"
 
 
-def refused(promptkit, capsys, *argv):
-    """What refuses a command line; the exit code is that of wrong usage."""
-    with pytest.raises(SystemExit) as end:
-        promptkit(*argv)
-    assert end.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
-
-
 class TestInstall:
     def test_all_are_named(self, project, promptkit):
         """
@@ -77,11 +69,11 @@ class TestInstall:
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
-    def test_wrong_usage_changes_none(self, argv, said, project, promptkit, capsys, home):  # noqa: PLR0917
+    def test_wrong_usage_changes_none(self, argv, said, project, refused, home):
         """
         What one of them cannot do is told before any file is written.
         """
-        assert said in refused(promptkit, capsys, "install", *argv)
+        assert said in refused("install", *argv)
         assert not list(home.rglob("*"))
 
     def test_a_target_that_is_missing_changes_none(self, project, promptkit, home):
@@ -106,11 +98,11 @@ class TestClientsAndTargets:
         assert entries("zed")["more"]["args"] == ["serve", str(project / "cursor")]
         assert "more" not in entries("cursor")
 
-    def test_a_client_behind_a_target(self, project, promptkit, capsys):
+    def test_a_client_behind_a_target(self, project, refused):
         """
         It may mean two things, and so it means none.
         """
-        assert refused(promptkit, capsys, "install", "zed", "prompts", "cursor") == (
+        assert refused("install", "zed", "prompts", "cursor") == (
             "promptkit install: error: the client 'cursor' stands behind a target: "
             "name clients first, or write ./cursor"
         )
@@ -290,16 +282,16 @@ class TestUninstallAll:
     @pytest.mark.parametrize(
         "argv", [["--all", "zed", "prompts"], ["--all", "--name", "x"]], ids=["a target", "a name"]
     )
-    def test_what_does_not_go_with_it(self, argv, project, promptkit, capsys):
+    def test_what_does_not_go_with_it(self, argv, project, refused):
         """
         It says which server is meant, and so do these.
         """
-        assert refused(promptkit, capsys, "uninstall", *argv).endswith(
+        assert refused("uninstall", *argv).endswith(
             "error: --all takes out every server: neither TARGET nor --name is for it"
         )
 
-    def test_without_it_a_client_is_named(self, project, promptkit, capsys):
+    def test_without_it_a_client_is_named(self, project, refused):
         """
         Nothing goes without being named, or all.
         """
-        assert refused(promptkit, capsys, "uninstall").endswith(", zed, or --all")
+        assert refused("uninstall").endswith(", zed, or --all")

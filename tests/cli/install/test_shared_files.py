@@ -8,7 +8,10 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.clients.servers import command_in
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from tests.cli.install.entries import entries, file_of
@@ -48,6 +51,24 @@ def own_environment(project, monkeypatch):
         lambda name: str(scripts) if name == "scripts" else real(name),
     )
     return scripts
+
+
+@given(
+    st.sampled_from(WITH_PROJECT),
+    st.sampled_from(["team", "team/..b", ".", "team2"]),
+    st.lists(st.sampled_from(["a", "..b", "team", "two words"]), max_size=3),
+)
+def test_what_is_written_is_found(name, folder, parts):
+    """
+    Whatever path is written into a project's file leads there; those within the project hold nothing of it.
+    """
+    home = Path("/home/me").absolute()
+    place = ConfigurationFile(name, "project", str(home / "team"))
+    path = home.joinpath(folder, *parts)
+    written = place.written(str(path))
+
+    assert Path(place.found(written)) == path
+    assert Path(written).is_absolute() != path.is_relative_to(home / "team")
 
 
 @pytest.mark.parametrize("name", WITH_PROJECT)

@@ -20,14 +20,6 @@ def words(name, scope="user"):
     return command_in(INSTALLABLE[name], entries(name, scope)["team-prompts"])[1:]
 
 
-def refused(promptkit, capsys, *argv):
-    """What refuses a command line; the exit code is that of wrong usage."""
-    with pytest.raises(SystemExit) as end:
-        promptkit(*argv)
-    assert end.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
-
-
 @pytest.mark.parametrize("name", INSTALLABLE)
 class TestVariables:
     def test_stand_where_the_client_reads_them(self, name, project, promptkit):
@@ -58,29 +50,29 @@ class TestVariables:
         assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == wanted
         assert ": nothing to change" in out
 
-    def test_go_where_the_server_is_reached(self, name, project, promptkit, data_of):
-        """
-        What is not started has no environment; that they are gone is said, without their values.
-        """
-        if name not in WITH_URL:
-            pytest.skip("it has no entries with a URL")
-        promptkit("install", name, "--env", "TOKEN=secret")
-        told = data_of("install", name, "--url", URL, "--name", "team-prompts")
 
-        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == {}
-        assert "TOKEN" in told["removed"]
-        assert "secret" not in "".join(told["removed"])
+@pytest.mark.parametrize("name", WITH_URL)
+def test_variables_go_where_the_server_is_reached(name, project, promptkit, data_of):
+    """
+    What is not started has no environment; that they are gone is said, without their values.
+    """
+    promptkit("install", name, "--env", "TOKEN=secret")
+    told = data_of("install", name, "--url", URL, "--name", "team-prompts")
+
+    assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == {}
+    assert "TOKEN" in told["removed"]
+    assert "secret" not in "".join(told["removed"])
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [("TOKEN", "TOKEN"), ("=x", ""), ("MY-TOKEN=x", "MY-TOKEN"), ("A B=x", "A B"), ("É=x", "É")],
 )
-def test_what_is_no_variable(text, shown, project, promptkit, capsys):
+def test_what_is_no_variable(text, shown, project, refused):
     """
     The name is told, and no value.
     """
-    assert refused(promptkit, capsys, "install", "zed", "--env", text) == (
+    assert refused("install", "zed", "--env", text) == (
         f"promptkit install: error: argument --env: {shown!r} is no name of a variable with '=' behind it: "
         "write NAME=VALUE"
     )
@@ -97,11 +89,11 @@ def test_what_is_no_variable(text, shown, project, promptkit, capsys):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_where_nothing_is_started(argv, said, project, promptkit, capsys):
+def test_where_nothing_is_started(argv, said, project, refused):
     """
     Nothing is started with anything, and that is said.
     """
-    assert refused(promptkit, capsys, *argv) == f"promptkit {argv[0]}: error: {said}"
+    assert refused(*argv) == f"promptkit {argv[0]}: error: {said}"
 
 
 class TestOptions:
@@ -193,11 +185,11 @@ class TestOptions:
         ],
         ids=" ".join,
     )
-    def test_that_are_wrong(self, served, said, project, promptkit, capsys):
+    def test_that_are_wrong(self, served, said, project, refused):
         """
         They are told before anything is written, as the server would not start.
         """
-        assert refused(promptkit, capsys, "install", "zed", "--", *served).startswith(said)
+        assert refused("install", "zed", "--", *served).startswith(said)
         assert not file_of("zed").exists()
 
     def test_the_help_says_so(self, promptkit, capsys):
