@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.cli.serve_options import add_lists, add_serve, is_port, refuse_unless
@@ -28,37 +27,14 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _client(text: str, *, is_installable: bool = False) -> str:
-    """A client that promptkit knows, or can be put into."""
-    from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE, client_of
+def _client(text: str) -> str:
+    """A client that promptkit knows."""
+    from promptkit.compiler.client_profiles import client_of
 
     try:
-        client_of(text, INSTALLABLE if is_installable else CLIENTS)
+        client_of(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
-    return text
-
-
-def _entry_name(text: str) -> str:
-    """The name of a server in a client's configuration."""
-    from promptkit.cli.clients.servers import as_name
-
-    name = as_name(text)
-    refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
-    return text
-
-
-def _http_url(text: str) -> str:
-    """The URL of a server over HTTP."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(text)
-        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port is no number
-        is_http = False
-    is_url = is_http and text.isprintable() and " " not in text
-    refuse_unless(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
     return text
 
 
@@ -72,11 +48,6 @@ _TARGETS: Final = {**_TARGET, "default": []}
 _FORMAT_HELP: Final = (
     "text for people, JSON for other programs, or annotations for GitHub Actions (default: text)"
 )
-_CLIENT: Final[dict[str, Any]] = {
-    "type": partial(_client, is_installable=True),
-    "metavar": "CLIENT",
-    "help": "the client: as install --list names it",
-}
 
 
 def _add_targets(command: ArgumentParser) -> None:
@@ -284,32 +255,15 @@ def _add_new(new: ArgumentParser) -> None:
 
 
 def _add_install(install: ArgumentParser) -> None:
-    install.add_argument("client", nargs="?", **_CLIENT)
-    _add_entry(install)
-    listing = "show which clients are on this machine, or one of them, and what they start"
-    install.add_argument("--list", action="store_true", help=listing)
+    from promptkit.cli.install_options import add_install  # a server needs none
+
+    add_install(install, _TARGETS)
 
 
 def _add_uninstall(uninstall: ArgumentParser) -> None:
-    uninstall.add_argument("client", **_CLIENT)
-    uninstall.set_defaults(list=False)
-    _add_entry(uninstall)
+    from promptkit.cli.install_options import add_uninstall  # a server needs none
 
-
-def _add_entry(command: ArgumentParser) -> None:
-    """Add what says which server in which configuration."""
-    _add_targets(command)
-    add = command.add_argument
-    name = "what the client calls the server (default: the project's folder; with --url, the host)"
-    add("--name", type=_entry_name, help=name)
-    scope = "for you in every project, or for everybody in this one (default: user)"
-    add("--scope", choices=("user", "project"), default="user", help=scope)
-    url = "where it is served over HTTP, if the client does not start it"
-    add("--url", type=_http_url, metavar="URL", help=url)
-    skills = "put the skills into the folder where the client looks for them, in place of a server"
-    add("--skills", action="store_true", help=skills)
-    add("--dry-run", action="store_true", help="print what would change, and change nothing")
-    _add_json(command, "print it as JSON")
+    add_uninstall(uninstall, _TARGETS)
 
 
 def _add_format(

@@ -1,11 +1,12 @@
-"""``promptkit install`` and ``uninstall``: a server of prompts, or skills, where a client looks for them."""
+"""``promptkit install`` and ``uninstall``: a server of prompts, or skills, where clients look for them."""
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
@@ -19,39 +20,46 @@ from promptkit.cli.clients.servers import (
     default_name,
     is_ours,
     local_server,
+    served_in,
     url_in,
+    variables_in,
 )
 from promptkit.cli.diagnostics import print_error, print_text
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
+from promptkit.cli.served_words import given_options, served_words, with_options
 from promptkit.compiler.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["run"]
 
+#: What is put in, for the entry that is there; None if that is taken out.
+_Server: TypeAlias = Callable[[Any], InstalledServer] | None
+
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Put the entry in, or take it out, or print what would be changed; with ``--list``, print which there are.
+    Put entries in, or take them out, or print what would be changed; with ``--list``, print which there are.
 
     Raises:
         LoadError: If there is nothing at the target, or nothing says which server is meant.
     """
     if options.list:
-        names = INSTALLABLE if options.client is None else [options.client]
-        _print_clients([_place_in(options, name) for name in names], options, output)
+        from promptkit.cli.install_list import print_clients  # it changes nothing
+
+        places = [_place_in(options, name) for name in options.clients or INSTALLABLE]
+        print_clients(places, options.url, output, as_json=options.json)
         return Exit.FINE
-    if options.client is None:
-        options.refuse(f"name a client: {', '.join(INSTALLABLE)}")
-    place = _place_in(options, options.client, options.scope)
+    if not options.clients and not options.all:
+        more = ", or --all" if options.command == "uninstall" else ""
+        options.refuse(f"name a client: {', '.join(INSTALLABLE)}{more}")
+    places = [_place_in(options, name, options.scope) for name in options.clients or INSTALLABLE]
     if options.skills:
         from promptkit.cli.install_skills import change_skills  # most installs are of servers
 
-        return change_skills(options, place, output)
-    if options.scope not in place.scopes:
-        options.refuse(f"argument --scope: {place.title} has no configuration of a {options.scope}")
-    return _change(options, place, output)
+        return change_skills(options, places, output)
+    return _change(options, places, output)
 
 
 def _place_in(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
@@ -61,19 +69,35 @@ def _place_in(options: Namespace, client: str, scope: Scope = "user") -> Configu
     return ConfigurationFile(client, scope, project)
 
 
-def _change(options: Namespace, place: ConfigurationFile, output: Output) -> int:
-    """Put a server in, or take it out; if a file is left as it is, show what may be written by hand."""
-    name = _server_name(options)
-    server = _server(options, place, name) if options.command == "install" else None
-    try:
-        _carry_out(change_of(place, name, server, options.url), options, output)
-    except FileRefused as error:
-        print_error(f"{place.path}{error.place}: {error}")
-        if server is not None and not isinstance(error, NotOurs):
-            text = ServerTable(place.settings, "").changed(name, server.entry(place.settings))
-            print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
-        return Exit.FAULTY
-    return Exit.FINE
+def _change(options: Namespace, places: list[ConfigurationFile], output: Output) -> int:
+    """Put a server into configurations, or take it out of them: one that is refused holds up no other."""
+    places = _with_scope(options, places)
+    name = None if options.all else _server_name(options)
+    servers = [_server(options, place, name) for place in places]  # what is wrong is told before any change
+    code, told = Exit.FINE, list[dict[str, Any]]()
+    for place, server in zip(places, servers, strict=True):
+        try:
+            for each in _ours_in(place, options.url) if name is None else [name]:
+                change = change_of(place, each, server, options.url)
+                told.append(_carry_out(change, options, output))
+        except FileRefused as error:
+            _print_refusal(place, error, server)
+            code = Exit.FAULTY
+    if options.json and (options.all or len(places) > 1):
+        output.print_json({"changes": told})
+    elif options.json and told:
+        output.print_json(told[0])
+    elif options.all:
+        output.print_lines(_lines_of_what_is_left(options, places, was_any=bool(told)))
+    return code
+
+
+def _with_scope(options: Namespace, places: list[ConfigurationFile]) -> list[ConfigurationFile]:
+    """Those that there can be; a client that is named, and has none of that scope, is refused."""
+    for place in places if options.clients else ():
+        if options.scope not in place.scopes:
+            options.refuse(f"argument --scope: {place.title} has no configuration of a {options.scope}")
+    return [place for place in places if options.scope in place.scopes]
 
 
 def _server_name(options: Namespace) -> str:
@@ -92,24 +116,52 @@ def _server_name(options: Namespace) -> str:
         raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None
 
 
-def _server(options: Namespace, place: ConfigurationFile, name: str) -> InstalledServer:
+def _server(options: Namespace, place: ConfigurationFile, name: str | None) -> _Server:
+    if options.command == "uninstall" or name is None:
+        return None
     if options.url is None:
-        tools = not client_of(place.client).has_prompts  # else such a client would have nothing of it
-        return local_server(name, configured_targets(options), tools=tools)
+        server = local_server(name, configured_targets(options), place, dict(options.env))
+        return partial(with_options, server, place, given_options(options, place))
     if place.settings.url is None:
         remedy = place.settings.instead_of_url
         options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {remedy}")
-    return InstalledServer(name, url=options.url)
+    return lambda _: InstalledServer(name, url=options.url)
 
 
-def _carry_out(change: EntryChange, options: Namespace, output: Output) -> None:
+def _ours_in(place: ConfigurationFile, url: str | None) -> list[str]:
+    return [name for name, entry in read_servers(place).items() if is_ours(place.settings, entry, url)]
+
+
+def _print_refusal(place: ConfigurationFile, error: FileRefused, server: _Server) -> None:
+    """Say why a file is left as it is, and what may be written by hand."""
+    print_error(f"{place.path}{error.place}: {error}")
+    if server is not None and not isinstance(error, NotOurs):
+        wanted = server(None)
+        text = ServerTable(place.settings, "").changed(wanted.name, wanted.entry(place.settings))
+        print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
+
+
+def _lines_of_what_is_left(
+    options: Namespace, places: list[ConfigurationFile], *, was_any: bool
+) -> Iterator[str]:
+    """Whether there was nothing to take out, and what stays in the files of the project."""
+    if not was_any:
+        yield "no server of promptkit's was found: nothing to change"
+    for place in places:
+        with suppress(FileRefused):  # nobody has asked for these files
+            if options.scope == "user" and "project" in place.scopes:
+                shared = ConfigurationFile(place.client, "project", place.project)
+                if names := ", ".join(map(repr, _ours_in(shared, options.url))):
+                    yield f"{place.title} still has {names} in {shared.path}: --scope project takes it out"
+
+
+def _carry_out(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
     """Carry out a change if there is something to do, and print it; with ``--dry-run``, print it alone."""
     is_done = not options.dry_run
     backup = change.carry_out() if change.is_needed and is_done else None
-    if options.json:
-        output.print_json(_change_data(change, backup, is_done=is_done))
-    else:
+    if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
+    return _change_data(change, backup, is_done=is_done)
 
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
@@ -123,6 +175,8 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
         "backup": None if backup is None else str(backup),
         "diff": change.diff,
         "commands": change.commands,
+        "removed": _removed(change),
+        "limitations": client_of(change.place.client).limitations if change.entry else (),
     }
 
 
@@ -140,51 +194,41 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
         yield f"    file: {change.place.path}"
     if backup is not None:
         yield f"    backup: {backup}"
+    if is_added:
+        yield from (f"    {line}" for line in _added_lines(change))
     if not change.client_found:
         yield f"    {title} itself was not found on this machine"
     elif is_done and change.is_needed:
         yield f"    if {title} is running, start it again"
 
 
-def _print_clients(places: Iterable[ConfigurationFile], options: Namespace, output: Output) -> None:
-    """Print which clients there are, where their configurations lie, and their servers of promptkit's."""
-    data = [_client_data(place, options.url) for place in places]
-    if options.json:
-        output.print_json({"clients": data})
-    else:
-        output.print_lines(chain.from_iterable(map(_client_lines, data)))
+def _added_lines(change: EntryChange) -> Iterator[str]:
+    """What people should know of an entry that is put in."""
+    place = change.place
+    yield from (f"removed: {word}" for word in _removed(change))
+    command = command_in(place.settings, change.entry) or []
+    if command and place.scope == "project":
+        if command[0] == "promptkit":
+            yield "who works on the project needs promptkit on their PATH"
+        values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
+        yield from (f"nobody else has {value}" for value in values if Path(value).is_absolute())
+    limitations = client_of(place.client).limitations
+    yield from (f"{place.title} {limitation}" for limitation in limitations)
+    if limitations:
+        yield f"which prompts that means: promptkit check --client {place.client}"
 
 
-def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
-    """A client; *url* is known to be that of a server of promptkit's."""
-    files = [ConfigurationFile(place.client, scope, place.project) for scope in place.scopes]
-    return {
-        "client": place.client,
-        "title": place.title,
-        "found": place.client_is_found,
-        "configurations": {file.scope: _configuration_data(file, url) for file in files},
-    }
+def _removed(change: EntryChange) -> list[str]:
+    """What an entry says that is changed, and will say no more: targets, options, and names of variables."""
+    if change.entry is None:
+        return []
+    said = _said(change, change.entry)
+    return [word for word in _said(change, change.before) if word not in said]
 
 
-def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
-    data: dict[str, Any] = {"file": str(place.path), "exists": place.path.exists(), "servers": {}}
-    try:
-        entries = read_servers(place)
-    except FileRefused as error:
-        return {**data, "error": f"{place.path}{error.place}: {error}"}
-    ours = {name: entry for name, entry in entries.items() if is_ours(place.settings, entry, url)}
-    return {**data, "servers": ours}
-
-
-def _client_lines(client: dict[str, Any]) -> Iterator[str]:
-    settings = INSTALLABLE[client["client"]]
-    yield f"{client['client']}: {'found' if client['found'] else 'not found'}"
-    for scope, found in client["configurations"].items():
-        if scope == "project" and not found["exists"]:
-            continue
-        yield f"    {scope}: {found['file']}{'' if found['exists'] else ' (does not exist)'}"
-        if "error" in found:
-            yield f"        {found['error']}"
-        for name, entry in found["servers"].items():
-            started = url_in(settings, entry) or command_line(command_in(settings, entry) or ())
-            yield f"        {name}: {started}"
+def _said(change: EntryChange, entry: Any) -> list[str]:
+    settings = change.place.settings
+    served = served_words(served_in(settings, entry) or ())
+    url = url_in(settings, entry)
+    words = (*served.targets, *served.options, *served.unknown, *variables_in(settings, entry))
+    return [*words, *filter(None, [url])]

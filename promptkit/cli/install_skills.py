@@ -10,7 +10,7 @@ from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.clients.folders import FolderChange, FolderRefused
-from promptkit.cli.clients.skills import skill_change
+from promptkit.cli.clients.skills import skill_change, skill_sources
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
@@ -20,43 +20,72 @@ from promptkit.compiler.client_profiles import INSTALLABLE
 __all__ = ["change_skills"]
 
 
-def change_skills(options: Namespace, place: ConfigurationFile, output: Output) -> int:
+def change_skills(options: Namespace, places: Sequence[ConfigurationFile], output: Output) -> int:
     """
-    Write the skills into the folder that a client reads, or take out those that were written.
+    Write the skills into the folders that clients read, or take out those that were written.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
     if options.url is not None or options.name is not None:
         options.refuse("--skills writes folders: neither --url nor --name is for it")
-    if (folder := place.skills) is None:
-        readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
-        return int(options.refuse(f"{place.title} reads no skills from folders; these do: {readers}"))
-    targets, skills = configured_targets(options), tuple[CompiledSkill, ...]()
-    if options.command == "install":
-        catalog = load_catalog(targets)
-        report_faults(catalog)
-        if not catalog.healthy:
-            return fail("nothing was written: fix the faults above", Exit.FAULTY)
-        report_hidden(catalog, None)
-        skills = catalog.visible_to(frozenset()).skills
-        if not skills:
-            return fail(
-                "there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY
-            )
-    try:
-        change = skill_change(folder, skills, _source(place, targets))
-        if not options.dry_run:
-            change.carry_out()
-    except FolderRefused as error:
-        return fail(f"nothing was changed: {error}", Exit.FAULTY)
-    except OSError as error:
-        return fail(f"cannot write into {str(folder)!r}: {error.strerror or error}", Exit.FAULTY)
-    if options.json:
-        output.print_json(_data(change, place, is_done=not options.dry_run))
-    else:
-        output.print_lines(_lines(change, place, is_done=not options.dry_run))
-    return Exit.FINE
+    folders = _folders(options, places)
+    targets: Sequence[str] = () if options.all else configured_targets(options)
+    skills = _skills(targets) if options.command == "install" else ()
+    if skills is None:
+        return Exit.FAULTY
+    code, told = Exit.FINE, list[dict[str, Any]]()
+    for place, folder in folders:
+        try:
+            for source in skill_sources(folder) if options.all else [_source(place, targets)]:
+                change = skill_change(folder, skills, source)
+                told.append(_carry_out(change, place, options, output))
+        except FolderRefused as error:
+            code = fail(f"nothing was changed: {error}", Exit.FAULTY)
+        except OSError as error:
+            code = fail(f"cannot write into {str(folder)!r}: {error.strerror or error}", Exit.FAULTY)
+    if options.json and (options.all or len(folders) > 1):
+        output.print_json({"changes": told})
+    elif options.json and told:
+        output.print_json(told[0])
+    elif options.all and not told:
+        output.print_lines(["no skills of promptkit's were found: nothing to change"])
+    return code
+
+
+def _folders(options: Namespace, places: Sequence[ConfigurationFile]) -> list[tuple[ConfigurationFile, Path]]:
+    """The folders that clients read; one that is named, and reads none, is refused."""
+    for place in places if options.clients else ():
+        if place.skills is None:
+            readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
+            options.refuse(f"{place.title} reads no skills from folders; these do: {readers}")
+    return [(place, folder) for place in places if (folder := place.skills) is not None]
+
+
+def _skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
+    """The skills of recipes; None if there are none, or faults, which is said."""
+    catalog = load_catalog(targets)
+    report_faults(catalog)
+    if not catalog.healthy:
+        fail("nothing was written: fix the faults above", Exit.FAULTY)
+        return None
+    report_hidden(catalog, None)
+    skills = catalog.visible_to(frozenset()).skills
+    if not skills:
+        fail("there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY)
+    return skills or None
+
+
+def _carry_out(
+    change: FolderChange, place: ConfigurationFile, options: Namespace, output: Output
+) -> dict[str, Any]:
+    """Carry out a change, and print it; with ``--dry-run``, print it alone."""
+    is_done = not options.dry_run
+    if is_done:
+        change.carry_out()
+    if not options.json:
+        output.print_lines(_lines(change, place, is_done=is_done))
+    return _data(change, place, is_done=is_done)
 
 
 def _source(place: ConfigurationFile, targets: Sequence[str]) -> str:

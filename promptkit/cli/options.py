@@ -70,9 +70,13 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if not arguments or arguments[0] not in COMMANDS:
         _refuse_command(arguments)
     name, *words = arguments
+    served = None  # what the server is to be started with that is installed
+    if name in _TARGETS_LATER and "--" in words:
+        at = words.index("--")
+        words, served = words[:at], words[at + 1 :]
     parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
     parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
-    parser.set_defaults(typed_options={word.partition("=")[0] for word in words})
+    parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     options = parser.read(words)
     if name == "render":
         _find_target(options)
@@ -80,6 +84,10 @@ def parse(arguments: Sequence[str]) -> Namespace:
         _find_typed(options)
     elif name == "batch":
         _find_rows(options)
+    elif name in _TARGETS_LATER:
+        from promptkit.cli.install_options import find_clients  # other commands put nothing into any
+
+        find_clients(options)
     if name not in ("import", "new"):  # they load no recipes
         options.has_targets = bool(options.targets)
         options.targets = options.targets or [

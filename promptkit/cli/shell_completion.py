@@ -51,8 +51,16 @@ def _offered(*, prefix: str, action: Action, parsed_args: Namespace, **_: object
     if command == "complete" and is_word:
         return _complete_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
-        return _TARGETS(prefix)
+        return [*_TARGETS(prefix), *(_more_clients(command) if action.dest == "targets" else ())]
     return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary", "workspace") else ()
+
+
+def _more_clients(command: str) -> Iterable[str]:
+    """The clients, as long as no target stands behind one."""
+    if command not in ("install", "uninstall"):
+        return ()
+    words = _words_before(command)
+    return [name for name in INSTALLABLE if name not in words] if INSTALLABLE.keys() >= {*words} else ()
 
 
 def _render_word(prefix: str) -> Iterator[str]:

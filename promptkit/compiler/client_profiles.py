@@ -77,6 +77,13 @@ class ClientConfiguration(Struct, frozen=True):
 
         skills:
             Where it looks for skills: a folder of yours, and one of a project; none if it reads no folders.
+
+        env:
+            The key of an entry that holds variables of the environment of a server that the client starts.
+
+        project_folder:
+            What stands for the folder of a project in its configuration: a variable of the client's, or a dot
+            if the client starts servers in that folder.
     """
 
     user: tuple[str, ...]
@@ -91,6 +98,8 @@ class ClientConfiguration(Struct, frozen=True):
     home: str = ""
     also_servers: tuple[str, ...] = ()
     skills: Mapping[Literal["user", "project"], str] = MappingProxyType({})
+    env: str = "env"
+    project_folder: str = "."
 
 
 class ClientProfile(Struct, frozen=True):
@@ -155,6 +164,26 @@ class ClientProfile(Struct, frozen=True):
     own_names: tuple[str, ...] = ()
     types_titles: bool = False
     configuration: ClientConfiguration | None = None
+
+    @property
+    def limitations(self) -> tuple[str, ...]:
+        """What gets in the way of prompts, each as it is said of the client: it ``hides prompts``."""
+        if not self.has_prompts:
+            return ("offers people no prompts: it uses what is served with --tools",)
+        most, names = self.most_arguments, ", ".join(map(repr, self.own_names))
+        said = {
+            f"hides prompts of more than {most} argument{'' if most == 1 else 's'}": most is not None,
+            f"{self.loses} {', '.join(f'{kind}s' for kind in self.lost)}": bool(self.lost),
+            "sends the first message of a prompt alone": self.sends_first_only,
+            "sends turns of the assistant as the user's": self.drops_roles,
+            "ends an argument at its first blank, unless it is the last": self.cuts_at_blanks,
+            "gives all words to the first argument, and none to the others": self.joins_words,
+            f"sends {self.placeholder!r} for each argument when it starts": self.placeholder is not None,
+            "asks for arguments that have defaults, too": self.asks_for_all,
+            f"keeps arguments for itself that are called {names}": bool(self.own_names),
+            "may make the title of a prompt its command": self.types_titles,
+        }
+        return tuple(text for text, holds in said.items() if holds)
 
 
 #: By the name that commands take, in the order of the names.

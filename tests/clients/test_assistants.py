@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,13 @@ def person(assistants, tmp_path):
     for folder in (home / ".gemini", project / "prompts", programs):
         folder.mkdir(parents=True)
     (project / "prompts" / "greet.py").write_text(RECIPE)
-    # It starts nothing in a folder that nobody has said to be trusted.
+    # They start nothing in a folder that nobody has said to be trusted, or of a project's file.
     (home / ".gemini" / "settings.json").write_text('{"security": {"folderTrust": {"enabled": false}}}')
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{"enableAllProjectMcpServers": true}')
     (programs / "claude").symlink_to(program("claude-code", assistants))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
-    path = os.pathsep.join([str(programs), os.environ["PATH"]])
+    path = os.pathsep.join([str(programs), sysconfig.get_path("scripts"), os.environ["PATH"]])
     environment = {**kept, "HOME": str(home), "PATH": path, "CI": "1"}
 
     def run(*command):
@@ -91,17 +94,19 @@ def promptkit(person, *argv):
     return json.loads(person(sys.executable, "-m", "promptkit", *argv, "--json"))
 
 
+@pytest.mark.parametrize("scope", ["user", "project"])
 @pytest.mark.parametrize("client", SAYS)
-def test_a_client_starts_the_server(client, assistants, person):
+def test_a_client_starts_the_server(client, scope, assistants, person):
     """
-    It says that it has started the server, and is connected; and nothing of it once it is taken out.
+    It says that it has started the server, and is connected; and nothing of it once it is taken out. So it
+    does with a project's file, whose paths are everybody's.
     """
     asked, says = SAYS[client]
-    promptkit(person, "install", client)
+    promptkit(person, "install", client, "--scope", scope, "--env", "TEAM=core")
     said = person(program(client, assistants), *asked)
     assert re.search(says, said), said
 
-    promptkit(person, "uninstall", client)
+    promptkit(person, "uninstall", client, "--scope", scope)
     assert "team" not in person(program(client, assistants), "mcp", "list").replace("/team", "")
 
 
@@ -109,7 +114,7 @@ def test_codex_reads_the_entry(assistants, person):
     """
     Codex lists what it would start, or reach.
     """
-    started = promptkit(person, "install", "codex")["entry"]
+    started = promptkit(person, "install", "codex", "--env", "TEAM=core")["entry"]
     promptkit(person, "install", "codex", "--url", "http://127.0.0.1:9/mcp", "--name", "reached")
     printed = person(program("codex", assistants), "mcp", "list", "--json")
     listed = {one["name"]: one for one in json.loads(printed[printed.index("[\n") :])}

@@ -353,6 +353,18 @@ class TestEveryWeakness:
 
         assert more > less
 
+    @pytest.mark.parametrize("weakness", [*WEAKNESSES, "has_prompts"])
+    def test_it_is_said_at_installation(self, weakness):
+        """
+        A client with this weakness alone has one sentence of its own; one without any has none.
+        """
+        has_prompts = weakness == "has_prompts"
+        value = False if has_prompts else getattr(CLIENTS[WHO[weakness][0]], weakness)
+        weak = ClientProfile("Weak", **{weakness: value})
+
+        assert len(weak.limitations) == 1
+        assert ClientProfile("Strong").limitations == ()
+
     @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if not has_weakness(one)])
     def test_where_nothing_is_known_nothing_is_told(self, client, told):
         """

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,9 @@ class EntryChange(Struct, frozen=True):
         name:
             What the client calls the server.
 
+        before:
+            What stands there now; None if there is nothing.
+
         entry:
             What is to stand there; None if it is taken out.
 
@@ -59,6 +62,7 @@ class EntryChange(Struct, frozen=True):
     contents: FileContents
     after: str
     name: str
+    before: _Entry
     entry: _Entry
     client_found: bool
     commands: Sequence[Sequence[str]] = ()
@@ -103,7 +107,7 @@ class EntryChange(Struct, frozen=True):
 
 
 def change_of(
-    place: ConfigurationFile, name: str, server: InstalledServer | None, url: str | None
+    place: ConfigurationFile, name: str, server: Callable[[_Entry], InstalledServer] | None, url: str | None
 ) -> EntryChange:
     """
     Return what puts a server into a configuration, or takes it out. What is so already does not change.
@@ -116,7 +120,7 @@ def change_of(
             What the client calls the server.
 
         server:
-            What is put in; None if it is taken out.
+            What is put in, for the entry that is there now; None if that is taken out.
 
         url:
             Where it is reached, if it is not started.
@@ -129,12 +133,12 @@ def change_of(
     found = table.entries.get(name)
     if found is not None:
         _check_ours(place, name, found, url)
-    entry = server.entry(place.settings, found) if server else None
+    entry = server(found).entry(place.settings, found) if server else None
     after, commands = contents.text, list[list[str]]()
     if not _holds(found, entry):
         after = table.changed(name, entry)
         commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))
-    return EntryChange(place, contents, after, name, entry, place.client_is_found, commands)
+    return EntryChange(place, contents, after, name, found, entry, place.client_is_found, commands)
 
 
 def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:

@@ -13,12 +13,16 @@ from platformdirs import user_config_path
 from promptkit.cli.clients import jsonc, toml, yaml
 from promptkit.cli.clients.files import FileContents, FileRefused, check, read_file
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
+from promptkit.compiler.loading.targets import is_within
 
 __all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers"]
 
 Scope: TypeAlias = Literal["user", "project"]
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
+
+#: What stands in an entry for a program that is started.
+_PROGRAMS: Final = ("{program}", "{command}")
 
 #: What reads and changes texts of each format.
 _EDITORS: Final[Mapping[str, Any]] = {"json": jsonc, "toml": toml, "yaml": yaml}
@@ -82,6 +86,28 @@ class ConfigurationFile(Struct, frozen=True):
     def read(self) -> FileContents:
         """Read it, whether it exists or not. Raises `FileRefused` if it cannot be read."""
         return read_file(self.path, self.project if self.scope == "project" else None)
+
+    def written(self, path: str) -> str:
+        """
+        Return a path as it stands in it: absolute, but in a project's file as others have it, too.
+
+        Args:
+            path:
+                A path. What lies outside of the project, nobody else has.
+        """
+        path = os.path.abspath(path)  # noqa: PTH100 (links stay: people may move what they lead to)
+        if self.scope == "user" or not is_within(path, self.project):
+            return path
+        within = path[len(self.project) :].replace(os.path.sep, "/").strip("/")
+        return "/".join([self.settings.project_folder, *filter(None, [within])])
+
+    def found(self, text: str) -> str:
+        """Return the path that stands in it as *text*."""
+        if self.scope == "user":
+            return text
+        folder = f"{self.settings.project_folder}/"
+        within = text[len(folder) :] if f"{text}/".startswith(folder) else text
+        return os.path.join(self.project, within)  # noqa: PTH118 (text)
 
     def _place(self, file: str) -> Path:
         home = Path.home()
@@ -168,6 +194,8 @@ class ServerTable:
             check(isinstance(at, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
         # What belongs to the other kind of entry, which is started or reached in the other way, goes.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
+        if not any(key in entry for key, part in self._settings.stdio.items() if part in _PROGRAMS):
+            stale.add(self._settings.env)
         found = at.get(name) or {}
         return {**{key: value for key, value in found.items() if key not in stale}, **entry}
 

@@ -19,7 +19,7 @@ from promptkit.compiler.skills.files import MOST_BYTES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.regular_files import read_regular_file, replace_regular_file
 
-__all__ = ["FILE", "FolderChange", "FolderRefused", "folder_change"]
+__all__ = ["FILE", "FolderChange", "FolderRefused", "folder_change", "sources_in"]
 
 #: The path of a file in itself, where others are in a folder.
 FILE: Final = "."
@@ -168,6 +168,23 @@ def folder_change(
         {**{name: one for name, one in noted.items() if name not in gone}, **written},
         note_name,
     )
+
+
+def sources_in(folder: Path, note_name: str) -> tuple[str, ...]:
+    """
+    Return what that was made of which was written into a folder.
+
+    Args:
+        folder:
+            The folder.
+
+        note_name:
+            The name of the file that says what was written.
+
+    Raises:
+        FolderRefused: If that file cannot be read.
+    """
+    return tuple(dict.fromkeys(one.source for one in _read_note(folder / note_name).values()))
 
 
 def _path(name: str, path: str) -> str:

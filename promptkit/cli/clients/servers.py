@@ -6,15 +6,28 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
 
+from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.compiler.client_profiles import ClientConfiguration
 from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["InstalledServer", "as_name", "command_in", "default_name", "is_ours", "local_server", "url_in"]
+__all__ = [
+    "InstalledServer",
+    "as_name",
+    "command_in",
+    "default_name",
+    "is_ours",
+    "local_server",
+    "served_in",
+    "url_in",
+    "variables_in",
+]
 
 #: What no client takes in a name: Claude Code has letters, digits, ``-`` and ``_`` alone.
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -35,11 +48,15 @@ class InstalledServer(Struct, frozen=True):
 
         url:
             Where it is reached; None if it is started.
+
+        variables:
+            What is added to the environment that it is started with.
     """
 
     name: str
     command: tuple[str, ...] = ()
     url: str | None = None
+    variables: Mapping[str, str] = MappingProxyType({})
 
     def entry(self, settings: ClientConfiguration, found: Any = None) -> dict[str, Any]:
         """
@@ -57,16 +74,22 @@ class InstalledServer(Struct, frozen=True):
         values = {"{name}": self.name, "{url}": self.url, "{command}": list(self.command)}
         values |= {"{program}": next(iter(self.command), None), "{arguments}": list(self.command[1:])}
         kept = {key: value for key, value in (found or {}).items() if key != "type"}
-        return {
+        entry = {
             key: values[value] if value in values else kept.get(key, value) for key, value in template.items()
         }
+        if self.variables:
+            entry[settings.env] = {**variables_in(settings, found), **self.variables}
+        return entry
 
 
-def local_server(name: str, targets: Sequence[str], *, tools: bool = False) -> InstalledServer:
+def local_server(
+    name: str, targets: Sequence[str], place: ConfigurationFile, variables: Mapping[str, str]
+) -> InstalledServer:
     """
-    Return the server of recipes, which is started by the promptkit that runs now.
+    Return the server of recipes, which is started by the promptkit that runs now, or in a project by theirs.
 
-    A client starts it in a folder and with an environment of its own, so the paths are absolute.
+    A client starts it in a folder and with an environment of its own, so the paths are absolute, or begin
+    with what stands for the folder of the project.
 
     Args:
         name:
@@ -75,14 +98,17 @@ def local_server(name: str, targets: Sequence[str], *, tools: bool = False) -> I
         targets:
             The recipes.
 
-        tools:
-            Whether prompts are offered as tools, too.
+        place:
+            The configuration that it is written into.
+
+        variables:
+            What is added to the environment that it is started with.
 
     Raises:
         LoadError: If there is nothing at a target, or a module that is found from here alone.
     """
-    offered = ("--tools",) if tools else ()
-    return InstalledServer(name, (*_promptkit(), "serve", *map(_absolute, targets), *offered))
+    located = (_located(target, place) for target in targets)
+    return InstalledServer(name, (*_promptkit(place), "serve", *located), variables=variables)
 
 
 def default_name(targets: Sequence[str]) -> str:
@@ -136,22 +162,39 @@ def is_ours(settings: ClientConfiguration, entry: Any, url: str | None = None) -
     """
     if (found := url_in(settings, entry)) is not None:
         return found == url
-    command = command_in(settings, entry) or []
-    started = command[3:] if command[1:3] == ["-m", "promptkit"] else command[1:]
-    is_promptkit = bool(command) and (len(started) < len(command) - 1 or bool(_PROGRAM.fullmatch(command[0])))
-    return is_promptkit and "serve" in started[:1]
+    return served_in(settings, entry) is not None
 
 
-def _promptkit() -> tuple[str, ...]:
-    """What starts the promptkit of this environment, wherever it is started."""
+def served_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
+    """Return what follows ``serve`` in an entry; None if it does not start promptkit."""
+    match command_in(settings, entry) or []:
+        case [_, "-m", "promptkit", "serve", *words]:
+            return words
+        case [program, "serve", *words] if _PROGRAM.fullmatch(program):
+            return words
+    return None
+
+
+def variables_in(settings: ClientConfiguration, entry: Any) -> Mapping[str, Any]:
+    """Return what an entry adds to the environment of what it starts."""
+    found = entry.get(settings.env) if isinstance(entry, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _promptkit(place: ConfigurationFile) -> tuple[str, ...]:
+    """What starts the promptkit of this environment, wherever it is started; that of others by its name."""
     program = shutil.which("promptkit", path=sysconfig.get_path("scripts"))
-    return (program,) if program else (sys.executable, "-m", "promptkit")
+    start = (program,) if program else (sys.executable, "-m", "promptkit")
+    if place.scope == "user":
+        return start
+    written = place.written(start[0])
+    return ("promptkit",) if Path(written).is_absolute() else (written, *start[1:])
 
 
-def _absolute(target: str) -> str:
+def _located(target: str, place: ConfigurationFile) -> str:
     name, attribute = split_target(target)
     if place_of(target) is not None:
-        path = os.path.abspath(name)  # noqa: PTH100 (links stay: people may move what they lead to)
+        path = place.written(name)
         return f"{path}:{attribute}" if attribute else path
     if os.path.sep in name or not _is_installed(name):
         reason = "there is no such folder or file, nor such a module that a client could import"

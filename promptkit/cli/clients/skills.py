@@ -6,9 +6,9 @@ from typing import Final
 
 from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.cli.clients.folders import FolderChange, FolderRefused, folder_change
+from promptkit.cli.clients.folders import FolderChange, FolderRefused, folder_change, sources_in
 
-__all__ = ["files_by_skill", "skill_change"]
+__all__ = ["files_by_skill", "skill_change", "skill_sources"]
 
 #: Beside the folders: what was written there.
 NOTE: Final = ".promptkit-skills.json"
@@ -32,6 +32,11 @@ def skill_change(folder: Path, skills: Iterable[CompiledSkill], source: str) -> 
         FolderRefused: If two have one name, or something lies there that was not written so.
     """
     return folder_change(folder, files_by_skill(skills), source, NOTE)
+
+
+def skill_sources(folder: Path) -> tuple[str, ...]:
+    """Return what the skills in a folder were made of that were written there; see `sources_in`."""
+    return sources_in(folder, NOTE)
 
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, KeptBytes]]:

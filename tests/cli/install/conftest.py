@@ -59,11 +59,24 @@ def promptkit(capsys):
 
 
 @pytest.fixture
+def refused(promptkit, capsys):
+    """A function that runs a command that is wrong usage, and returns what refuses it."""
+
+    def run(*argv):
+        with pytest.raises(SystemExit) as end:
+            promptkit(*argv)
+        assert end.value.code == 2
+        return capsys.readouterr().err.splitlines()[-1]
+
+    return run
+
+
+@pytest.fixture
 def data_of(promptkit):
     """A function that runs a command that succeeds, and returns what it prints as JSON."""
 
-    def run(*argv):
-        code, out, err = promptkit(*argv, "--json")
+    def run(command, *argv):
+        code, out, err = promptkit(command, "--json", *argv)
         assert (code, err) == (0, "")
         return json.loads(out)
 
@@ -79,13 +92,13 @@ def prompts_of(tmp_path):
         request(1, "prompts/list"),
     )
 
-    def start(command):
+    def start(command, cwd=tmp_path):
         ran = subprocess.run(
             command,
             input=b"".join(map(line, session)),
             capture_output=True,
             check=True,
-            cwd=tmp_path,
+            cwd=cwd,
             env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"},
             timeout=30,
         )

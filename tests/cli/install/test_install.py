@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers
+from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable
 from promptkit.cli.clients.servers import command_in, url_in
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from tests.cli.install.entries import entries, file_of
 
 #: Files by client: what one writes that was not there, with a URL, and one of somebody's before and after.
 GOLDEN = Path(__file__).with_name("golden")
@@ -37,10 +38,6 @@ def shown(project):
     return show
 
 
-def file_of(name, scope="user"):
-    return ConfigurationFile(name, scope, str(Path.cwd())).path
-
-
 def write(name, text):
     file = file_of(name)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -50,10 +47,6 @@ def write(name, text):
 
 def entries_before(name):
     return ServerTable(INSTALLABLE[name], golden(name, "before")).entries
-
-
-def entries(name, scope="user"):
-    return read_servers(ConfigurationFile(name, scope, str(Path.cwd())))
 
 
 @pytest.mark.parametrize("name", INSTALLABLE)
@@ -362,7 +355,10 @@ class TestList:
         assert "this is not JSON" in clients["zed"]["configurations"]["user"]["error"]
         assert (code, err) == (0, "")
         assert f"cursor: found\n    user: {file_of('cursor')}\n        team-prompts: /" in out
-        assert f"    project: {file_of('codex', 'project')}\n        team-prompts: /" in out
+        assert (
+            f"    project: {file_of('codex', 'project')}\n        team-prompts: promptkit serve ./prompts"
+            in out
+        )
         assert f"goose: not found\n    user: {file_of('goose')} (does not exist)\n" in out
 
     def test_of_one_client(self, project, promptkit, data_of):

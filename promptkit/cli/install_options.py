@@ -1,0 +1,148 @@
+"""The options of ``promptkit install`` and ``uninstall``, and how clients are told from targets."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from itertools import takewhile
+from typing import Any, Final
+
+from promptkit.cli.serve_options import refuse_unless
+from promptkit.compiler.client_profiles import INSTALLABLE, client_of
+from promptkit.errors.exceptions import nearest
+
+__all__ = ["add_install", "add_uninstall", "find_clients"]
+
+#: Between the words of `install` and the options of the server that it writes.
+_SERVED: Final = """\
+Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5.
+The next install of the server keeps them, unless it has a -- of its own; it says what it removes."""
+
+
+def add_install(install: ArgumentParser, targets: dict[str, Any]) -> None:
+    """
+    Add the options of `install` to a parser.
+
+    Args:
+        install:
+            The parser.
+
+        targets:
+            What is known of targets.
+    """
+    _add_words(install, targets)
+    variable = "a variable of the environment that the client starts the server with; may be repeated"
+    install.add_argument(
+        "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
+    )
+    listing = "show which clients are on this machine, or those that are named, and what they start"
+    install.add_argument("--list", action="store_true", help=listing)
+    install.add_argument_group("options of the server", _SERVED)
+    install.set_defaults(all=False)
+
+
+def add_uninstall(uninstall: ArgumentParser, targets: dict[str, Any]) -> None:
+    """
+    Add the options of `uninstall` to a parser.
+
+    Args:
+        uninstall:
+            The parser.
+
+        targets:
+            What is known of targets.
+    """
+    _add_words(uninstall, targets)
+    every = (
+        "take out every server of promptkit's, or with --skills all skills; of each client if none is named"
+    )
+    uninstall.add_argument("--all", action="store_true", help=every)
+    uninstall.set_defaults(list=False, env=[])
+
+
+def find_clients(options: Namespace) -> None:
+    """
+    Tell the clients from the targets: they come first, and are known by name.
+
+    Raises:
+        SystemExit: If a client stands behind a target, or words do not go together.
+    """
+    named = [*takewhile(INSTALLABLE.__contains__, options.targets)]
+    options.targets = options.targets[len(named) :]
+    options.clients = [*dict.fromkeys([*([options.client] if options.client else ()), *named])]
+    if (late := next(filter(INSTALLABLE.__contains__, options.targets), None)) is not None:
+        options.refuse(f"the client {late!r} stands behind a target: name clients first, or write ./{late}")
+    if options.targets and (meant := nearest(options.targets[0], INSTALLABLE)):
+        options.target_note = f"it is no client: did you mean {meant!r}?"
+    _refuse_what_does_not_go(options)
+
+
+def _refuse_what_does_not_go(options: Namespace) -> None:
+    if options.served is not None or options.env:
+        word = "--env" if options.env else "--"
+        if options.command != "install" or options.list:
+            options.refuse(f"{word} is for what install writes")
+        if options.url is not None or options.skills:
+            options.refuse(f"{word} is for a server that the client starts")
+    if options.all and (options.targets or options.name is not None):
+        options.refuse("--all takes out every server: neither TARGET nor --name is for it")
+
+
+def _add_words(command: ArgumentParser, targets: dict[str, Any]) -> None:
+    """Add what says which server in which configurations."""
+    add = command.add_argument
+    client = (
+        "the client, as install --list names it; there may be several. Names of clients stand first: a "
+        "folder that is called as one is written ./NAME"
+    )
+    add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
+    add("targets", nargs="*", **targets)
+    name = "what the client calls the server (default: the project's folder; with --url, the host)"
+    add("--name", type=_entry_name, help=name)
+    scope = "for you in every project, or for everybody in this one (default: user)"
+    add("--scope", choices=("user", "project"), default="user", help=scope)
+    url = "where it is served over HTTP, if the client does not start it"
+    add("--url", type=_http_url, metavar="URL", help=url)
+    skills = "put the skills into the folder where the client looks for them, in place of a server"
+    add("--skills", action="store_true", help=skills)
+    add("--dry-run", action="store_true", help="print what would change, and change nothing")
+    add("--json", action="store_true", help="print it as JSON")
+
+
+def _client(text: str) -> str:
+    """A client that promptkit can be put into."""
+    try:
+        client_of(text, INSTALLABLE)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """A variable of the environment, and its value."""
+    name, equals, value = text.partition("=")
+    is_name = name.isidentifier() and name.isascii()
+    refuse_unless(
+        equals and is_name, f"{name!r} is no name of a variable with '=' behind it: write NAME=VALUE"
+    )
+    return name, value
+
+
+def _entry_name(text: str) -> str:
+    """The name of a server in a client's configuration."""
+    from promptkit.cli.clients.servers import as_name
+
+    name = as_name(text)
+    refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
+    return text
+
+
+def _http_url(text: str) -> str:
+    """The URL of a server over HTTP."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number
+        is_http = False
+    is_url = is_http and text.isprintable() and " " not in text
+    refuse_unless(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
+    return text
