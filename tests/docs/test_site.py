@@ -29,6 +29,8 @@ SOUGHT = {
     "other teams": "Packages for other teams",
     "load by name": "Load prompts by name, in a service",
     "extras": "Extras",
+    "secrets": "Secrets",
+    "completion": "Completion",
     "continuous integration": "In continuous integration",
 }
 
