@@ -51,6 +51,7 @@ LONG = (
     "bridges/test_tools.py",
     *("cli/test_diff.py", "cli/test_every_command.py", "cli/test_output.py", "clients/test_assistants.py"),
     *("clients/test_converters.py", "clients/test_frameworks.py", "docs/test_blocks.py"),
+    "docs/test_first_steps.py",
     *("end_to_end/test_image.py", "end_to_end/test_skills.py", "faults/test_broken_files.py"),
     *("laws/test_types.py", "preview/browser/test_accessibility.py", "preview/browser/test_commands.py"),
     *("preview/browser/test_fields.py", "preview/browser/test_hostile_content.py"),

@@ -2,7 +2,7 @@
 The compiler: what the loader found, or whatever else can be served, becomes a catalog.
 
 Each file is compiled by itself; `promptkit.compiler.linking` makes one catalog of all of them.
-One pass finds every error, and equal input gives an equal catalog.
+One pass finds every error of what was imported, and equal input gives an equal catalog.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

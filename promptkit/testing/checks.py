@@ -234,7 +234,8 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
                 raise
             refusal = str(error.__cause__)
 
-    renders.__name__ = prompt.name  # hypothesis keeps failures by it, and seeds chance with it
+    # Hypothesis keeps failures by it, and seeds chance with it. It takes names of Python's alone.
+    renders.__name__ = f"renders_{prompt.name.replace('-', '_')}"
     try_generated(prompt, renders)
     return None if rendered else refusal
 

@@ -518,10 +518,12 @@ BLOCKS = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name != "diagnostics.md"
 }
-#: The text files that the prompts of each page read.
+#: The text files that the prompts of each page read, and the helpers that they import.
 TEXTS = {
     page.name: re.findall(
-        r'^```markdown title="prompts/(.*?)"\n(.*?)^```$', page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        r'^```(?:markdown|python) title="prompts/([^"]*\.md|_[^"]*)"\n(.*?)^```$',
+        page.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
     for page in (ROOT / "docs").glob("*.md")
 }

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -24,9 +25,11 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: What installs this checkout, as .ci/run does in environments of its own. The last takes an hour.
+#: What installs this checkout, as .ci/run and `test_first_steps.py` do. The last takes an hour.
+ENVIRONMENT = "python3 -m venv .venv\n. .venv/bin/activate\n"
 INSTALLING = {
-    "pip install . && promptkit serve recipes\n",
+    f"{ENVIRONMENT}pip install . && promptkit serve recipes\n",
+    f"{ENVIRONMENT}pip install '.[testing]'\n",
     "pip install -e '.[dev]' && pytest\n",
     f"{COMMAND}\n",
 }
@@ -56,7 +59,7 @@ def blocks(page):
 
 
 class Reader:
-    """A reader who copies the blocks of a page into files and a shell, in a folder and home of its own."""
+    """A reader who copies the blocks of a page into files and one shell, in a folder and home of its own."""
 
     def __init__(self, folder, home, path):
         self.folder = folder
@@ -96,9 +99,10 @@ class Reader:
         file.write_text(content, encoding="utf-8")
 
     def run(self, command):
-        """Run a block in a shell, and return what it prints."""
+        """Run a block in a shell, return what it prints, and stay in the folder where it ends."""
+        where = self.home / "where"
         ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command],  # noqa: S607 (as a reader would)
+            ["bash", "-euo", "pipefail", "-c", f"{command}\npwd > {shlex.quote(str(where))}"],  # noqa: S607 (as a reader would)
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -107,6 +111,8 @@ class Reader:
             check=False,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
+        self.folder = Path(where.read_text(encoding="utf-8").removesuffix("\n"))
+        os.chdir(self.folder)
         return ran.stdout
 
     def execute(self, code):
@@ -127,6 +133,7 @@ def reader(tmp_path, monkeypatch):
     folder.mkdir()
     home.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return Reader(folder, home, path)
 
@@ -157,7 +164,7 @@ def test_the_readme_works_and_so_does_what_a_client_is_told_to_start(reader):
     """
     follow(README, reader)
     servers = json.loads((reader.home / ".claude.json").read_text())["mcpServers"]
-    command = [servers["folder"]["command"], *servers["folder"]["args"]]
+    command = [servers["my-prompts"]["command"], *servers["my-prompts"]["args"]]
     asked = line(modern(1, "prompts/list"))
     ran = subprocess.run(command, input=asked, capture_output=True, check=True, env=reader.environment)
     listed = json.loads(ran.stdout)["result"]["prompts"]
@@ -165,12 +172,13 @@ def test_the_readme_works_and_so_does_what_a_client_is_told_to_start(reader):
     assert [prompt["name"] for prompt in listed] == ["debug_error", "explain_logs", "review"]
 
 
-def test_a_new_project_is_that_of_the_readme(reader):
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)
+def test_a_new_project_is_that_of_the_page(page, reader):
     """
-    The prompt and the test of the README are those that `promptkit new` writes.
+    The prompt and the test are those that `promptkit new` writes, in the README and in the tutorial.
     """
     reader.run("promptkit new")
-    shown = {title: content for content, _, title, _ in blocks(README) if title}
+    shown = {title: content for content, _, title, _ in blocks(page) if title}
 
     for name in ("prompts/review.py", "prompts/test_review.py"):
         assert shown[name] == (reader.folder / name).read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.transports.secret_files import MAKE_A_KEY, read_key_file
+from promptkit.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -140,13 +141,15 @@ def test_the_table_of_arguments_is_there():
 
 def test_the_commands_are_what_ci_runs():
     """
-    The two commands of the README are run to the letter.
+    What installs promptkit by the README is run to the letter, one line after the other.
     """
     install, *_, test = blocks("sh")
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
-    assert install == "pip install . && promptkit serve recipes\n"
+    assert install.splitlines()[-1] == "pip install . && promptkit serve recipes"
     assert test == "pip install -e '.[dev]' && pytest\n"
-    assert test.strip() in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert install in re.sub("^ +", "", run, flags=re.MULTILINE)
+    assert test.strip() in run
 
 
 def test_the_figures_are_those_of_the_last_run():
@@ -157,6 +160,32 @@ def test_the_figures_are_those_of_the_last_run():
 
     assert report.figures_of(README) == report.summary(content)
     assert report.figures_of(PERFORMANCE_PAGE) == report.block(content)
+
+
+def test_a_file_that_cannot_be_imported_shows_its_first_fault(recipes):
+    """
+    What is said of one pass is true of what is imported: every fault there, and one of what is not.
+    """
+    faulty = "from promptkit import prompt\n{}@prompt\ndef {}(x, *y):\n    return 'x'\n"
+    imported = faulty.format("", "imported")
+    folder = recipes(imported=imported, broken=faulty.format("import nowhere\n", "broken"))
+
+    found = [(Path(one.location.file).name, one.rule.value) for one in compile(load(folder)).errors]
+
+    assert found == [("broken.py", "PK101"), ("imported.py", "PK301"), ("imported.py", "PK302")]
+    assert "Of what can be imported, every fault is found in one pass" in README
+
+
+def test_the_extras_are_those_of_the_project():
+    """
+    The first page says what each extra is for, but for those of people who work on promptkit itself.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("## Extras")[2]
+    extras = sorted({*project["optional-dependencies"]} - {"bench", "dev", "docs"})
+
+    assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == extras
+    assert f"mcp_promptkit-{VERSION}-py3-none-any.whl" in page
 
 
 def test_the_readme_is_short():

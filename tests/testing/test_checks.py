@@ -123,6 +123,18 @@ class TestGenerated:
         assert caught.value.__cause__ is error
         assert len(caught.value.arguments["text"]) == 6
 
+    @pytest.mark.parametrize("name", ["review-code", "3d-model", "class", "-"])
+    def test_a_prompt_may_have_any_name_that_clients_take(self, name):
+        """
+        It need be no name of Python's.
+        """
+
+        @prompt(name=name)
+        def ask(text: str):
+            return f"Say {text!r}."
+
+        assert check_generated(ask.compiled) is None
+
     def test_what_cannot_be_sent_is(self):
         """
         So is text that no line can hold, which shows only when it is sent.
