@@ -11,6 +11,7 @@ from typing import Any, Final
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile
 from promptkit.errors.exceptions import LoadError
+from promptkit.language.bounds import all_of
 
 __all__ = ["declared_in", "named_declarations"]
 
@@ -82,7 +83,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:
         found = reduce(getattr, attribute.split("."), module)
-        items = [found] if isinstance(found, kinds) else list(found)
+        items = [found] if isinstance(found, kinds) else list(all_of(found))
     except AttributeError:
         raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
     except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
