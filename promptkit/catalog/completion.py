@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from promptkit.conversion.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 from promptkit.errors.exceptions import ResultError
+from promptkit.language.bounds import TooLong, all_of, all_of_async
 
 __all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
 
@@ -135,7 +136,11 @@ def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         msg = f"{whose} {type(values).__name__}, not several values: {remedy}"
         raise ResultError(msg)
-    texts = (_text(value, whose) for value in values if value is not None)
+    try:
+        found = all_of(values, f"{whose} ")
+    except TooLong as error:
+        raise ResultError(str(error)) from None
+    texts = (_text(value, whose) for value in found if value is not None)
     # The order of a set differs from one start to the next.
     return tuple(sorted(texts) if isinstance(values, set | frozenset) else texts)
 
@@ -234,7 +239,10 @@ class Completer(Struct, frozen=True):
         if self.is_async and isinstance(result, Awaitable):
             result = await result
         if self.is_async and isinstance(result, AsyncIterable):
-            result = [value async for value in result]
+            try:
+                result = await all_of_async(result, f"{_named(self.source)} returned ")
+            except TooLong as error:
+                raise ResultError(str(error)) from None
         return self._completion(result, before, last)
 
     def _split(self, typed: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """One compiled prompt: its arguments are read, its function is called, and the result becomes a workflow."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
@@ -10,8 +10,9 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.conversion.functions import is_asynchronous, run_async
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPrompt, ResultError
+from promptkit.language.bounds import LONGEST_REPLY, TooLong
 from promptkit.language.messages import Workflow, workflow_of
-from promptkit.language.results import workflow_from
+from promptkit.language.results import FREE_MESSAGES, Said
 from promptkit.language.validation import Unsendable
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class FunctionRenderer(Struct, frozen=True):
         An asynchronous function is run on an event loop of its own.
 
         Raises:
-            ResultError: If a value that it returned or yielded cannot become a message; the error
-                names the prompt, its place and the remedy.
+            ResultError: If a value that it returned or yielded cannot become a message, or no reply may be
+                so long; the error names the prompt, its place and the remedy.
 
             EmptyPrompt: If there are no messages.
 
@@ -87,13 +88,20 @@ class FunctionRenderer(Struct, frozen=True):
                 f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
             )
             return run_async(self.render_async, args, kwargs, refusal)
-        return self._workflow(self.function(*args, **kwargs))
+        return self._workflow(self.function(*args, **kwargs), LONGEST_REPLY)
 
-    def render_sync(self, values: Mapping[str, Any]) -> Workflow | str:
+    def render_sync(self, values: Mapping[str, Any], most: int = LONGEST_REPLY) -> Workflow | str:
         """
         Call the function, which is not asynchronous.
 
         A plain text is returned as it is. Most prompts return one, and it is sent without a workflow.
+
+        Args:
+            values:
+                Its keyword arguments.
+
+            most:
+                How many bytes a reply may have. What yields more is stopped.
 
         Raises:
             Exception: As `render` does.
@@ -101,7 +109,7 @@ class FunctionRenderer(Struct, frozen=True):
         result = self.function(**values)
         if type(result) is str and result and not result.isspace():
             return result
-        return self._workflow(result)
+        return self._workflow(result, most)
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """
@@ -112,21 +120,52 @@ class FunctionRenderer(Struct, frozen=True):
         """
         if not self.is_async:
             return self.render(*args, **kwargs)
-        result = self.function(*args, **kwargs)
+        return await self.render_awaited(kwargs, args)
+
+    async def render_awaited(
+        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), most: int = LONGEST_REPLY
+    ) -> Workflow:
+        """As `render_sync`, for a function that is asynchronous."""
+        result = self.function(*args, **values)
         if isinstance(result, Coroutine):
             result = await result
-        if isinstance(result, AsyncIterator):
-            return self._finished(self._read([item async for item in result], "yielded"))
-        return self._workflow(result)
+        if not isinstance(result, AsyncIterator):
+            return self._workflow(result, most)
+        said, position = Said(most), 0
+        async for item in result:
+            try:
+                said.add(item, (position,))
+            except (Unsendable, TooLong) as error:
+                if isinstance(result, AsyncGenerator):
+                    await result.aclose()
+                raise self._refusal(error, "yielded") from None
+            position += 1
+        return self._finished(said.workflow())
 
-    def _workflow(self, result: object) -> Workflow:
+    def _workflow(self, result: object, most: int) -> Workflow:
         if isinstance(result, Workflow):
+            if result.messages[FREE_MESSAGES:]:  # what is in it many times takes memory when it is encoded
+                self._read(result, most)
             return result if result.messages and self.answer is None else self._finished(result)
-        if not isinstance(result, Iterator):
-            return self._finished(self._read(result, "returned"))
-        yielded, returned = _drain(result)
-        said = self._read(yielded, "yielded")
-        return self._finished(said if returned is None else said + self._read(returned, "returned"))
+        if isinstance(result, Iterator):
+            return self._finished(self._drained(result, most))
+        return self._finished(self._read(result, most))
+
+    def _drained(self, items: Iterator[Any], most: int) -> Workflow:
+        """What a generator yields, and what it returns at its end."""
+        said, position = Said(most), 0
+        while True:
+            try:
+                item = next(items)
+            except StopIteration as end:
+                return self._read(end.value, most, said)
+            try:
+                said.add(item, (position,))
+            except (Unsendable, TooLong) as error:
+                if isinstance(items, Generator):
+                    items.close()
+                raise self._refusal(error, "yielded") from None
+            position += 1
 
     def _finished(self, said: Workflow) -> Workflow:
         if not said.messages:
@@ -135,23 +174,18 @@ class FunctionRenderer(Struct, frozen=True):
             return said
         return workflow_of(said.messages, said.system, self.answer, said.cache_points)
 
-    def _read(self, result: object, verb: str) -> Workflow:
+    def _read(self, result: object, most: int, said: Said | None = None) -> Workflow:
+        said = Said(most) if said is None else said
         try:
-            return workflow_from(result)
-        except Unsendable as unsendable:
-            where = "".join(f", at position {i + 1}," for i in unsendable.path).replace(",,", ",")
-            msg = f"prompt {self.name!r} ({self.location}) {verb}{where} {unsendable}"
-            raise ResultError(msg) from None
+            said.add(result)
+        except (Unsendable, TooLong) as error:
+            raise self._refusal(error, "returned") from None
+        return said.workflow()
 
-
-def _drain(items: Iterator[Any]) -> tuple[list[Any], Any]:
-    """What a generator yields, and what it returns at its end."""
-    yielded: list[Any] = []
-    while True:
-        try:
-            yielded.append(next(items))
-        except StopIteration as end:
-            return yielded, end.value
+    def _refusal(self, error: Unsendable | TooLong, verb: str) -> ResultError:
+        where = "".join(f", at position {i + 1}," for i in error.path).replace(",,", ",")
+        more = "; --max-reply lets a server send more" if isinstance(error, TooLong) else ""
+        return ResultError(f"prompt {self.name!r} ({self.location}) {verb}{where} {error}{more}")
 
 
 class CompiledPrompt(Struct, frozen=True):

@@ -153,11 +153,12 @@ def call_within_limit(
         start_new_thread(_run, (call, over))
         if _wait(over, seconds):
             return call.returned if call.raised is None else call.raised
+        hangs = HangsError.after(seconds, call.line)
         _cancel(call, over)
     except KeyboardInterrupt:
         _cancel(call, over)
         raise
-    return HangsError.after(seconds)
+    return hangs
 
 
 def _run(call: AuthorCall, over: Lock) -> None:
@@ -303,7 +304,9 @@ def failure_reason(error: BaseException) -> str:
 
 
 def _place(location: Location, error: BaseException) -> Location:
-    """The line of the author's file that raised, or else the function."""
+    """The line of the author's file that raised, or was running when time was over; else the function."""
+    if isinstance(error, HangsError) and error.line is not None:
+        return error.line
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]
     return Location(location.file, lines[-1]) if lines else location.part("def")

@@ -6,6 +6,7 @@ from typing import Final
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.diagnostics import report_diagnostics
+from promptkit.compiler.loading.import_clock import ImportClock
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.diagnostics import Rule, printable
@@ -40,7 +41,8 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         LoadError: If one of them does not exist, or cannot be read.
     """
     try:
-        return load(targets, cases=cases)
+        with ImportClock().runs() as importing:
+            return load(targets, importing=importing, cases=cases)
     except OSError as error:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:

@@ -178,7 +178,8 @@ class StdioSession:
         whole = None if early else recipes.wait(_GREET_AFTER_S)
         server = self._server(self._unfinished(recipes) if whole is None else whole)
         read, events = self._reading(recipes), early.hand_over if early else tuple
-        served = stdio.serve(server, self._wire, read=read, events=events, grace=options.grace)
+        look, grace = reloader.clock.look, options.grace
+        served = stdio.serve(server, self._wire, read=read, events=events, look=look, grace=grace)
         is_known = recipes.finish(self._longest_import) or not options.strict
         return Exit.FINE if served and is_known else Exit.FAULTY
 

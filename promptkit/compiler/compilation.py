@@ -23,6 +23,7 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
 from promptkit.errors.interruptions import call_interruptible
 from promptkit.errors.regular_files import Stamps, file_stamp
+from promptkit.language.bounds import all_of
 
 __all__ = ["UNKNOWN", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 
@@ -91,7 +92,7 @@ def _recipes_of(target: "Target") -> Recipes:
     from promptkit.compiler.skills.declaration import Skill
 
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
-    made = [target] if isinstance(target, kinds) else list(cast("Iterable[Any]", target))
+    made = [target] if isinstance(target, kinds) else list(all_of(cast("Iterable[Any]", target)))
     if made and all(isinstance(one, str | Path) for one in made):
         return load(made)
     return Recipes(*([one for one in made if isinstance(one, kind)] for kind in kinds))
@@ -128,7 +129,10 @@ def compile_files(
             What was compiled of files before. What is made of the same object is used again.
     """
     known = {id(loaded): compiled for loaded, compiled in before}
-    return [known.get(id(loaded)) or _compile_or_fail(loaded, lint, compiling) for loaded in recipes.by_file]
+    try:
+        return [known.get(id(one)) or _compile_or_fail(one, lint, compiling) for one in recipes.by_file]
+    finally:
+        known.clear()  # an error that a recipe keeps holds this frame
 
 
 def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path], None]) -> CompiledFile:  # noqa: FBT001

@@ -14,17 +14,10 @@ from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
-from promptkit.compiler.linking import (
-    CompiledFile,
-    Linked,
-    Owners,
-    link,
-    merge,
-    summary,
-)
-from promptkit.compiler.loading.folder_import import do_nothing
+from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
+from promptkit.compiler.loading.import_clock import ImportClock
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
-from promptkit.compiler.loading.loader import FolderImport, begin
+from promptkit.compiler.loading.loader import FolderImport, RecipeImport, Recipes, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
@@ -71,20 +64,17 @@ class Reloader:
     Attributes:
         is_quiet:
             Whether nothing is said of what is found, as another process says it.
+
+        clock:
+            Says what the first load imports if that takes long; a thread that has time has to look at it.
     """
 
     def __init__(
-        self,
-        target: Targets,
-        report: Callable[[Catalog], None],
-        *,
-        lint: bool = False,
-        cases: bool = False,
+        self, target: Targets, report: Callable[[Catalog], None], *, lint: bool = False, cases: bool = False
     ) -> None:
         self._report = report
-        self._lint = lint
-        self._has_cases = cases
-        self.is_quiet = False
+        self._lint, self._has_cases = lint, cases
+        self.is_quiet, self.clock = False, ImportClock()
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
         self._folders: dict[Path, str] = {}
@@ -121,7 +111,8 @@ class Reloader:
         """
         reads_once.set()
         self._known_files = before = self._find_files(seen)
-        loaded = (load or self._load)(do_nothing)
+        with self.clock.runs() as importing:
+            loaded = (load or self._load)(importing)
         self._served = merge((), loaded.files, owners={})
         linked = link(self._served, root=loaded.recipes.root)
         self._owners = linked.owners
@@ -243,10 +234,17 @@ class Reloader:
 
     def _reload(self, paths: Iterable[str] = ()) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
+        if self._load_anew(paths):  # what it held, nothing holds any more
+            from promptkit.compiler.loading import old_versions  # most servers never reload
+
+            old_versions.release(all_are_new=not any(file.age for file in self._served))
+
+    def _load_anew(self, paths: Iterable[str]) -> bool:
+        """Do so, and return whether anything was imported: files that are being written are left for now."""
         before = self._look_at(paths)
         self._settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
         if not self._settled:
-            return  # the next round tries again
+            return False  # the next round tries again
         imports = ImportSnapshot()
         _ask(_TEXT_FILES, "look_again")
         self._known_files = before
@@ -262,7 +260,7 @@ class Reloader:
             if self._reported != reason and not (self._stop.is_set() or self.is_quiet):
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
-            return
+            return True
         # Files whose modules are used again were not read.
         same = before.files.items() & self._last.stamps.items() if self._last else ()
         read = loaded.recipes.read.difference(path for path, _ in same)
@@ -274,6 +272,7 @@ class Reloader:
         if keeps:
             self._keep_for_next(loaded)
             self._prepare_reuse()
+        return True
 
     def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> bool:
         """Publish a catalog, and return whether the modules of this load are those that are served now."""
@@ -300,15 +299,19 @@ class Reloader:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
             _ask(module, "forget_types")  # the new modules define them anew
-        if (last := self._last) is None:
-            imports = begin(self._targets, importing, cases=self._has_cases)
-        else:
-            changed = last.changed(self._known_files.files)
-            imports = begin(self._targets, importing, last.imports, changed, cases=self._has_cases)
+        imports = self._begin(importing)  # no old load is here: an error that a recipe keeps holds this frame
         recipes = imports.finish()
-        before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
-        files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)
-        return LoadedRecipes(imports, recipes, files)
+        return LoadedRecipes(imports, recipes, self._compile(recipes, importing))
+
+    def _compile(self, recipes: Recipes, importing: Callable[[Path], None]) -> list[CompiledFile]:
+        before = () if self._last is None else zip(self._last.recipes.by_file, self._last.files, strict=True)
+        return compile_files(recipes, lint=self._lint, compiling=importing, before=before)
+
+    def _begin(self, importing: Callable[[Path], None]) -> RecipeImport:
+        if (last := self._last) is None:
+            return begin(self._targets, importing, cases=self._has_cases)
+        changed = last.changed(self._known_files.files)
+        return begin(self._targets, importing, last.imports, changed, cases=self._has_cases)
 
     def _keep_for_next(self, loaded: LoadedRecipes) -> None:
         """Keep what the next load starts from."""

@@ -4,6 +4,7 @@ Scalar types: all that promptkit knows of each type whose values have no parts, 
 A new scalar type is one entry in `SCALARS`. `register_type` adds the types of authors.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -25,6 +26,7 @@ __all__ = [
     "Reader",
     "ScalarType",
     "Schema",
+    "forget_replaced",
     "register_type",
     "scalar_of",
     "scalar_of_value",
@@ -319,3 +321,13 @@ def register_type(
     known = SCALARS.get(kind)
     if known is None or known.tree is None:  # msgspec reads and writes the types that it knows
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
+
+
+def forget_replaced() -> None:
+    """Drop each registered class that its module has defined, and registered, anew since."""
+    for kind in list(SCALARS):
+        named: Any = sys.modules.get(kind.__module__)
+        for name in kind.__qualname__.split("."):
+            named = getattr(named, name, None)
+        if named is not kind and isinstance(named, type) and named in SCALARS:
+            SCALARS.pop(kind, None)

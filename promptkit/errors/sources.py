@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 __all__ = [
     "Function",
     "Span",
+    "forget_sources",
     "function_at",
     "line_of",
     "nodes_below",
@@ -63,6 +64,14 @@ def function_at(file: str, line: int) -> Function | None:
     Return the function that begins on *line*, decorators included, or None.
     """
     return _functions(text_of(file)).get(line)
+
+
+def forget_sources() -> None:
+    """
+    Drop the sources that were read until now: the files may have changed.
+    """
+    for read in (_tree, _nodes_of, _own_nodes, _functions):
+        read.cache_clear()
 
 
 def text_of(file: str) -> str:

@@ -7,7 +7,7 @@ from promptkit.fragments.text import dedent
 from promptkit.language.holes import TextWithHoles
 from promptkit.language.text import HoleValue, Text, hole_texts, plain_string, with_annotations
 
-__all__ = ["fill"]
+__all__ = ["fill", "forget_texts"]
 
 #: A longer text is read anew each time, in characters: an author may give one that changes.
 _LONGEST_KEPT: Final = 100_000
@@ -44,6 +44,11 @@ def fill(text: str | Text, /, **values: HoleValue) -> Text:
     read = _read if len(literal) <= _LONGEST_KEPT else _read.__wrapped__
     filled = read(literal, tuple(values)).filled(hole_texts(values, "fill(...)"))
     return with_annotations([text, *values.values()], filled)
+
+
+def forget_texts() -> None:
+    """Drop the texts that were read until now: recipes that hold them may be gone."""
+    _read.cache_clear()
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from promptkit.language.bounds import all_of
 from promptkit.language.lines import LINE_END, put_behind
 from promptkit.language.text import Scalar, Text, mark_of, marked, plain_string, scalar_text, with_annotations
 
@@ -58,11 +59,13 @@ def kept_parts(parts: Iterable[object], place: str) -> list[str | Text]:
 def checked_sequence(value: object, place: str) -> Sequence[Any]:
     """
     Return *value* as a sequence. Raises TypeError if it has no order, or is one string.
+
+    Raises ValueError if it does not end.
     """
     if isinstance(value, str | bytes | Mapping | set | frozenset) or not isinstance(value, Iterable):
         msg = f"{place}: expected a list, not {type(value).__name__}; write [...], or sorted(...) for a set"
         raise TypeError(msg)
-    return value if isinstance(value, list | tuple) else list(value)
+    return all_of(value, f"{place}: ")
 
 
 class Template(Protocol):

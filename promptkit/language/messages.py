@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, over
 import attrs
 
 from promptkit.language.blocks import block_of, system_block, system_text
+from promptkit.language.bounds import all_of
 from promptkit.language.content import Content, Role
 from promptkit.language.text import Text
 from promptkit.language.validation import checked_role, describe
@@ -105,7 +106,7 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
     if not isinstance(messages, Iterable):
         msg = f"Workflow takes messages in a list, not {describe(messages)}: make it with user(...)"
         raise TypeError(msg)
-    found = tuple(messages)
+    found = tuple(all_of(messages, "Workflow is given "))
     for position, message in enumerate(found):
         if not isinstance(message, Message):
             msg = (
@@ -307,9 +308,7 @@ def workflow_of(
 
 
 def message_of(role: "Role | Literal['system']", content: Content) -> Message:
-    """
-    Make a message without checks, for speed.
-    """
+    """Make a message without checks, for speed."""
     made = _new(Message)
     _set_role(made, role)
     _set_content(made, content)

@@ -130,6 +130,7 @@ async def call(
         raise
     try:
         done, _ = await asyncio.wait([over], timeout=seconds)
+        line = None if done else author_call.line
     finally:
         author_call.cancel()
         if author_call.is_async:  # it may clean up first
@@ -137,7 +138,7 @@ async def call(
         else:
             worker.abandon()
     if not done:
-        raise HangsError.after(seconds)
+        raise HangsError.after(seconds, line)
     if author_call.raised is not None:
         raise author_call.raised
     return cast("T", author_call.returned)

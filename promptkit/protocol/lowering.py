@@ -86,17 +86,20 @@ class Lowering:
         """
         description = prompt.description
         if isinstance(rendered, str):  # most prompts say one text: what is around it is encoded once
-            if description not in self._around_text:
-                said = self.result(prompt, Workflow([Message("user", Text(_GAP))]))
-                before, _, after = said.partition(encode(_GAP))
-                self._around_text[description] = before, after
-            before, after = self._around_text[description]
+            try:
+                before, after = self._around_text[description]
+            except KeyError:
+                before, after = self._find_around(prompt)
             return before + encode(rendered) + after
         sent = rendered.messages if rendered.system is None else rendered.sent
         messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
         kind, meta = self.results.type, self.results.meta
         described = UNSET if description is None else description
         return encode(wire.GetPromptResult(messages, described, result_type=kind, meta=meta))
+
+    def forget_texts(self) -> None:
+        """Drop what is kept of the prompts that were served until now."""
+        self._around_text.clear()
 
     def content(self, content: Content) -> wire.Content:
         """One content block."""
@@ -218,6 +221,13 @@ class Lowering:
             _set(content.priority),
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
+
+    def _find_around(self, prompt: CompiledPrompt) -> tuple[bytes, bytes]:
+        """What is around the only text of a result, kept for the next time."""
+        said = self.result(prompt, Workflow([Message("user", Text(_GAP))]))
+        before, _, after = said.partition(encode(_GAP))
+        self._around_text[prompt.description] = before, after
+        return before, after
 
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
         """Every part in order. A block says whose each turn of several is: results have no roles."""

@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.errors.interruptions import Abandoned, call_interruptible
+from promptkit.errors.stacks import authors_line
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 
@@ -19,12 +22,23 @@ CANCEL_GRACE_S: Final = 1.0
 
 
 class HangsError(Exception):
-    """An author's function has not returned; the text says so, after its name."""
+    """
+    An author's function has not returned; the text says so, after its name.
+
+    Attributes:
+        line:
+            The author's line that it was in; None if that is not known.
+    """
+
+    line: Location | None = None
 
     @classmethod
-    def after(cls, seconds: float) -> "HangsError":
-        """Return the error of a function that may take so many seconds."""
-        return cls(f"took longer than its limit of {seconds:g} s")
+    def after(cls, seconds: float, line: Location | None = None) -> "HangsError":
+        """Return the error of a function that may take so many seconds, and was in a *line* then."""
+        at = "" if line is None else f", and was at {line}"
+        error = cls(f"took longer than its limit of {seconds:g} s{at}")
+        error.line = line
+        return error
 
 
 def time_limit(prompt: CompiledPrompt | None = None) -> float:
@@ -70,11 +84,14 @@ class AuthorCall:
         self.raised: BaseException | None = RuntimeError("it was stopped")
         self.is_async = False
         self._function = function
+        self._thread: int | None = None
+        self._coroutine: Coroutine[Any, Any, Any] | None = None
         self._task: asyncio.Task[Any] | None = None
         self._is_cancelled = False
 
     def run(self) -> None:
         """Call the function, and keep what it returns or raises."""
+        self._thread = get_ident()
         try:
             self.returned, self.raised = call_interruptible(self._call), None
         except Abandoned:
@@ -88,9 +105,14 @@ class AuthorCall:
     def _call(self) -> Any:
         returned = self._function()
         if isinstance(returned, Coroutine):
-            self.is_async = True
+            self.is_async, self._coroutine = True, returned
             returned = asyncio.run(self._awaited(returned))
         return returned
+
+    @property
+    def line(self) -> Location | None:
+        """The author's line that it is in now; None if it is in none."""
+        return authors_line(self._thread, self._coroutine)
 
     def cancel(self) -> None:
         """Cancel what is asynchronous, so that it cleans up. Nothing else can be stopped like this."""

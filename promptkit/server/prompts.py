@@ -123,18 +123,18 @@ class PromptMethods:
             return self._ask(Question(exchange, prompt, given or {}, errors, asked))
         if prompt.context is not None:
             values[prompt.context] = _context(exchange.request, exchange.request.sender(self._send))
-        renderer = prompt.renderer
+        renderer, most = prompt.renderer, self._limits.reply
         if renderer.is_async:
             self._executor.call_on_loop(
                 exchange,
-                renderer.render_async(**values),
-                lambda ended: _result(exchange, prompt, key, lambda _: ended(), values),
+                renderer.render_awaited(values, most=most),
+                lambda ended: _result(exchange, key, lambda *_: ended(), values, most),
             )
             return None
         if self._executor.runs_here(exchange, prompt.timeout):
-            return _result(exchange, prompt, key, renderer.render_sync, values)
+            return _result(exchange, key, renderer.render_sync, values, most)
         self._executor.call_on_thread(
-            exchange, partial(_result, exchange, prompt, key, renderer.render_sync, values)
+            exchange, partial(_result, exchange, key, renderer.render_sync, values, most)
         )
         return None
 
@@ -153,17 +153,17 @@ class PromptMethods:
 
 def _result(
     exchange: Exchange,
-    prompt: CompiledPrompt,
     key: Any,
-    render: Callable[[dict[str, Any]], Workflow | str],
+    render: Callable[[dict[str, Any], int], Workflow | str],
     values: dict[str, Any],
+    most: int,
 ) -> bytes:
     try:  # as `call_author` does
-        said = call_interruptible(render, values)
+        said = call_interruptible(render, values, most)
     except NESTED_REFUSALS as error:
         msg = "what it calls was refused"
         raise RuntimeError(msg) from error
-    request = exchange.request
+    request, prompt = exchange.request, exchange.about
     lowering = exchange.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
     result = lowering.called(said) if is_call else lowering.result(prompt, said)

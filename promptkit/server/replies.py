@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
+from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import PromptError, PromptkitError
 from promptkit.errors.interruptions import Abandoned
 from promptkit.errors.standard_error import say
@@ -20,15 +21,34 @@ from promptkit.server.lookup import RequestTarget, name_of, target_of
 __all__ = ["reply_to", "took_too_long"]
 
 
-def took_too_long(exchange: Exchange, seconds: float) -> InternalError:
-    """Return the error of a request that has had its time."""
+def took_too_long(
+    exchange: Exchange, seconds: float, line_in: Callable[[str], Location | None]
+) -> InternalError:
+    """
+    Return the error of a request that has had its time, and say on standard error where its code was.
+
+    Args:
+        exchange:
+            The request.
+
+        seconds:
+            How long it might take.
+
+        line_in:
+            Returns the line that the author's code is in, given the file of the function; None if it is in
+            none.
+    """
     about, importing = exchange.about, exchange.snapshot.importing
     if about is None and importing is not None:
         return InternalError(f"the recipes are still being imported after {seconds:g} s{importing()}")
     shown = exchange.request.method
     if about is not None:
         shown = f"{about.arguments.kind} {name_of(about)!r}"
-    return InternalError(f"{shown} took longer than its limit of {seconds:g} s")
+    fault = f"{shown} took longer than its limit of {seconds:g} s"
+    line = line_in("" if about is None else about.location.file)
+    at = "" if line is None else f", and was at {line}"
+    say(f"{fault}{at}")
+    return InternalError(fault)
 
 
 def reply_to(

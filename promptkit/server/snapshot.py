@@ -112,6 +112,8 @@ class Snapshot:
         self._pages: dict[tuple[str, Revision], Pages] = {}
         self._whole: Snapshot | None = None  # of a view: the snapshot that has all
         if before is not None:
+            for lowering in self.lowerings.values():
+                lowering.forget_texts()
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 

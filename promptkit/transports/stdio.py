@@ -162,12 +162,13 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
     return wire
 
 
-def serve(
+def serve(  # noqa: PLR0913 (a server is a part of a process)
     server: "Server",
     wire: Wire,
     *,
     read: Callable[[], bytes] | None = None,
     events: "Callable[[], Iterable[Event]]" = tuple,
+    look: Callable[[], object] = bool,
     grace: float = GRACE_S,
 ) -> bool:
     """
@@ -186,6 +187,9 @@ def serve(
         events:
             Called before reading; returns events that were received earlier and not answered yet.
 
+        look:
+            Called once a second.
+
         grace:
             How long to wait for running prompts at the end, in seconds.
 
@@ -198,7 +202,7 @@ def serve(
         say(f"nothing can be read: {error}")
     # Signal handlers run on this thread.
     while not wire.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.reads and not wire.is_orphaned:
-        pass
+        look()
     served = wire.ended.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
     # A client that has hung up wants no more errors: the official Python client fails at them.

@@ -1,6 +1,7 @@
 import asyncio
 import functools
 import gc
+from itertools import repeat
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assist
 from promptkit.catalog.prompts import FunctionRenderer
 from promptkit.errors import EmptyPrompt
 from promptkit.errors.diagnostics import Location
+from promptkit.language.results import FREE_MESSAGES
 from tests.ids import shown
 
 HERE = Location("<recipe>", 7)
@@ -407,6 +409,123 @@ class TestRefusals:
             return FunctionRenderer(returning("a"), "review", HERE).render()
 
         assert asyncio.run(caller()) == user("a")
+
+
+class TestWhatIsTooLong:
+    SAID = "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: let it end, or give less"
+
+    @staticmethod
+    def render(function, most=1000):
+        """As a server renders it, which may send so many bytes."""
+        renderer = FunctionRenderer(function, "review", HERE)
+        if renderer.is_async:
+            return asyncio.run(renderer.render_awaited({}, most=most))
+        return renderer.render_sync({}, most)
+
+    @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+    def test_a_generator_without_an_end_is_stopped(self, is_async):
+        """
+        Soon after it has yielded as much as a reply may have; it cleans up, and the error says what to do.
+        """
+        yielded, ended = [], []
+
+        def generator():
+            try:
+                while True:
+                    yielded.append(user("x" * 100))
+                    yield yielded[-1]
+            finally:
+                ended.append(True)
+
+        async def agenerator():
+            try:
+                while True:
+                    yielded.append(user("x" * 100))
+                    yield yielded[-1]
+            finally:
+                await asyncio.sleep(0)
+                ended.append(True)
+
+        with pytest.raises(TypeError) as caught:
+            self.render(agenerator if is_async else generator)
+
+        assert str(caught.value) == (
+            f"{self.SAID.format('yielded ', 7)}; --max-reply lets a server send more"
+        )
+        assert len(yielded) <= 7 + FREE_MESSAGES
+        assert ended == [True]
+
+    @pytest.mark.parametrize(
+        ("function", "verb"),
+        [
+            (lambda: repeat("x" * 100), "yielded "),
+            (lambda: [repeat("x" * 100)], "returned "),
+            (lambda: ["x" * 100] * 10, "returned "),
+            (lambda: Workflow([*user("x" * 100)] * 10), "returned "),
+            (coroutine_of(["x" * 100] * 10), "returned "),
+            (coroutine_of(repeat("x" * 100)), "yielded "),
+        ],
+        ids=["iterator", "iterator in a list", "list", "workflow", "coroutine", "coroutine of an iterator"],
+    )
+    def test_whatever_says_it(self, function, verb):
+        """
+        An iterator, or one message many times, is no longer than a generator may be.
+        """
+        with pytest.raises(TypeError) as caught:
+            self.render(function)
+
+        assert str(caught.value).startswith(self.SAID.format(verb, 7))
+
+    def test_what_it_returns_counts_with_what_it_yields(self):
+        """
+        Together they are one reply.
+        """
+
+        def generator():
+            for _ in range(5):
+                yield "x" * 100
+            return ["x" * 100] * 5
+
+        with pytest.raises(TypeError, match="returned more than 1,000 bytes"):
+            self.render(generator)
+
+    def test_what_a_server_may_send_is_said(self):
+        """
+        A higher limit lets it through.
+        """
+        assert len(self.render(lambda: iter(["x" * 100] * 10), 2000)) == 10
+
+    def test_a_value_that_cannot_be_sent_stops_a_generator(self, render):
+        """
+        What comes after it is not run, but for what cleans up.
+        """
+        went, ended = [], []
+
+        def generator():
+            try:
+                yield 3
+                went.append(True)
+            finally:
+                ended.append(True)
+
+        with pytest.raises(TypeError, match="yielded, at position 1, an int"):
+            render(generator)
+
+        assert (went, ended) == ([], [True])
+
+    def test_nothing_yielded_for_ever_is_nothing(self):
+        """
+        What says nothing is not kept, so that it fills no memory: a time limit stops it.
+        """
+
+        def generator():
+            for _ in range(100_000):
+                yield None
+                yield ""
+                yield []
+            yield "x"
+
+        assert self.render(generator) == user("x")
 
 
 class TestExceptions:

@@ -240,6 +240,7 @@ class TestRender:
         defaults, with what it says.
         """
         recipes(examples=EXAMPLES)
+        late = "it took longer than its limit of 0.05 s"
 
         code, found = checked(capsys, "--render")
 
@@ -256,7 +257,10 @@ class TestRender:
         assert told == {
             "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
             "second": (15, "it fails for n='0': ZeroDivisionError: division by zero"),
-            "slow": (26, "it fails for its defaults: it took longer than its limit of 0.05 s"),
+            "slow": (
+                27,
+                f"it fails for its defaults: {late}, and was at {Path('recipes', 'examples.py')}:27",
+            ),
         }
         assert {one["code"] for one in found["diagnostics"]} == {"PK220"}
 
@@ -493,9 +497,9 @@ class TestResources:
 
         found = checked(capsys, "--render")[1]["diagnostics"]
 
-        assert "resource 'late': it fails for docs://late: it took longer than its limit of 0.05 s" in [
-            one["message"] for one in found
-        ]
+        place = f"{Path('recipes', 'shelf.py')}:16"
+        said = f"it took longer than its limit of 0.05 s, and was at {place}"
+        assert f"resource 'late': it fails for docs://late: {said}" in [one["message"] for one in found]
 
     def test_text_that_cannot_be_sent(self, recipes, folder, capsys):
         """

@@ -1,6 +1,7 @@
 """`promptkit complete`: what a client would be offered."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -243,8 +244,10 @@ def test_the_time_limit(monkeypatch, capsys):
     """
     monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
 
+    place = Path("recipes", "shelf.py")
+
     assert main(["complete", "chooses", "slow"]) == 1
     assert capsys.readouterr() == (
         "",
-        "promptkit: completing 'slow' took longer than its limit of 0.05 s\n",
+        f"promptkit: completing 'slow' took longer than its limit of 0.05 s, and was at {place}:21\n",
     )

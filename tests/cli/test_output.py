@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -513,12 +514,15 @@ SLOW = """
 """
 KINDS = re.findall(r"def (\w+)\((?:\) -> str|\)):", dedent(SLOW))[1:]
 
+#: What may stand in the line that a kind is in when its time is over; else it waits for so many seconds.
+WHERE = {"spinning": ("while True:", "pass"), "generator": ("while True:", 'yield "x"', "time.sleep(0.01)")}
+
 
 class TestTimeLimits:
     @pytest.mark.parametrize("name", KINDS)
     def test_a_prompt_that_takes_too_long(self, name, recipes, tmp_path):
         """
-        It fails as it does in a server, in the same words, and the command ends.
+        It fails as it does in a server, in the same words, and the command ends. They name the line.
         """
         recipes(slow=SLOW)
 
@@ -526,7 +530,10 @@ class TestTimeLimits:
 
         said = [line for line in err.decode().splitlines() if line not in ("begun", "cleaned up")]
         assert (code, out) == (1, b"")
-        assert said == [f"promptkit: prompt {name!r} took longer than its limit of 0.2 s"]
+        words = rf"promptkit: prompt {name!r} took longer than its limit of 0\.2 s, and was at (\S+):(\d+)"
+        file, line = re.fullmatch(words, "\n".join(said)).groups()
+        assert file == str(Path("recipes", "slow.py"))
+        assert any(part in dedent(SLOW).splitlines()[int(line)] for part in WHERE.get(name, ("60",)))
         assert (b"cleaned up" in err) == (name == "waiting")
 
     @pytest.mark.parametrize("name", KINDS)

@@ -223,7 +223,7 @@ def p(key: Annotated[str, Arg(secret=True, examples=["hunter2"])]):
             ),
             (
                 '@prompt(timeout=0.05)\ndef p(n: int):\n    time.sleep(30)\n    return "x"',
-                "it took longer than its limit of 0.05 s",
+                f"it took longer than its limit of 0.05 s, and was at {Path('recipes', 'measured.py')}:8",
             ),
         ],
         ids=["sample", "refuses", "fails", "hangs"],

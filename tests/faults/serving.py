@@ -33,13 +33,16 @@ class Serving:
 
         reads:
             Whether a thread reads what comes, from the beginning.
+
+        program:
+            What Python runs, as its command line says it.
     """
 
-    def __init__(self, folder, *options, log, reads=True):
+    def __init__(self, folder, *options, log, reads=True, program=("-m", "promptkit")):
         self.log = Path(log)
         with self.log.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "promptkit", "serve", str(folder), *options],
+                [sys.executable, *program, "serve", str(folder), *options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -1,11 +1,13 @@
 import asyncio
 import importlib
+import re
 import threading
 
 import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
+from promptkit.errors.diagnostics import Location
 from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.direct_calls import HangsError
 from promptkit.server.scheduling.worker_thread import Abandoned
@@ -312,7 +314,8 @@ class TestRendering:
         async def hangs():
             await asyncio.sleep(50)
 
-        assert rendered(hangs, timeout=0.05).error == "prompt 'hangs' took longer than its limit of 0.05 s"
+        said = r"prompt 'hangs' took longer than its limit of 0\.05 s, and was at .*test_rendering\.py:\d+"
+        assert re.fullmatch(said, rendered(hangs, timeout=0.05).error)
 
     def test_secrets_are_hidden(self):
         """
@@ -352,10 +355,11 @@ class TestRendering:
             return errors, last
 
         errors, last = asyncio.run(scenario())
+        place = Location(__file__, hangs.__code__.co_firstlineno + 2)
 
         assert sorted(errors) == [
             f"prompt 'hangs' {STILL_RUN}",
-            "prompt 'hangs' took longer than its limit of 0.2 s",
+            f"prompt 'hangs' took longer than its limit of 0.2 s, and was at {place}",
         ]
         assert str(last.workflow) == "[user]\nDone."
 
@@ -372,4 +376,5 @@ class TestRendering:
             catalog, calls = catalog_of(spins, timeout=0.05), LimitedCalls()
             return {(await render(calls, catalog["spins"], {})).error for _ in range(6)}
 
-        assert asyncio.run(scenario()) == {"prompt 'spins' took longer than its limit of 0.05 s"}
+        said = {error.partition(", and was at ")[0] for error in asyncio.run(scenario())}
+        assert said == {"prompt 'spins' took longer than its limit of 0.05 s"}

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from promptkit import PromptError, prompt
+from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
 from promptkit.server.direct_calls import AuthorCall, HangsError, explanation, rendering_of
 
@@ -76,6 +77,10 @@ def test_rendering():
     ("error", "said"),
     [
         (HangsError.after(0.5), "prompt 'a' took longer than its limit of 0.5 s"),
+        (
+            HangsError.after(0.5, Location("/lib/a.py", 3)),
+            f"prompt 'a' took longer than its limit of 0.5 s, and was at {Location('/lib/a.py', 3)}",
+        ),
         (PromptError("not today"), "not today"),
         (ResultError("it returned an int"), "it returned an int"),
         (ArgumentErrors("a", (Fault("key", "is missing"),)), "prompt 'a': 'key' is missing"),

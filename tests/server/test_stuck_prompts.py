@@ -1,4 +1,5 @@
 import json
+import re
 import threading
 import time
 from itertools import pairwise
@@ -12,6 +13,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
+from tests.server.busy_server import BUSY
 from tests.wire import MODERN, REVISIONS, initialize, line, notification, request
 
 #: Everything that takes half a minute, as a method and its params.
@@ -107,6 +109,40 @@ def test_a_time_limit_holds(start, name, revision):
 
     assert client.wait_for(1)["error"]["message"] == f"prompt '{name}' took longer than its limit of 0.2 s"
     assert client.end()[2] == []
+
+
+#: What stands in the line in which each of them is stuck.
+LINES = {
+    "sleeps": "time.sleep(seconds)",
+    "spins": "while time.monotonic() < end|pass",
+    "digests": "hashlib.pbkdf2_hmac",
+    "yields": "time.sleep(seconds)",
+    "blocks": "time.sleep(seconds)",
+    "awaits": "await asyncio.sleep(seconds)",
+    "swallows": "await asyncio.sleep(seconds)",
+    "completion": "time.sleep(30)",
+    "resource": "time.sleep(30)",
+}
+
+
+@pytest.mark.parametrize("stuck", LINES)
+def test_a_time_limit_says_where_the_code_was(start, stuck):
+    """
+    The author is told the file and the line, on standard error; the client is not.
+    """
+    client = start("--timeout", "0.3")
+    client.ask(1, *STUCK[stuck])
+
+    message = client.wait_for(1)["error"]["message"]
+    client.process.kill()
+    said = client.process.stderr.read().decode()
+
+    words = r"(\w+ '\S+' took longer than its limit of 0\.3 s), and was at (.*recipe\.py):(\d+)\n"
+    (shown, file, line), *others = re.findall(words, said)
+    assert message.startswith(shown)
+    assert others == []
+    assert any(part in BUSY.splitlines()[int(line)] for part in LINES[stuck].split("|"))
+    assert file not in message
 
 
 def test_every_prompt_has_a_time_limit(start):

@@ -288,6 +288,10 @@ class RecipeFinder:
         for name in names:
             remove_module(name)
             del self.project[name]
+        if names:
+            from promptkit.compiler.loading import old_versions  # few projects are edited while one serves
+
+            old_versions.forget_modules(names)
         self.has_lost = self.has_lost or bool(names)
 
     def _unreachable(self) -> set[str]:

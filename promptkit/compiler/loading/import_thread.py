@@ -9,9 +9,9 @@ from threading import Event, Lock, Thread
 from types import FrameType
 from typing import Final, Generic, TypeAlias, TypeVar
 
+from promptkit.compiler.loading.import_clock import slow_import
 from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.compiler.loading.targets import Targets, place_of, targets_of
-from promptkit.errors.diagnostics import printable
 from promptkit.errors.interruptions import interrupt
 from promptkit.errors.regular_files import Stamps, file_stamp
 from promptkit.errors.standard_error import say
@@ -99,8 +99,8 @@ class Importer(Generic[T]):
             if file is None or seconds < _REPORT_AFTER_S:
                 continue
             if file != reported:
-                reported, name = file, printable(str(file))
-                say(f"{name} has been importing for {seconds:.0f} s; the previous recipes are still served")
+                reported = file
+                say(f"{slow_import(file, seconds, thread.ident)}; the previous recipes are still served")
             gives_up = seconds >= _GIVE_UP_AFTER_S or has_changed()
             if gives_up and thread.current()[0] == file:
                 return file

@@ -37,7 +37,7 @@ from promptkit.errors.exceptions import LoadError
 __all__ = ["FolderImport", "ModuleImport", "RecipeImport", "Recipes", "begin", "load"]
 
 
-def load(target: Targets, *, cases: bool = False) -> Recipes:
+def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cases: bool = False) -> Recipes:
     """
     Import the recipes at *target* and return what they declare.
 
@@ -50,13 +50,16 @@ def load(target: Targets, *, cases: bool = False) -> Recipes:
             begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
             object is a prompt, a resource, or several. Or several of these.
 
+        importing:
+            Called with each file of a folder before it is imported.
+
         cases:
             Whether the ``cases_*.py`` files beside the recipes are imported, too.
 
     Raises:
         LoadError: If there is no such folder, file, module or object, or one target lies in another.
     """
-    return begin(target, keep=True, cases=cases).finish()
+    return begin(target, importing, keep=True, cases=cases).finish()
 
 
 def begin(  # noqa: PLR0913 (a reload depends on that much)

@@ -275,6 +275,7 @@ def _is_initializing(module: object) -> bool:
 def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *finder* has kept."""
     forget_folders()
+    before = set(sys.modules)
     for key, module in list(sys.modules.items()):
         if key in finder.kept or not _is_within(key, name) or _is_initializing(module):
             continue
@@ -286,3 +287,7 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
     inside = os.path.join(str(finder.folder), "")
     for file in [file for file in list(linecache.cache) if file.startswith(inside) and file not in files]:
         linecache.cache.pop(file, None)
+    if gone := before.difference(sys.modules):
+        from promptkit.compiler.loading import old_versions  # most recipes are loaded once
+
+        old_versions.forget_modules(gone)

@@ -32,6 +32,10 @@ class EventLoopThread:
     """
     Runs coroutines on a daemon thread. One that blocks it delays the others.
 
+    Attributes:
+        thread:
+            The thread.
+
     Raises:
         RuntimeError: If there can be no more threads.
     """
@@ -42,8 +46,9 @@ class EventLoopThread:
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._tasks: dict[Exchange, asyncio.Task[Any] | None] = {}
         self._ends = False
+        self.thread = Thread(target=self._run, name="promptkit-event-loop", daemon=True)
         try:
-            Thread(target=self._run, name="promptkit-event-loop", daemon=True).start()
+            self.thread.start()
         except RuntimeError:
             self._loop.close()
             raise

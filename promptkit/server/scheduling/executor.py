@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
+from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
 from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.errors.standard_error import say
@@ -207,7 +208,7 @@ class Executor:
                 leave()
 
         self._enter(exchange)
-        job = self._in_flight.enter(self._job(exchange, stop))
+        job = self._in_flight.enter(self._job(exchange, stop, partial(_line, loop.thread, coroutine)))
         loop.start(exchange, coroutine, ended)
 
     def detach(self, exchange: Exchange, worker: WorkerThread) -> Job:
@@ -234,11 +235,14 @@ class Executor:
     def _enter_flight(self, exchange: Exchange, worker: WorkerThread, *, relieves: bool = False) -> Job:
         self._enter(exchange)
         worker.over = partial(self._leave, exchange)
-        return self._in_flight.enter(self._job(exchange, worker.abandon), relieves=relieves)
+        job = self._job(exchange, worker.abandon, partial(_line, worker, None))
+        return self._in_flight.enter(job, relieves=relieves)
 
-    def _job(self, exchange: Exchange, stop: Callable[[], object]) -> Job:
+    def _job(
+        self, exchange: Exchange, stop: Callable[[], object], line_in: Callable[[str], Location | None]
+    ) -> Job:
         seconds = exchange.time_limit(self._limits.timeout)
-        refusal = partial(took_too_long, exchange, seconds)
+        refusal = partial(took_too_long, exchange, seconds, line_in)
         return Job(exchange, stop, refusal, time.monotonic() + seconds)
 
     def _answer(self, job: Job, work: Callable[[Exchange], bytes]) -> None:
@@ -264,6 +268,13 @@ class Executor:
             if not self._working[work]:
                 del self._working[work]
             self.full = len(self._working) >= self._limits.renders
+
+
+def _line(thread: Thread, coroutine: Coroutine[Any, Any, Any] | None, file: str) -> Location | None:
+    """The line of an author that a thread is in, or a coroutine on its event loop, called from *file*."""
+    from promptkit.errors.stacks import authors_line  # few requests take too long
+
+    return authors_line(thread.ident, coroutine, file)
 
 
 def call_author(function: Callable[[*Args], T], *args: *Args) -> T:

@@ -1,0 +1,52 @@
+"""Old versions of recipes: what keeps them in memory, besides what is served, lets them go."""
+
+import gc
+import linecache
+import sys
+import typing
+from collections.abc import Collection
+from typing import Any, Final
+
+__all__ = ["forget_modules", "release"]
+
+#: What keeps sources and texts of recipes, if it is imported: the module, and its function that lets them go.
+_KEEPING: Final = {
+    "promptkit.errors.sources": "forget_sources",
+    "promptkit.fragments.filling": "forget_texts",
+}
+
+#: The same for registered types, which older versions may need.
+_TYPES: Final = {"promptkit.conversion.scalar_types": "forget_replaced"}
+
+#: The files, as `linecache` has them, of functions that libraries have generated for a class.
+_GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
+
+
+def release(*, all_are_new: bool) -> None:
+    """
+    Free the memory of what was served before, after a reload. What is still served, or runs, stays.
+
+    Args:
+        all_are_new:
+            Whether nothing is served of an older version of a file.
+    """
+    for module, function in (_KEEPING | _TYPES if all_are_new else _KEEPING).items():
+        if (forget := getattr(sys.modules.get(module), function, None)) is not None:
+            forget()
+    # `Annotated[...]` and `Optional[...]` are kept by their arguments, with classes and functions of recipes.
+    for clear in getattr(typing, "_cleanups", ()):
+        clear()
+    # A module and its functions hold each other. Python counts objects, and not how large they are, so it may
+    # be long in coming to collect them.
+    gc.collect()
+
+
+def forget_modules(names: Collection[str]) -> None:
+    """Drop what is kept of modules by their names, now that they are no longer imported."""
+    for file in [file for file in list(linecache.cache) if file.startswith(_GENERATED)]:
+        parts = file.rpartition(" ")[2].split(".")  # the module, and the class in it
+        if any(".".join(parts[:end]) in names for end in range(1, len(parts))):
+            linecache.cache.pop(file, None)
+    overloads: dict[str, Any] = getattr(typing, "_overload_registry", {})
+    for name in names:
+        overloads.pop(name, None)

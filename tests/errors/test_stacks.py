@@ -1,0 +1,229 @@
+"""Which line of an author's a thread is in, or a coroutine waits in."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from promptkit.errors.stacks import authors_line
+
+#: What is looked at from another thread; the line that it is in ends with the mark.
+RELEASE = threading.Event()
+
+
+def waits():
+    RELEASE.wait(20)  # mark: plain
+
+
+def calls():
+    waits()
+
+
+def generates():
+    yield RELEASE.wait(20)  # mark: generator
+
+
+async def naps():
+    await asyncio.sleep(20)  # mark: coroutine
+
+
+async def awaits():
+    await naps()
+
+
+async def agenerates():
+    yield 1
+    await naps()
+
+
+async def iterates():
+    async for _ in agenerates():
+        pass
+
+
+async def opens():
+    @asynccontextmanager
+    async def opened():
+        await naps()
+        yield
+
+    async with opened():
+        pass
+
+
+async def delegates():
+    await asyncio.to_thread(RELEASE.wait, 20)  # mark: to a thread
+
+
+async def awaits_a_task():
+    await asyncio.ensure_future(naps())
+
+
+async def gathers():
+    await asyncio.gather(naps(), naps())  # mark: gather
+
+
+async def times():
+    async with asyncio.timeout(30):
+        await naps()
+
+
+async def blocks():
+    waits()
+
+
+class Awaitable:
+    def __await__(self):
+        return naps().__await__()
+
+
+async def awaits_an_object():
+    await Awaitable()
+
+
+@pytest.fixture
+def run():
+    """A function that calls another on a thread; it returns the thread once that waits."""
+    RELEASE.clear()
+    threads = []
+
+    def start(function):
+        thread = threading.Thread(target=function, daemon=True)
+        threads.append(thread)
+        thread.start()
+        return thread
+
+    yield start
+    RELEASE.set()
+    for thread in threads:
+        thread.join(20)
+
+
+def line_of(mark):
+    """The number of the line in this file that has a mark."""
+    with open(__file__, encoding="utf-8") as file:
+        return next(number for number, text in enumerate(file, 1) if text.endswith(f"# mark: {mark}\n"))
+
+
+def wait_for(find, expected):
+    """Look until the line is found; fail with the one that was found last."""
+    found, deadline = None, threading.Event()
+    for _ in range(2000):
+        if (found := find()) is not None and found.line == expected:
+            return found
+        deadline.wait(0.01)
+    raise AssertionError(found)
+
+
+@pytest.mark.parametrize(
+    ("function", "mark"),
+    [(waits, "plain"), (calls, "plain"), (lambda: list(generates()), "generator")],
+    ids=["function", "nested", "generator"],
+)
+def test_a_thread(run, function, mark):
+    """
+    It is the innermost line of an author's, whatever of Python's own it has called.
+    """
+    thread = run(function)
+
+    found = wait_for(lambda: authors_line(thread.ident), line_of(mark))
+
+    assert found.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("function", "mark"),
+    [
+        (naps, "coroutine"),
+        (awaits, "coroutine"),
+        (iterates, "coroutine"),
+        (opens, "coroutine"),
+        (delegates, "to a thread"),
+        (awaits_a_task, "coroutine"),
+        (gathers, "gather"),
+        (times, "coroutine"),
+        (blocks, "plain"),
+        (awaits_an_object, "coroutine"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_coroutine(run, function, mark):
+    """
+    While it waits, it is the line in which it does; while it runs, that of its thread.
+    """
+    coroutine = function()
+
+    async def main():
+        task = asyncio.ensure_future(coroutine)
+        await asyncio.to_thread(RELEASE.wait, 20)
+        task.cancel()
+        await asyncio.wait([task])
+
+    thread = run(partial(asyncio.run, main()))
+
+    wait_for(lambda: authors_line(thread.ident, coroutine), line_of(mark))
+
+
+def test_what_has_no_line():
+    """
+    Neither what has not begun, nor what is closed, nor what is nobody's but Python's own.
+    """
+    never = naps()
+    idle = threading.Thread(target=RELEASE.wait, args=(20,))
+    RELEASE.clear()
+    idle.start()
+
+    assert authors_line(None) is None
+    assert authors_line(idle.ident) is None
+    never.close()
+    assert authors_line(None, never) is None
+    RELEASE.set()
+    idle.join()
+
+
+def test_a_file_that_is_installed():
+    """
+    The function that was called is the author's, wherever its file lies.
+    """
+    source = "import threading\ndef waits(go_on):\n    go_on.wait(20)\n"
+    file, names = "/usr/lib/python3/site-packages/shared/prompts.py", {}
+    exec(compile(source, file, "exec"), names)  # noqa: S102 (a file that is not there)
+    go_on = threading.Event()
+    thread = threading.Thread(target=names["waits"], args=(go_on,))
+    thread.start()
+
+    found = wait_for(lambda: authors_line(thread.ident, own=file), 3)
+
+    assert (found.file, authors_line(thread.ident)) == (file, None)
+    go_on.set()
+    thread.join()
+
+
+def test_tasks_that_wait_for_each_other():
+    """
+    A circle is gone round once.
+    """
+    tasks = []
+
+    async def first():
+        await asyncio.sleep(0)
+        await tasks[1]
+
+    async def second():
+        await tasks[0]
+
+    async def main():
+        coroutine = first()
+        tasks[:] = [asyncio.ensure_future(coroutine), asyncio.ensure_future(second())]
+        await asyncio.sleep(0.01)
+        return authors_line(threading.get_ident(), coroutine)
+
+    loop = asyncio.new_event_loop()
+    found = loop.run_until_complete(main())
+    for task in tasks:  # neither can be cancelled: each hands that on to the other
+        task._log_destroy_pending = False
+    loop.close()
+
+    assert found.file == __file__

@@ -1,0 +1,212 @@
+"""What an author's iterators give is read only as far as a reply may go."""
+
+import asyncio
+import re
+from itertools import count, repeat
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import (
+    Arg,
+    EmbeddedResource,
+    Message,
+    ResourceLink,
+    Text,
+    Workflow,
+    cache_point,
+    prompt,
+    skill,
+    system,
+    user,
+)
+from promptkit.catalog.completion import Completer
+from promptkit.compiler.compilation import compile
+from promptkit.errors import ResultError
+from promptkit.fragments import bullets, numbered, table
+from promptkit.language.bounds import LONGEST_REPLY, TooLong, all_of
+from promptkit.language.results import workflow_from
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import REVISIONS
+from tests.ids import shown
+
+#: So few of them are too many that a test takes no time.
+LARGE = "x" * 1_000_000
+
+SAYS = r"more than 67,108,864 bytes, in [\d,]+ items: let it end, or give less$"
+
+
+def test_one_limit():
+    """
+    Where there is no server, the limit is the one that a server has unless it is told otherwise.
+    """
+    assert Limits().reply == LONGEST_REPLY
+
+
+BLOCKS = (
+    st.text(max_size=20)
+    | st.builds(EmbeddedResource, st.just("a:b"), text=st.text(max_size=20))
+    | st.builds(EmbeddedResource, st.just("a:b"), blob=st.binary(min_size=1, max_size=20))
+)
+
+
+@given(st.lists(BLOCKS, max_size=20))
+def test_nothing_is_refused_that_fits(parts):
+    """
+    What is counted is never more than the reply has bytes, on any revision.
+    """
+    said = workflow_from(parts)
+    prompt = SimpleNamespace(description=None)
+    sizes = [len(lowering_for(revision).result(prompt, said)) for revision in REVISIONS.values()]
+
+    assert workflow_from(parts, min(sizes)) == said
+
+
+class TestEndlessResults:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "x",
+            Text("x" * 99, priority=1),
+            EmbeddedResource("a:b", text="x" * 99),
+            EmbeddedResource("a:b", blob=b"x" * 99),
+            ResourceLink("a:b", name="x" * 99),
+            Message("assistant", "x"),
+            user("a") + user("b"),
+            system("x"),
+            cache_point(),
+        ],
+        ids=shown,
+    )
+    @pytest.mark.parametrize(
+        "around",
+        [
+            repeat,
+            lambda value: [repeat(value)],
+            lambda value: ("a", [iter([repeat(value)])]),
+            lambda v: repeat([v]),
+        ],
+        ids=["iterator", "in a list", "nested", "lists"],
+    )
+    def test_without_an_end(self, value, around):
+        """
+        Of every kind, however deep it stands, as much is read as a reply may have.
+        """
+        with pytest.raises(
+            TooLong, match=r"^more than 10,000 bytes, in [\d,]+ items: let it end, or give less$"
+        ):
+            workflow_from(around(value), 10_000)
+
+    def test_a_sequence_without_an_end(self):
+        """
+        No more is an author's class that gives whatever is asked for.
+        """
+
+        class Endless(list):
+            def __iter__(self):
+                return repeat("x")
+
+        with pytest.raises(TooLong):
+            workflow_from(("a", "b", Endless()), 10_000)
+
+    def test_one_message_many_times(self):
+        """
+        It takes no memory as long as it is not sent.
+        """
+        with pytest.raises(TooLong):
+            workflow_from(Workflow([*user(LARGE)] * 1000))
+
+    def test_media_count(self, png):
+        """
+        Their bytes do, which are more once they are encoded.
+        """
+        from promptkit import Image
+
+        with pytest.raises(TooLong):
+            workflow_from([Image(png)] * 1000, 500 * len(png))
+
+
+class TestIterables:
+    def test_all_of_it(self):
+        """
+        What ends is read to its end; a list is not read at all.
+        """
+        items = ["a", "b"]
+
+        assert all_of(items) is items
+        assert all_of(iter(items)) == all_of({"a": 1, "b": 2}) == items
+
+    @pytest.mark.parametrize(
+        ("call", "whose"),
+        [
+            (lambda: bullets(repeat(LARGE)), r"bullets\(items\): "),
+            (lambda: numbered(repeat(LARGE)), r"numbered\(items\): "),
+            (lambda: table(repeat([LARGE, LARGE])), r"table\(rows\): "),
+            (lambda: table([repeat(LARGE)]), r"table\(rows\): row 1: "),
+            (lambda: table([["a"]], header=repeat(LARGE)), r"table\(header\): "),
+            (lambda: Workflow(repeat(*user(LARGE))), "Workflow is given "),
+            (lambda: Arg(examples=repeat(LARGE)), "examples= is given "),
+            (lambda: Arg(complete=repeat(LARGE)), "complete= is given "),
+            (lambda: prompt(tags=repeat(LARGE))(lambda: "x"), "tags= is given "),
+            (lambda: prompt(icons=repeat(LARGE))(lambda: "x"), "icons= is given "),
+            (lambda: compile(repeat(LARGE)), ""),
+        ],
+        ids=[
+            "bullets",
+            "numbered",
+            "table",
+            "row",
+            "header",
+            "Workflow",
+            "examples",
+            "complete",
+            "tags",
+            "icons",
+            "all",
+        ],
+    )
+    def test_what_an_author_calls(self, call, whose):
+        """
+        Where we read an iterator to its end, one without an end is an error that says where it was given.
+        """
+        with pytest.raises(ValueError, match=f"^{whose}{SAYS}"):
+            call()
+
+    def test_a_skill(self):
+        """
+        What a skill says is one text, which ends.
+        """
+
+        @skill(description="Endless.")
+        def endless():
+            return repeat(LARGE)
+
+        compiled, (found,) = endless.compile()
+
+        assert compiled is None
+        assert re.search(f"what is no text: {SAYS}", found.message)
+
+    def test_candidates(self):
+        """
+        A function that completes is read no further, whether it is asynchronous or not.
+        """
+
+        def plain():
+            yield from repeat(LARGE)
+
+        async def later():
+            for number in count():
+                yield f"{number} {LARGE}"
+
+        async def at_once():
+            return repeat(LARGE)
+
+        for function in (plain, later, at_once):
+            named = f"^complete function '{function.__name__}' returned {SAYS}"
+            with pytest.raises(ResultError, match=named):
+                Completer(function).complete("x")
+            with pytest.raises(ResultError, match=named):
+                asyncio.run(Completer(function).complete_async("x"))
