@@ -31,7 +31,7 @@ from tests.wire import initialize, modern, request
 
 ROOT = Path(__file__).parents[3]
 
-#: What other users cannot reach, such as a checkout in the home of root, is here, too.
+#: What is needed of the other machine.
 HELD = Path("/run/machine")
 PATH = os.pathsep.join([str(HELD / "bin"), "/usr/sbin", "/usr/bin", "/sbin", "/bin"])
 
@@ -67,31 +67,43 @@ def blocks(page: str, heading: str) -> list[str]:
 
 def follow(block: str) -> None:
     """Run a block as who reads the page would, as root, in a checkout."""
-    run("bash", "-euo", "pipefail", "-c", block, cwd=HELD / "checkout", env={"PATH": PATH})
+    run("bash", "-euo", "pipefail", "-c", block, cwd=ROOT, env={"PATH": PATH})
+
+
+def make_room() -> None:
+    """Put empty folders over some, with Python and the checkout in them where they hide these."""
+    empty = ("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs")
+    run(*empty, "/run")
+    kept = sorted({Path(sys.base_prefix), Path(sys.prefix), ROOT})  # what is in another comes after that
+    for number, folder in enumerate(kept):
+        (HELD / str(number)).mkdir(parents=True)
+        run("mount", "--bind", folder, HELD / str(number))
+    above = {parent for folder in kept for parent in folder.parents}
+    closed = {folder for folder in above if not folder.stat().st_mode & stat.S_IXOTH}
+    for folder in sorted({Path("/opt"), Path("/srv"), Path("/var/log"), *closed}):
+        if folder.exists():  # else it is in one that is empty now
+            run(*empty, folder)
+    for number, folder in enumerate(kept):
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            run("mount", "--bind", HELD / str(number), folder)
 
 
 def make_a_machine() -> None:
-    """Put its own folders over those of the other machine, with promptkit and the certificate in them."""
+    """Make a machine with promptkit, nginx and the certificate."""
     os.umask(0o022)
-    empty = ("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs")
-    run(*empty, "/run")
-    for name, source in {"env": sys.prefix, "checkout": ROOT}.items():
-        (HELD / name).mkdir(parents=True)
-        run("mount", "--bind", source, HELD / name)
+    make_room()
     run("cp", "-a", "/etc", HELD / "etc")
     run("mount", "--bind", HELD / "etc", "/etc")
-    for folder in ("/opt", "/srv", "/var/log"):
-        run(*empty, folder)
     Path("/var/log/nginx").mkdir()
     Path("/etc/nginx/sites-enabled/default").unlink(missing_ok=True)
     with Path("/etc/hosts").open("a") as hosts:
         hosts.write(f"127.0.0.1 {HOST}\n")
-    python = HELD / "env" / Path(sys.executable).relative_to(sys.prefix)
-    promptkit = f'PYTHONPATH={HELD}/checkout exec {python} -m promptkit "$@"'
+    promptkit = f'PYTHONPATH={ROOT} exec {sys.executable} -m promptkit "$@"'
     program(Path("/opt/promptkit-1/bin/promptkit"), promptkit)
     Path("/opt/promptkit").symlink_to("promptkit-1")
     program(HELD / "bin" / "systemctl", "true")
-    program(HELD / "bin" / "python3", f'exec {python} "$@"')
+    program(HELD / "bin" / "python3", f'exec {sys.executable} "$@"')
     run("ip", "link", "set", "lo", "up", env={"PATH": PATH})
     CERTIFICATE.mkdir()
     run(
@@ -338,7 +350,9 @@ def behind_nginx() -> Iterator[None]:
     with subprocess.Popen(["nginx", "-g", "daemon off;"], env={"PATH": PATH}) as nginx:  # noqa: S607 (it is PATH's)
         try:
             until = time.monotonic() + PATIENCE
-            while not Path("/run/nginx.pid").exists():  # it listens before it writes that
+            while not Path(
+                "/run/nginx.pid"
+            ).read_text():  # `nginx -t` has made it; it listens before it writes
                 assert time.monotonic() < until
                 time.sleep(0.02)
             yield

@@ -21,7 +21,7 @@ NEEDED = ("unshare", "mount", "setpriv", "useradd", "ip", "openssl", "nginx")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
 ALONE = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.installs, pytest.mark.timeout(180)]
 
 
 def lacking():
