@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.regular_files import is_another_user, read_regular_file
 from promptkit.errors.standard_error import say
-from promptkit.protocol.key_ring import MIN_KEY_BYTES, Keys
+from promptkit.protocol.key_ring import MIN_KEY_BYTES
 
 __all__ = [
     "MAKE_A_KEY",
@@ -265,7 +265,9 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
     return read_secret_file(path, "keys", read_keys)
 
 
-def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> Keys:
+def state_keys(
+    file: str | None, environment: Mapping[str, str] = os.environ
+) -> tuple[bytes, ...] | Callable[[], tuple[bytes, ...]]:
     """
     Return the keys that a server was given, or what returns those of a file; none if it was given none.
 

@@ -191,42 +191,6 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
         raise CannotListen(msg) from None
 
 
-if sys.platform != "win32":
-
-    def _bind(made: socket.socket, path: str) -> None:
-        """Make a socket for its user alone. What other threads make meanwhile is, too."""
-        before = os.umask(0o177)
-        try:
-            made.bind(path)
-        finally:
-            os.umask(before)
-
-    def _share(path: str, mode: int | None, group: str | None) -> None:
-        """Give a socket to a group first, and then its mode: so it is never more open than it is to be."""
-        if group is not None:
-            try:
-                os.chown(path, -1, _group_number(group), follow_symlinks=False)
-            except PermissionError as error:
-                remedy = "make it a member (systemd: SupplementaryGroups=), or start the server as root"
-                reason = f"its user may not give it to the group {group!r}: {remedy}"
-                raise PermissionError(error.errno, reason) from None
-        if mode is None:
-            mode = 0o600 if group is None else 0o660
-        Path(path).chmod(mode, follow_symlinks=False)
-
-    def _group_number(group: str) -> int:
-        """The number of a group, which may be named by it. Raises ValueError if there is none."""
-        from grp import getgrnam  # few sockets are for a group
-
-        try:
-            return getgrnam(group).gr_gid
-        except KeyError:
-            if group.isascii() and group.isdigit() and len(group) < 10:
-                return int(group)
-        msg = f"there is no group {group!r}: name one that `getent group` lists, or its number"
-        raise ValueError(msg)
-
-
 def listen_inherited(descriptor: int) -> Listener:
     """
     Listen on an inherited socket.
@@ -267,6 +231,42 @@ def systemd_descriptors() -> list[int]:
         msg = "systemd has passed no socket: start this service by its .socket unit"
         raise CannotListen(msg)
     return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(number)))
+
+
+def _bind(made: socket.socket, path: str) -> None:
+    """Make a socket for its user alone. What other threads make meanwhile is, too."""
+    before = os.umask(0o177)
+    try:
+        made.bind(path)
+    finally:
+        os.umask(before)
+
+
+def _share(path: str, mode: int | None, group: str | None) -> None:
+    """Give a socket to a group first, and then its mode: so it is never more open than it is to be."""
+    if group is not None and sys.platform != "win32":
+        try:
+            os.chown(path, -1, _group_number(group), follow_symlinks=False)
+        except PermissionError as error:
+            remedy = "make it a member (systemd: SupplementaryGroups=), or start the server as root"
+            reason = f"its user may not give it to the group {group!r}: {remedy}"
+            raise PermissionError(error.errno, reason) from None
+    if mode is None:
+        mode = 0o600 if group is None else 0o660
+    Path(path).chmod(mode, follow_symlinks=False)
+
+
+def _group_number(group: str) -> int:
+    """The number of a group, which may be named by it. Raises ValueError if there is none."""
+    if sys.platform != "win32":
+        from grp import getgrnam  # few sockets are for a group
+
+        with suppress(KeyError):
+            return getgrnam(group).gr_gid
+    if group.isascii() and group.isdigit() and len(group) < 10:
+        return int(group)
+    msg = f"there is no group {group!r}: name one that `getent group` lists, or its number"
+    raise ValueError(msg)
 
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
