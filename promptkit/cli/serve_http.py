@@ -151,6 +151,8 @@ def _unusable(options: Namespace) -> str | None:
         return "--workers needs another system than Windows, which cannot fork"
     if options.workers > _MAX_WORKERS:
         return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
+    if options.uds is None and (options.uds_mode is not None or options.uds_group is not None):
+        return "--uds-mode and --uds-group are about the socket of --uds: name its path, too"
     return _contradiction(options)
 
 
@@ -192,7 +194,7 @@ def _listen(options: Namespace) -> list[Listener]:
         )
         raise CannotListen(msg)
     if options.uds is not None:
-        listening.append(listeners.listen_unix(options.uds))
+        listening.append(listeners.listen_unix(options.uds, options.uds_mode, options.uds_group))
     return listening
 
 

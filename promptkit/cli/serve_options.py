@@ -60,6 +60,9 @@ def _add_http(serve: ArgumentParser) -> None:
     where = "serve clients at this address (default host: 127.0.0.1); port 0 takes one that is free"
     add("--http", type=_address, metavar="[HOST:]PORT", help=where)
     add("--uds", metavar="PATH", help="serve clients at this Unix socket")
+    mode = "who may connect to it (default: 600, its user alone; with a group, 660)"
+    add("--uds-mode", type=_socket_mode, metavar="MODE", help=mode)
+    add("--uds-group", metavar="NAME", help="the group that it belongs to, such as that of the proxy")
     socket = "serve clients at this inherited socket; the word systemd means those that it passes"
     add("--fd", type=_descriptor, metavar="NUMBER", help=socket)
     workers = "how many processes serve (default: 1)"
@@ -152,6 +155,15 @@ def _address(text: str) -> tuple[str, int]:
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
     refuse_unless(is_clear, f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
+
+
+def _socket_mode(text: str) -> int:
+    """The mode of a socket, in octal digits."""
+    is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
+    refuse_unless(is_mode, f"{text!r} is no mode: write three octal digits, such as 660")
+    is_own = int(text, 8) & 0o600 == 0o600
+    refuse_unless(is_own, f"{text!r} shuts out the server's own user: begin with 6, as in 660")
+    return int(text, 8)
 
 
 def _descriptor(text: str) -> int | str:

@@ -12,13 +12,25 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from enum import Enum
 from math import ceil
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = ["MIN_KEY_BYTES", "OVERHEAD", "KeyRing", "Opened", "Refusal", "RequestStateSigner", "TokenRefused"]
+__all__ = [
+    "MIN_KEY_BYTES",
+    "OVERHEAD",
+    "KeyRing",
+    "Keys",
+    "Opened",
+    "Refusal",
+    "RequestStateSigner",
+    "TokenRefused",
+]
+
+#: Keys, or what returns those that hold at the moment.
+Keys: TypeAlias = Iterable[bytes] | Callable[[], tuple[bytes, ...]]
 
 #: Shorter keys are refused. A key is random, and as long as what HMAC makes of it.
 MIN_KEY_BYTES: Final = 32
@@ -80,7 +92,8 @@ class KeyRing:
 
     Args:
         keys:
-            The secrets, of 32 bytes or more. Without any, the ring has a key of its own.
+            The secrets, of 32 bytes or more. Without any, the ring has a key of its own. A function is called
+            whenever keys are used.
 
         audience:
             Who opens the tokens: the server's name. Servers of other names refuse them, even with the same
@@ -98,15 +111,21 @@ class KeyRing:
         ValueError: If a key could be guessed.
     """
 
-    def __init__(self, keys: Iterable[bytes] = (), audience: str = "", own: bytes | None = None) -> None:
-        given = tuple(dict.fromkeys(keys))
+    def __init__(self, keys: Keys = (), audience: str = "", own: bytes | None = None) -> None:
+        given = tuple(dict.fromkeys(keys() if callable(keys) else keys))
         shortest = min(map(len, given), default=MIN_KEY_BYTES)
         if shortest < MIN_KEY_BYTES:
             msg = f"a key of {shortest} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
             raise ValueError(msg)
         self.audience = audience
         self.is_shared = bool(given)
-        self._secrets = given or (own or os.urandom(MIN_KEY_BYTES),)
+        secrets = given or (own or os.urandom(MIN_KEY_BYTES),)
+        self._current: Callable[[], tuple[bytes, ...]] = keys if callable(keys) else lambda: secrets
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """The keys that hold at the moment: the first seals, and all open."""
+        return self._current()
 
     def seal(self, purpose: str, expires: int, payload: bytes = b"", *, bound: bytes = b"") -> str:
         """
@@ -125,7 +144,7 @@ class KeyRing:
             bound:
                 What it belongs to and does not hold: it is opened only with the same bytes.
         """
-        secret = self._secrets[0]
+        secret = self.secrets[0]
         key_id = _derive(secret, [_VERSION, "key id"])[:4].hex()  # it tells nothing of the key
         head = f"{_VERSION}.{key_id}.{expires}" + (f".{_base64url(payload)}" if payload else "")
         return f"{head}.{self._mac(secret, purpose, head, bound)}"
@@ -157,7 +176,7 @@ class KeyRing:
             raise TokenRefused(Refusal.MALFORMED)
         head, expires, payload, mac = parts.groups()
         # The MAC is of the text and compared as text, so that no other spelling of the same is accepted.
-        macs = [self._mac(secret, purpose, head, bound) for secret in self._secrets]
+        macs = [self._mac(secret, purpose, head, bound) for secret in self.secrets]
         if not any(compare_digest(own, mac) for own in macs):
             raise TokenRefused(Refusal.FORGED)
         if now > int(expires):
@@ -175,7 +194,7 @@ class KeyRing:
             data:
                 Any bytes.
         """
-        return self._mac(self._secrets[0], purpose, "", data)
+        return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
         import hmac  # not before the first token

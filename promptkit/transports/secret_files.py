@@ -5,11 +5,14 @@ Secrets: the keys of a key ring, and files of keys or tokens, which are refused 
 import os
 import re
 import stat
+import time
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from threading import Lock
+from typing import Final, Generic, TypeVar
 
 from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.regular_files import is_another_user, read_regular_file
@@ -20,6 +23,7 @@ __all__ = [
     "MAKE_A_KEY",
     "VARIABLE",
     "InvalidSecrets",
+    "SecretFile",
     "own_key",
     "read_key_file",
     "read_keys",
@@ -32,8 +36,14 @@ _Secrets = TypeVar("_Secrets")
 #: A larger file holds something else.
 _MAX_FILE_BYTES: Final = 65536
 
+#: How often a file is read while its secrets are used, in seconds.
+_READ_EVERY_S: Final = 1.0
+
 #: The environment variable that holds keys.
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
+
+#: What holds while a file of keys cannot be read.
+_UNTIL_MENDED: Final = "the keys that were read last are used until this is mended"
 
 #: A command that prints a new key.
 MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
@@ -128,6 +138,73 @@ def _is_shared(folder: Path) -> bool:
     return bool(found.st_mode & others)
 
 
+class SecretFile(Generic[_Secrets]):
+    """
+    A file of secrets that is read again while they are used.
+
+    Args:
+        path:
+            The file, as for `read_secret_file`.
+
+        holds:
+            What it holds, one a line, such as ``keys``.
+
+        read:
+            Returns the secrets in a text.
+
+        until_mended:
+            What holds while it cannot be read: standard error is told so with each new fault.
+
+        clock:
+            Returns a time that never goes back, in seconds.
+
+    Raises:
+        InvalidSecrets: If it cannot be read at first.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        holds: str,
+        read: Callable[[str], _Secrets],
+        until_mended: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read = partial(read_secret_file, path, holds, read)
+        self._until_mended = until_mended
+        self._clock = clock
+        self._secrets = self._read()
+        self._was_read = self._tried = clock()
+        self._reported: str | None = None
+        self._reading = Lock()
+
+    @property
+    def stale_for(self) -> float:
+        """How long it could not be read, in seconds, when that was tried last."""
+        return self._tried - self._was_read
+
+    def current(self) -> _Secrets:
+        """Return the secrets, as they were read last: a second ago at most, unless that fails."""
+        # One thread reads, and no other waits for it.
+        if self._clock() - self._tried >= _READ_EVERY_S and self._reading.acquire(blocking=False):
+            try:
+                self._read_again()
+            finally:
+                self._reading.release()
+        return self._secrets
+
+    def _read_again(self) -> None:
+        self._tried = self._clock()
+        try:
+            self._secrets = self._read()
+        except InvalidSecrets as error:
+            if (fault := str(error)) != self._reported:
+                self._reported = fault
+                say(f"{fault}; {self._until_mended}")
+        else:
+            self._was_read, self._reported = self._tried, None
+
+
 def read_keys(text: str) -> tuple[bytes, ...]:
     """
     Return the keys of a text, in its order.
@@ -188,13 +265,16 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
     return read_secret_file(path, "keys", read_keys)
 
 
-def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:
+def state_keys(
+    file: str | None, environment: Mapping[str, str] = os.environ
+) -> tuple[bytes, ...] | Callable[[], tuple[bytes, ...]]:
     """
-    Return the keys that a server was given; none if it was given none.
+    Return the keys that a server was given, or what returns those of a file; none if it was given none.
 
     Args:
         file:
-            A file of keys. Without it, those of the variable PROMPTKIT_STATE_KEYS are taken.
+            A file of keys, which is read again while they are used. Without it, those of the variable
+            PROMPTKIT_STATE_KEYS are taken.
 
         environment:
             The environment variables.
@@ -203,7 +283,7 @@ def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) ->
         InvalidSecrets: If the keys that were given cannot be read.
     """
     if file is not None:
-        return read_key_file(file)
+        return SecretFile(file, "keys", read_keys, _UNTIL_MENDED).current
     text = environment.get(VARIABLE)
     return () if text is None else _read_from(VARIABLE, text, read_keys)
 

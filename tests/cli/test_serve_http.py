@@ -66,6 +66,43 @@ class TestOptions:
             main(["serve", "--fd", "stdin"])
         assert "'stdin' is neither the number of a descriptor nor systemd" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(("text", "mode"), [("660", 0o660), ("0600", 0o600), ("777", 0o777)])
+    def test_the_mode_of_a_socket(self, text, mode, tmp_path, monkeypatch):
+        """
+        It is in octal digits, as for chmod; in the configuration, too.
+        """
+        assert parse(["serve", "--uds", "s", "--uds-mode", text]).uds_mode == mode
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "pyproject.toml").write_text(
+            f"[tool.promptkit.serve]\nuds-mode = '{text}'\nuds-group = 'www-data'\n"
+        )
+        words = ["serve", "--uds", "s"]
+        options = configure(parse(words), words)
+        assert (options.uds_mode, options.uds_group) == (mode, "www-data")
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("", "'' is no mode: write three octal digits, such as 660"),
+            ("66", "'66' is no mode: write three octal digits, such as 660"),
+            ("668", "'668' is no mode: write three octal digits, such as 660"),
+            ("1660", "'1660' is no mode: write three octal digits, such as 660"),
+            ("rw-rw----", "'rw-rw----' is no mode: write three octal digits, such as 660"),
+            ("٦٦٠", "'٦٦٠' is no mode: write three octal digits, such as 660"),
+            ("060", "'060' shuts out the server's own user: begin with 6, as in 660"),
+            ("432", "'432' shuts out the server's own user: begin with 6, as in 660"),
+        ],
+    )
+    def test_what_is_no_mode(self, text, reason, capsys):
+        """
+        The error says what to write; 432 is what TOML makes of 0o660.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", "--uds", "s", f"--uds-mode={text}"])
+        assert ended.value.code == 2
+        shown = capsys.readouterr().err.splitlines()[-1]
+        assert shown == f"promptkit serve: error: argument --uds-mode: {reason}"
+
     @pytest.mark.parametrize(
         "words", [["--workers", "2"], ["--no-auth"], ["--public-url=https://example.org"]]
     )
@@ -181,6 +218,31 @@ class TestRefusals:
         monkeypatch.chdir(folder)
 
         assert refused("--http", "0", *words, recipes=folder).endswith(f"promptkit: {said}\n")
+
+    @pytest.mark.parametrize("words", [["--uds-mode", "660"], ["--uds-group", "www-data"]])
+    def test_a_mode_without_a_socket(self, recipes, words):
+        """
+        It would do nothing, which is said.
+        """
+        said = refused("--http", "0", *words, recipes=recipes(greet=""))
+
+        assert said == (
+            "promptkit: --uds-mode and --uds-group are about the socket of --uds: name its path, too\n"
+        )
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
+    def test_a_group_that_does_not_exist(self, recipes, tmp_path):
+        """
+        It is named, and no socket is left.
+        """
+        path = tmp_path / "socket"
+        said = refused("--uds", str(path), "--uds-group", "no-such-group", recipes=recipes(greet=""))
+
+        assert said == (
+            f"promptkit: cannot listen at {str(path)!r}: there is no group 'no-such-group': "
+            "name one that `getent group` lists, or its number\n"
+        )
+        assert not path.exists()
 
     def test_the_extra_of_tokens_is_missing(self, recipes, tmp_path):
         """

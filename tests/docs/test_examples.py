@@ -1,86 +1,168 @@
-"""The units of systemd in docs/examples work. `tests/end_to_end/http/test_replicas.py` runs the rest."""
+"""
+The units of systemd in docs/examples work, as far as it can be seen without systemd.
 
-import configparser
-import json
-import shlex
+In `tests/end_to_end/http`, `test_one_machine.py` runs it behind nginx, and `test_replicas.py` the rest.
+"""
+
+import http.client
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+from tests.units import EXAMPLES, INSTALLED, command_of, read_unit, service_of
+
 PROMPTKIT = Path(sys.executable).with_name("promptkit")
-INSTALLED = "/opt/promptkit/bin/promptkit"
+SERVICE, SOCKET, DROP_IN = (
+    EXAMPLES / name for name in ("promptkit.service", "promptkit.socket", "promptkit-socket.conf")
+)
 
 #: How long anything is waited for, in seconds. It is a bound, no figure.
 PATIENCE = 20.0
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="systemd runs on Linux")
+systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 
 
-def unit(name):
-    """Return what a unit says, by section and key."""
-    found = configparser.ConfigParser(strict=False, interpolation=None, comment_prefixes=("#",))
-    found.optionxform = str
-    found.read(EXAMPLES / name, encoding="utf-8")
-    return found
+@pytest.fixture
+def units(tmp_path):
+    """A function that puts examples where systemd looks for units, and returns the root of that."""
+
+    def put(*names):
+        for name in names:
+            file = tmp_path / "etc" / "systemd" / "system" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            example = DROP_IN if file.suffix == ".conf" else EXAMPLES / name
+            file.write_text(example.read_text(encoding="utf-8").replace(INSTALLED, str(PROMPTKIT)))
+        return tmp_path
+
+    return put
 
 
-def test_systemd_minds_nothing(tmp_path):
+def systemd_says(*words, root):
+    """What a program of systemd prints, and its exit code."""
+    folder = root / "etc" / "systemd" / "system"
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr, done.returncode
+
+
+@systemd
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("promptkit.service",),
+        ("promptkit.service", "promptkit.socket", "promptkit.service.d/socket.conf"),
+    ],
+    ids=["service", "socket"],
+)
+def test_systemd_minds_nothing(units, names):
     """
-    `systemd-analyze verify` finds nothing to complain about in the two units.
+    `systemd-analyze verify` finds nothing to complain about in the unit, alone and with the socket.
     """
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
-    for name in ("promptkit.service", "promptkit.socket"):
-        text = (EXAMPLES / name).read_text(encoding="utf-8")
-        (tmp_path / name).write_text(text.replace(INSTALLED, str(PROMPTKIT)), encoding="utf-8")
-    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "promptkit.service"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    root = units(*names)
+    command = ("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *names[:2])
 
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert systemd_says(*command, root=root) == ("", 0)
+
+
+@systemd
+@pytest.mark.parametrize(
+    ("name", "target"), [("promptkit.service", "multi-user"), ("promptkit.socket", "sockets")]
+)
+def test_it_is_enabled(units, name, target):
+    """
+    `systemctl enable` has it started with the machine.
+    """
+    root = units(name)
+    said, code = systemd_says("systemctl", f"--root={root}", "enable", name, root=root)
+
+    assert code == 0, said
+    link = root / "etc" / "systemd" / "system" / f"{target}.target.wants" / name
+    assert str(link.readlink()) == f"/etc/systemd/system/{name}"
+
+
+@systemd
+def test_little_is_exposed(units):
+    """
+    `systemd-analyze security` calls the exposure of the service low: below 2.5 of 10.
+    """
+    root = units("promptkit.service")
+    command = ("systemd-analyze", "security", "--offline=true", "--threshold=25", "promptkit.service")
+
+    said, code = systemd_says(*command, root=root)
+
+    assert code == 0, said
+
+
+def test_a_socket_of_systemd_changes_nothing_else():
+    """
+    The service that takes its socket from systemd is the other one in all but that; the socket is the same.
+    """
+    command = command_of(service_of(SERVICE))
+    asked = dict(pairwise(command))
+    own = ["--uds", asked["--uds"], "--uds-group", asked["--uds-group"], "--uds-mode", asked["--uds-mode"]]
+    held = read_unit(SOCKET)["Socket"]
+    place = command.index("--uds")
+
+    assert command_of(service_of(DROP_IN)) == [
+        *command[:place],
+        "--fd",
+        "systemd",
+        *command[place + len(own) :],
+    ]
+    assert command[place : place + len(own)] == own
+    assert (held["ListenStream"], held["SocketGroup"], held["SocketMode"]) == (
+        asked["--uds"],
+        asked["--uds-group"],
+        f"0{asked['--uds-mode']}",
+    )
+    assert held["SocketUser"] == service_of(SERVICE)["User"]
 
 
 def test_the_service_serves_at_the_socket(tmp_path):
     """
-    The command of the service, started as systemd starts it, serves at the socket, with the key and the audit
-    of the unit. Whoever connects before it runs, waits; and it ends with 0.
+    The command of the service, started as systemd starts it, serves at the socket, with the secrets and the
+    audit of the unit. Whoever connects before it runs, waits; and it ends with 0.
     """
-    (tmp_path / "recipes").mkdir()
-    (tmp_path / "recipes" / "greet.py").write_text(
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "greet.py").write_text(
         'from promptkit import prompt\n@prompt\ndef greet() -> str:\n    """Greet."""\n    return "hello"\n'
     )
-    keys = tmp_path / "state.keys"
-    keys.touch(mode=0o600)
-    keys.write_text("0f" * 32)
-    command = unit("promptkit.service")["Service"]["ExecStart"]
+    for name, secret in {"state.keys": "0f" * 32, "tokens": f"ada {'0f' * 32}"}.items():
+        (tmp_path / name).touch(mode=0o600)
+        (tmp_path / name).write_text(secret)
+    command = "\n".join(command_of(service_of(DROP_IN)))
     for there, here in {
         INSTALLED: str(PROMPTKIT),
-        "/srv/recipes": str(tmp_path / "recipes"),
-        "${CREDENTIALS_DIRECTORY}": str(tmp_path),
+        "/srv/prompts": str(tmp_path / "prompts"),
+        "/etc/promptkit": str(tmp_path),
         "/var/log/promptkit": str(tmp_path),
     }.items():
         assert there in command
         command = command.replace(there, here)
-    host, _, port = unit("promptkit.socket")["Socket"]["ListenStream"].partition(":")
-    assert (host, port) == ("127.0.0.1", "8000")
-    with socket.create_server((host, 0)) as listening:
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as early:
+        listening.bind(str(tmp_path / "socket"))
+        listening.listen()
+        early.settimeout(PATIENCE)
+        early.connect(str(tmp_path / "socket"))
+        early.sendall(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         # Python's own, as only the process itself can say that the socket is meant for it.
         launcher = (
             "import os, sys; os.dup2(int(sys.argv[1]), 3); "
             "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); "
             "os.execv(sys.argv[2], sys.argv[2:])"
         )
-        words = [sys.executable, "-c", launcher, str(listening.fileno()), *shlex.split(command)]
+        words = [sys.executable, "-c", launcher, str(listening.fileno()), *command.split("\n")]
         with subprocess.Popen(words, pass_fds=[listening.fileno()], stderr=subprocess.PIPE) as process:
             try:
-                url = f"http://127.0.0.1:{listening.getsockname()[1]}/readyz"
-                assert json.load(urlopen(url, timeout=PATIENCE))["status"] == "ready"
+                answer = http.client.HTTPResponse(early)
+                answer.begin()
+                assert (answer.status, b'"status":"ready"' in answer.read()) == (200, True)
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(PATIENCE) == 0, process.stderr.read()
             finally:

@@ -339,6 +339,23 @@ class TestTheKeys:
         """
         assert (KeyRing().is_shared, KeyRing(KEYS).is_shared) == (False, True)
 
+    def test_they_may_change(self):
+        """
+        A function says which hold: what the first of them seals is opened as long as that key is there.
+        """
+        held = [KEYS[:1]]
+        changing = KeyRing(lambda: tuple(held[-1]), "tests")
+        token, digest = sealed(by=changing), changing.digest("p", b"")
+        assert changing.is_shared
+        held.append([KEYS[1], KEYS[0]])
+        later = sealed(by=changing)
+
+        assert (opened(token, changing), opened(later, changing)) == (b"held", b"held")
+        assert (opened(later, ring(KEYS[1])), opened(later, ring(KEYS[0]))) == (b"held", Refusal.FORGED)
+        assert changing.digest("p", b"") == ring(KEYS[1]).digest("p", b"") != digest
+        held.append([KEYS[1]])
+        assert (opened(token, changing), opened(later, changing)) == (Refusal.FORGED, b"held")
+
     def test_they_are_not_shown(self):
         """
         Neither a log nor a traceback tells a key.

@@ -2,10 +2,11 @@
 
 import os
 import sys
+from threading import Event, Thread
 
 import pytest
 
-from promptkit.transports.secret_files import InvalidSecrets, read_secret_file
+from promptkit.transports.secret_files import InvalidSecrets, SecretFile, read_secret_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes are of POSIX")
 as_root = pytest.mark.skipif(
@@ -119,3 +120,103 @@ def test_what_is_no_file(file, kind, said):
         file.symlink_to("/dev/zero")
 
     assert refusal(file) == f"{file}: cannot be read: {said}"
+
+
+class TestReadingAgain:
+    @pytest.fixture
+    def held(self, file):
+        """The file, and a clock that the test moves on."""
+        self.now = 0.0
+        return SecretFile(str(file), "keys", read_words, "the old ones hold", lambda: self.now)
+
+    def test_at_first_it_has_to_be_there(self, file):
+        """
+        There are no secrets to go on with.
+        """
+        with pytest.raises(InvalidSecrets, match="cannot be read: No such file or directory"):
+            SecretFile(f"{file}x", "keys", str, "the old ones hold")
+
+    def test_a_second_later(self, file, held):
+        """
+        What it holds then counts, and no request of the same second reads it.
+        """
+        assert held.current() == "secret"
+        file.write_text("other")
+        self.now += 0.99
+        assert held.current() == "secret"
+        self.now += 0.01
+        assert held.current() == "other"
+        file.write_text("third")
+        assert held.current() == "other"
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("bad", "this is no secret"),
+            ("open", "everybody can read it (mode 0644): make new keys, and chmod 600 {file}"),
+            (None, "cannot be read: No such file or directory"),
+        ],
+    )
+    def test_a_fault_changes_nothing(self, file, held, capfd, text, said):
+        """
+        It is said once, and another one too, until it is mended; then it is as if nothing had happened.
+        """
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text)
+            file.chmod(0o644 if text == "open" else 0o600)
+        for _ in range(3):
+            self.now += 1
+            assert held.current() == "secret"
+        assert (capfd.readouterr().err, held.stale_for) == (
+            f"promptkit: {file}: {said.format(file=file)}; the old ones hold\n",
+            3,
+        )
+        file.unlink(missing_ok=True)
+        file.mkdir()
+        self.now += 1
+        assert held.current() == "secret"
+        assert capfd.readouterr().err == (
+            f"promptkit: {file}: cannot be read: Is a directory; the old ones hold\n"
+        )
+        file.rmdir()
+        file.touch(mode=0o600)
+        file.write_text("mended")
+        self.now += 1
+        assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, "")
+
+    def test_one_thread_reads(self, file):
+        """
+        Others go on with what is there while it does.
+        """
+        reading, may_end = Event(), Event()
+
+        def read(text):
+            reading.set()
+            may_end.wait(10)
+            return text
+
+        may_end.set()
+        self.now = 0.0
+        held = SecretFile(str(file), "keys", read, "the old ones hold", lambda: self.now)
+        reading.clear()
+        may_end.clear()
+        file.write_text("other")
+        self.now += 1
+        thread = Thread(target=held.current)
+        thread.start()
+        assert reading.wait(10)
+        self.now += 1
+
+        assert held.current() == "secret"
+        may_end.set()
+        thread.join()
+        assert held.current() == "other"
+
+
+def read_words(text):
+    """The text, if it is no bad word."""
+    if text == "bad":
+        raise InvalidSecrets("this is no secret")
+    return text

@@ -246,7 +246,7 @@ class TestWhereKeysComeFrom:
         """
         environment = {"PROMPTKIT_STATE_KEYS": SECOND.hex()}
 
-        assert state_keys(key_file(FIRST.hex().encode()), environment) == (FIRST,)
+        assert state_keys(key_file(FIRST.hex().encode()), environment)() == (FIRST,)
         assert state_keys(None, environment) == (SECOND,)
 
     def test_the_environment_of_the_process(self, monkeypatch):

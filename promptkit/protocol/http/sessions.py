@@ -154,12 +154,13 @@ class Sessions:
         if len(session_id) > MAX_LENGTH:
             return None
         try:
-            session = self._verified(session_id, owner)
+            session = self._verified(session_id, owner, self._ring.secrets)
         except (TokenRefused, msgspec.DecodeError):
             return None
         return session if session is not None and self._clock() <= session.expires else None
 
-    def _verify(self, session_id: str, owner: str) -> SealedSession | None:
+    def _verify(self, session_id: str, owner: str, _known_by: tuple[bytes, ...]) -> SealedSession | None:
+        """Open an id; what is kept of it is of no use once there are other keys."""
         payload, expires = self._ring.open(_PURPOSE, session_id, self._clock(), bound=owner.encode())
         said = _decode(payload)
         revision = REVISIONS.get(said.revision)

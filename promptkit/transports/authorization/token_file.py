@@ -6,18 +6,14 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.transports.authorization.bearer import is_token
-from promptkit.transports.secret_files import InvalidSecrets, read_secret_file
+from promptkit.transports.secret_files import InvalidSecrets, SecretFile
 
 __all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]
 
 #: Shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN: Final = 32
-
-#: How often the file is read, in seconds, while requests come.
-_READ_EVERY_S: Final = 1.0
 
 #: How long tokens are valid after the file was read, in seconds: while it is written, it may be unreadable.
 VALID_S: Final = 5.0
@@ -78,12 +74,9 @@ class TokenFile:
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path = path
-        self._clock = clock
-        self._tokens = self._read()
-        self._was_read = self._tried = clock()
-        self._reported: str | None = None
-        if not self._tokens:
+        until_mended = f"{VALID_S:g} s after it was read last, nobody is let in until this is mended"
+        self._file = SecretFile(path, "tokens", read_tokens, until_mended, clock)
+        if not self._file.current():
             msg = f"{path}: there is no token: write a name and a token on each line"
             raise InvalidSecrets(msg)
 
@@ -98,27 +91,12 @@ class TokenFile:
         Raises:
             VerifierUnavailable: If the file could not be read for some seconds.
         """
-        if self._clock() - self._tried >= _READ_EVERY_S:
-            self._read_again()
-        if self._tried - self._was_read > VALID_S:
+        tokens = self._file.current()
+        if self._file.stale_for > VALID_S:
             raise VerifierUnavailable
         digest, bearer = sha256(token.encode()).digest(), None
         # All are compared, each in constant time: how long this takes says nothing about any of them.
-        for known, principal in self._tokens:
+        for known, principal in tokens:
             if compare_digest(known, digest):
                 bearer = principal
         return bearer
-
-    def _read_again(self) -> None:
-        self._tried = self._clock()
-        try:
-            self._tokens = self._read()
-        except InvalidSecrets as error:
-            if (fault := str(error)) != self._reported:
-                self._reported = fault
-                say(f"{fault}; {VALID_S:g} s after it was read last, nobody is let in until this is mended")
-        else:
-            self._was_read, self._reported = self._tried, None
-
-    def _read(self) -> tuple[tuple[bytes, Principal], ...]:
-        return read_secret_file(self._path, "tokens", read_tokens)

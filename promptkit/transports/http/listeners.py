@@ -33,6 +33,9 @@ _DROP_NEW_CONNECTIONS: Final = (
     (0x06, 0, 0, 0xFFFFFFFF),
 )
 
+#: What may come of making a Unix socket. Its mode cannot be set if a link has taken its place.
+_UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
+
 #: What to do about an error of TCP, by its number.
 _REMEDIES: Final[dict[int | None, str]] = {
     errno.EADDRINUSE: "another server listens there: end it, or name another port",
@@ -150,13 +153,19 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
     return listeners
 
 
-def listen_unix(path: str) -> Listener:
+def listen_unix(path: str, mode: int | None = None, group: str | None = None) -> Listener:
     """
     Listen on a Unix socket, and replace one that nobody listens to any more.
 
     Args:
         path:
             Where it is made.
+
+        mode:
+            Who may connect: those who may write. By default the user alone; with a group, that, too.
+
+        group:
+            The group that it belongs to, by name or number.
 
     Raises:
         CannotListen: If that is not possible.
@@ -168,10 +177,15 @@ def listen_unix(path: str) -> Listener:
     try:
         if _is_stale(path):
             Path(path).unlink()
-        made.bind(path)
-        made.listen(_BACKLOG)
-        return Listener([made], Path(path).absolute())
-    except (OSError, ValueError) as error:
+        _bind(made, path)
+        try:
+            made.listen(_BACKLOG)
+            _share(path, mode, group)
+            return Listener([made], Path(path).absolute())
+        except _UNIX_FAILURES:
+            Path(path).unlink()
+            raise
+    except _UNIX_FAILURES as error:
         made.close()
         msg = f"cannot listen at {path!r}: {_reason(error)}"
         raise CannotListen(msg) from None
@@ -217,6 +231,42 @@ def systemd_descriptors() -> list[int]:
         msg = "systemd has passed no socket: start this service by its .socket unit"
         raise CannotListen(msg)
     return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(number)))
+
+
+def _bind(made: socket.socket, path: str) -> None:
+    """Make a socket for its user alone. What other threads make meanwhile is, too."""
+    before = os.umask(0o177)
+    try:
+        made.bind(path)
+    finally:
+        os.umask(before)
+
+
+def _share(path: str, mode: int | None, group: str | None) -> None:
+    """Give a socket to a group first, and then its mode: so it is never more open than it is to be."""
+    if group is not None and sys.platform != "win32":
+        try:
+            os.chown(path, -1, _group_number(group), follow_symlinks=False)
+        except PermissionError as error:
+            remedy = "make it a member (systemd: SupplementaryGroups=), or start the server as root"
+            reason = f"its user may not give it to the group {group!r}: {remedy}"
+            raise PermissionError(error.errno, reason) from None
+    if mode is None:
+        mode = 0o600 if group is None else 0o660
+    Path(path).chmod(mode, follow_symlinks=False)
+
+
+def _group_number(group: str) -> int:
+    """The number of a group, which may be named by it. Raises ValueError if there is none."""
+    if sys.platform != "win32":
+        from grp import getgrnam  # few sockets are for a group
+
+        with suppress(KeyError):
+            return getgrnam(group).gr_gid
+    if group.isascii() and group.isdigit() and len(group) < 10:
+        return int(group)
+    msg = f"there is no group {group!r}: name one that `getent group` lists, or its number"
+    raise ValueError(msg)
 
 
 def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:

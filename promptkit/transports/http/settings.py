@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from promptkit.protocol.capabilities import ToolMode
+from promptkit.protocol.key_ring import Keys
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             The origins of pages that may send requests.
 
         keys:
-            What tokens are sealed with, which all replicas have.
+            What tokens are sealed with, which all replicas have; or what returns them at any time.
 
         own_key:
             What they are sealed with if there are none; by default, a random key.
@@ -73,7 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     name: str = "promptkit"
     hosts: Iterable[str] = ()
     origins: Iterable[str] = ()
-    keys: Iterable[bytes] = ()
+    keys: Keys = ()
     own_key: bytes | None = None
     changes: bool = True
     audit: str | None = None

@@ -249,6 +249,23 @@ class TestKnownSessions:
         assert verified == [session_id]
         assert all(one is found[0] for one in found)
 
+    def test_what_a_removed_key_has_sealed_is_forgotten(self, verified):
+        """
+        An id that was opened is opened again under other keys, and refused if the one that sealed it is gone.
+        """
+        held = [tuple(KEYS[:1])]
+        opening = Sessions(KeyRing(lambda: held[-1], "tests"), clock=Clock())
+        session_id = sealed(opening)
+        assert opening.open(session_id)
+        held.append((KEYS[1], KEYS[0]))
+        assert opening.open(session_id)
+        held.append((KEYS[1],))
+
+        assert opening.open(session_id) is None
+        held.append((KEYS[0],))
+        assert opening.open(session_id)
+        assert verified == [session_id] * 3
+
     def test_forged_ids_push_none_out(self, verified):
         """
         What is refused is not kept, so that made-up ids slow no session down.

@@ -2,7 +2,10 @@
 
 import os
 import socket
+import stat
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -16,6 +19,12 @@ from promptkit.transports.http.listeners import (
 
 unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do so")
+as_root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root becomes somebody else"
+)
+
+#: A user, and groups, of nobody in particular.
+USER, GROUP, OTHERS = 61_234, 61_235, 61_236
 
 
 def has_ipv6():
@@ -240,6 +249,157 @@ class TestUnix:
 
         assert path.is_socket()
         second.close()
+
+
+def access(path):
+    """The mode and the group of a socket."""
+    found = path.lstat()
+    return stat.S_IMODE(found.st_mode), found.st_gid
+
+
+@pytest.fixture
+def everybodys_umask():
+    """A process that would give everything that it makes to everybody."""
+    before = os.umask(0)
+    yield
+    assert os.umask(before) == 0, "it is not what it was"
+
+
+@unix
+@pytest.mark.usefixtures("everybodys_umask")
+class TestWhoMayConnect:
+    @pytest.mark.parametrize(
+        ("asked", "mode"), [({}, 0o600), ({"mode": 0o660}, 0o660), ({"mode": 0o666}, 0o666)]
+    )
+    def test_the_mode(self, tmp_path, asked, mode):
+        """
+        It is what was asked for, whatever the umask is; by default its user alone may connect.
+        """
+        path = tmp_path / "socket"
+        listener = listen_unix(str(path), **asked)
+
+        assert access(path) == (mode, os.getegid())
+        listener.close()
+
+    @pytest.mark.parametrize(("asked", "mode"), [({}, 0o660), ({"mode": 0o600}, 0o600)])
+    def test_the_group(self, tmp_path, asked, mode):
+        """
+        A group that one belongs to gets the socket, by its name or number, and may connect unless a mode says
+        that it may not.
+        """
+        import grp
+
+        own = os.getegid()
+        for number, name in enumerate((str(own), grp.getgrgid(own).gr_name)):
+            path = tmp_path / f"socket{number}"
+            listener = listen_unix(str(path), group=name, **asked)
+
+            assert access(path) == (mode, own)
+            listener.close()
+
+    @as_root
+    def test_it_is_never_more_open(self, tmp_path, monkeypatch):
+        """
+        From the moment at which it is there, nobody may connect who may not in the end: the group of the
+        process neither, if the socket is for another one.
+        """
+        path, seen = tmp_path / "socket", []
+
+        def noting(owner, name):
+            original = getattr(owner, name)
+
+            def call(*arguments, **options):
+                result = original(*arguments, **options)
+                seen.append((name, *access(path)))
+                return result
+
+            monkeypatch.setattr(owner, name, call)
+
+        class Noted(socket.socket):
+            def bind(self, address):
+                super().bind(address)
+                seen.append(("bind", *access(path)))
+
+        monkeypatch.setattr(socket, "socket", Noted)
+        noting(os, "chown")
+        noting(Path, "chmod")
+        listen_unix(str(path), 0o660, str(GROUP)).close()
+
+        own = os.getegid()
+        assert seen == [("bind", 0o600, own), ("chown", 0o600, GROUP), ("chmod", 0o660, GROUP)]
+
+    def test_a_group_that_does_not_exist(self, tmp_path):
+        """
+        It is named, and nothing is left behind.
+        """
+        path = tmp_path / "socket"
+
+        with pytest.raises(CannotListen) as refused:
+            listen_unix(str(path), group="no-such-group")
+        assert str(refused.value) == (
+            f"cannot listen at {str(path)!r}: there is no group 'no-such-group': "
+            "name one that `getent group` lists, or its number"
+        )
+        assert not path.exists()
+
+    @as_root
+    def test_a_group_of_others(self):
+        """
+        Who does not belong to a group may not give it the socket: the error says what to do. A member may.
+        """
+        with TemporaryDirectory() as name:  # pytest's own are for the user alone
+            folder = Path(name)
+            folder.chmod(0o777)
+            told = [as_a_user(folder / "socket", group) for group in (GROUP, OTHERS)]
+
+            assert told == [
+                f"0o660 {GROUP}",
+                (
+                    f"cannot listen at '{folder}/socket': its user may not give it to the group '{OTHERS}': "
+                    "make it a member (systemd: SupplementaryGroups=), or start the server as root"
+                ),
+            ]
+            assert list(folder.iterdir()) == []
+
+    def test_a_link_in_its_place(self, tmp_path, monkeypatch):
+        """
+        What somebody puts into its place is not opened to others.
+        """
+        path, secret = tmp_path / "socket", tmp_path / "secret"
+        secret.touch(mode=0o600)
+        listen = socket.socket.listen
+
+        def replaced(made, backlog):
+            listen(made, backlog)
+            path.unlink()
+            path.symlink_to(secret)
+
+        monkeypatch.setattr(socket.socket, "listen", replaced)
+        with pytest.raises(CannotListen, match="cannot listen at"):
+            listen_unix(str(path), 0o666)
+        assert access(secret)[0] == 0o600
+
+
+def as_a_user(path, group):
+    """Listen as a user who is in one group; return what came of it, or the error."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.setgroups([GROUP])
+            os.setgid(USER)
+            os.setuid(USER)
+            try:
+                listener = listen_unix(str(path), group=str(group))
+                os.write(writing, "{:#o} {}".format(*access(path)).encode())
+                listener.close()
+            except CannotListen as error:
+                os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with open(reading) as answer:
+        return answer.read()
 
 
 @unix

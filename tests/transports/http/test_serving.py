@@ -62,6 +62,21 @@ def test_a_unix_socket(serve, tmp_path, workers):
 
 
 @unix
+@pytest.mark.parametrize(
+    ("options", "mode"), [([], 0o600), (["--uds-mode", "660"], 0o660), (["--uds-mode", "0666"], 0o666)]
+)
+def test_who_may_connect_to_a_unix_socket(serve, tmp_path, options, mode):
+    """
+    It has the mode that was asked for, else one that lets in its user alone, whatever the umask is.
+    """
+    path = tmp_path / "socket"
+    served = serve("--uds", str(path), *options, umask=0)
+    served.wait_for("serving at")
+
+    assert path.stat().st_mode & 0o777 == mode
+
+
+@unix
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_inherited_socket(serve, workers):
     """
