@@ -14,14 +14,7 @@ from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
-from promptkit.compiler.linking import (
-    CompiledFile,
-    Linked,
-    Owners,
-    link,
-    merge,
-    summary,
-)
+from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.compiler.loading.folder_import import do_nothing
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
@@ -71,6 +64,9 @@ class Reloader:
     Attributes:
         is_quiet:
             Whether nothing is said of what is found, as another process says it.
+
+        faulty:
+            How many files had a fault when they were loaded last; at least 1 if that load failed.
     """
 
     def __init__(
@@ -85,6 +81,7 @@ class Reloader:
         self._lint = lint
         self._has_cases = cases
         self.is_quiet = False
+        self.faulty = 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
         self._folders: dict[Path, str] = {}
@@ -129,6 +126,7 @@ class Reloader:
         self._note_files(loaded, self._served, stamps)
         self._keep_for_next(loaded)
         self._reported = linked.catalog.diagnostics
+        self.faulty = linked.catalog.faulty
         return linked.catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
@@ -256,6 +254,7 @@ class Reloader:
             linked = link(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
+            self.faulty = max(self.faulty, 1)
             # One that was raised outside of the import of any file is tried again.
             self._settled = not isinstance(error, ImportHangs)
             reason = str(error) or type(error).__name__
@@ -323,7 +322,7 @@ class Reloader:
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call("report", self._report, catalog)
-        self._reported = catalog.diagnostics
+        self._reported, self.faulty = catalog.diagnostics, catalog.faulty
         if what and not self.is_quiet:
             say(what)
 
