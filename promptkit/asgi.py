@@ -151,5 +151,6 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         authorizer=authorizer,
         scopes=scopes_of(scopes),
         telemetry=telemetry,
+        faulty=lambda: reloader.faulty,
     )
     return Application(catalog, settings, reloader.start if watches else bool)

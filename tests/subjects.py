@@ -20,6 +20,7 @@ class Channel:
     """Where replies to one request of a caller go."""
 
     gone = False
+    address = None
 
     def __init__(self, principal=None):
         self.principal = principal

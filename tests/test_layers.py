@@ -29,6 +29,7 @@ LAZY = {
     "logging",
     "mimetypes",
     "opentelemetry",
+    "prometheus_client",
     "pybase64",
     "random",
     "rich",

@@ -93,6 +93,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """What the compiler found that keeps something from being served."""
         return tuple(one for one in self.diagnostics if one.severity is Severity.ERROR)
 
+    @property
+    def faulty(self) -> int:
+        """How many files have such a fault."""
+        return len({one.location.file for one in self.errors})
+
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownPrompt` if no prompt has this name."""
         try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from promptkit.cli import Exit
 from promptkit.cli.options import limits_of
 from promptkit.errors.exceptions import LoadError
-from promptkit.errors.standard_error import say
+from promptkit.errors.standard_error import say, stamp_lines
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
@@ -81,6 +81,7 @@ def run(options: "Namespace") -> int:
     except OSError as error:
         say(f"standard input and output must be open: {error}")
         return Exit.USAGE
+    stamp_lines(stamps=options.timestamps)
     if os.isatty(wire.reading):
         from promptkit.fragments.shell_words import quoted_path
 

@@ -17,6 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
+from promptkit.cli.observing import metrics_of, telemetry_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
 from promptkit.errors.distribution import install_command
@@ -28,7 +29,6 @@ from promptkit.transports.http.sockets import Balance
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
-    from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
     from promptkit.transports.http.application import Application
     from promptkit.transports.http.connection_limits import ConnectionLimits
@@ -84,7 +84,10 @@ def application_factory(
         own_key=None if keys else own_key(options.targets),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
-        telemetry=_telemetry(options),
+        telemetry=telemetry_of(options),
+        metrics=options.metrics,
+        faulty=lambda: reloader.faulty,
+        strict=options.strict,
         page_size=options.page_size,
         tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,
@@ -96,7 +99,11 @@ def application_factory(
         from promptkit.server.audit import Audit
 
         Audit(options.audit).close()  # each worker opens it again
-    return partial(Application, catalog, settings)
+    if not options.access_log:
+        return partial(Application, catalog, settings)
+    from promptkit.transports.http.access_log import LoggedApplication  # few want it
+
+    return partial(LoggedApplication, catalog, settings)
 
 
 def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorizer | None":
@@ -147,6 +154,8 @@ def _unusable(options: Namespace) -> str | None:
         import_module(_REQUIRED)
     except ModuleNotFoundError as error:
         return f"--http needs {error.name}: {install_command('http')}"
+    if options.metrics and find_spec("prometheus_client") is None:
+        return f"--metrics needs prometheus_client: {install_command('http,metrics')}"
     if options.workers > 1 and sys.platform == "win32":
         return "--workers needs another system than Windows, which cannot fork"
     if options.workers > _MAX_WORKERS:
@@ -200,6 +209,21 @@ def _listen(options: Namespace) -> list[Listener]:
 
 def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     """Compile the recipes, and serve them. Returns if they are not to be served."""
+    try:
+        options.metrics = metrics_of(options)
+    except ValueError as error:
+        return fail(str(error), Exit.USAGE)
+    try:
+        work = _prepared(options, listening)
+        code = work if isinstance(work, int) else work.serve()
+    finally:
+        if options.metrics is not None:
+            options.metrics.remove()
+    return code if isinstance(work, int) else exit_now(code)
+
+
+def _prepared(options: Namespace, listening: Sequence[Listener]) -> "_Work | int":
+    """Compile the recipes, and return what serves them; the exit code if they are not to be served."""
     if options.compiled is not None:
         say(f"{options.compiled!r} is not used over HTTP")
     reloader, catalog = _load(options)
@@ -218,17 +242,14 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Work(options, listening, reloader, make, Balance(options.workers))
     say(f"serving at {' and '.join(map(_where, listening))}")
-    code = work.run(0) if options.workers == 1 else work.supervise()
-    for listener in listening:
-        listener.close()
-    return exit_now(code)
+    return _Work(options, listening, reloader, make, Balance(options.workers))
 
 
 def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     """Import what serves, and the recipes, and report their faults."""
     standard_error.redirect()  # before recipes are imported, as they may keep the streams
+    standard_error.stamp_lines(stamps=options.timestamps)
     gc.disable()  # imports leave no garbage, and looking for it takes time
     import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
     with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
@@ -240,17 +261,6 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     return reloader, catalog
 
 
-def _telemetry(options: Namespace) -> "Telemetry | None":
-    """What tells OpenTelemetry of requests, made before the fork. Raises ModuleNotFoundError."""
-    if not options.otel:
-        return None
-    from promptkit.server.telemetry import TCP, Telemetry, is_recorded
-
-    if not is_recorded():
-        say("--otel tells nobody: set up an SDK, as opentelemetry-instrument does before it starts promptkit")
-    return Telemetry(TCP)
-
-
 class _Work(Struct):
     """Serving, by this process, or by workers that it forks."""
 
@@ -259,6 +269,13 @@ class _Work(Struct):
     reloader: Reloader
     make: "Callable[[], Application]"
     balance: Balance
+
+    def serve(self) -> int:
+        """Serve until a signal ends it; return the exit code."""
+        code = self.run(0) if self.options.workers == 1 else self.supervise()
+        for listener in self.listening:
+            listener.close()
+        return code
 
     def supervise(self) -> int:
         """Have workers serve."""
@@ -280,6 +297,8 @@ class _Work(Struct):
 
         if number > 0:  # the first worker reports for all
             self.reloader.is_quiet = True
+        if self.options.metrics is not None:
+            self.options.metrics.serve_as(str(number))
         application = self.make()
         worker = HttpWorker(
             application,

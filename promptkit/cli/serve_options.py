@@ -35,6 +35,8 @@ def add_serve(serve: ArgumentParser) -> None:
     audit = "write one line of JSON per request to FILE, without the values of arguments"
     add("--audit", metavar="FILE", help=audit)
     add("--otel", action="store_true", help="tell OpenTelemetry of each request (the extra otel)")
+    stamps = "begin each line of standard error with the time, in UTC"
+    add("--timestamps", action="store_true", help=stamps)
     _add_http(serve)
     _add_limits(serve)
 
@@ -81,6 +83,10 @@ def _add_http(serve: ArgumentParser) -> None:
     add("--max-connections", type=_whole_number, metavar="NUMBER", help="of a worker (default: 10,000)")
     idle = "how long a connection may be idle (default: 30)"
     add("--keep-alive", type=_number, metavar="SECONDS", help=idle)
+    logged = "write one line per HTTP request to standard error, without arguments and tokens"
+    add("--access-log", action="store_true", help=logged)
+    metrics = "let Prometheus read at /metrics how much is asked for (the extra metrics)"
+    add("--metrics", action="store_true", help=metrics)
     actions = http._group_actions  # noqa: SLF001 (argparse has no other way)
     serve.set_defaults(http_options=frozenset(name for action in actions for name in action.option_strings))
 

@@ -67,6 +67,9 @@ class Reloader:
 
         clock:
             Says what the first load imports if that takes long; a thread that has time has to look at it.
+
+        faulty:
+            How many files had a fault when they were loaded last; at least 1 if that load failed.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Reloader:
     ) -> None:
         self._report = report
         self._lint, self._has_cases = lint, cases
-        self.is_quiet, self.clock = False, ImportClock()
+        self.is_quiet, self.faulty, self.clock = False, 0, ImportClock()
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
         self._folders: dict[Path, str] = {}
@@ -120,6 +123,7 @@ class Reloader:
         self._note_files(loaded, self._served, stamps)
         self._keep_for_next(loaded)
         self._reported = linked.catalog.diagnostics
+        self.faulty = linked.catalog.faulty
         return linked.catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
@@ -254,6 +258,7 @@ class Reloader:
             linked = link(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
+            self.faulty = max(self.faulty, 1)
             # One that was raised outside of the import of any file is tried again.
             self._settled = not isinstance(error, ImportHangs)
             reason = str(error) or type(error).__name__
@@ -326,7 +331,7 @@ class Reloader:
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call("report", self._report, catalog)
-        self._reported = catalog.diagnostics
+        self._reported, self.faulty = catalog.diagnostics, catalog.faulty
         if what and not self.is_quiet:
             say(what)
 

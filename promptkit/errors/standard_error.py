@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO
 
 from promptkit.errors.interruptions import shielded
 
-__all__ = ["BackgroundWriter", "finish", "redact_with", "redirect", "say", "stderr_stream"]
+__all__ = ["BackgroundWriter", "finish", "redact_with", "redirect", "say", "stamp_lines", "stderr_stream"]
 
 #: How many bytes wait for a reader at most, and what each piece takes besides its text; more is dropped.
 _CAPACITY: Final = 1024 * 1024
@@ -57,10 +57,14 @@ class BackgroundWriter:
     Attributes:
         redact:
             Removes secrets from text; None if there are none.
+
+        stamps:
+            Whether each line begins with the time.
     """
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self.redact: Callable[[str], str] | None = None
+        self.stamps = False
         self._capacity = capacity
         self.begin()
 
@@ -122,6 +126,8 @@ class BackgroundWriter:
         """Write *data* as far as there is room, and leave the rest to the thread."""
         if self.redact is not None:
             data = self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        if self.stamps:
+            data = _stamped(data)
         for start in range(0, len(data), _LONGEST):
             piece = data[start : start + _LONGEST]
             self._wait(self._capacity - len(piece), _WAIT_S)
@@ -214,6 +220,14 @@ class BackgroundWriter:
             return self._has_thread
 
 
+def _stamped(data: bytes) -> bytes:
+    """The lines of *data*, each with the time before it, in UTC (RFC 3339)."""
+    now = time.time()
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+    stamp = f"{seconds}.{int(now % 1 * 1000):03}Z ".encode()
+    return b"\n".join(stamp + line if line else line for line in data.split(b"\n"))
+
+
 def _room_of(descriptor: int) -> int:
     """Return how many bytes can be written without waiting for a reader; 0 if that is unknown."""
     import select  # loaded by the first output
@@ -300,6 +314,14 @@ def redact_with(redact: Callable[[str], str]) -> None:
     """
     if _writer is not None:
         _writer.redact = redact
+
+
+def stamp_lines(*, stamps: bool) -> None:
+    """
+    Choose whether each line that is printed from now on begins with the time.
+    """
+    if _writer is not None:
+        _writer.stamps = stamps
 
 
 def finish(seconds: float) -> None:

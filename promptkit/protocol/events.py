@@ -39,6 +39,12 @@ class Channel(Protocol):
         """
 
     @property
+    def address(self) -> str | None:
+        """
+        The address of who has connected; None if it has none that is known.
+        """
+
+    @property
     def subject(self) -> str:
         """
         Whose requests are counted together: who the client is, as far as that is known.
@@ -96,6 +102,13 @@ class Batch:
         Who sends the batch; None if nobody asked.
         """
         return None if self._channel is None else self._channel.principal
+
+    @property
+    def address(self) -> str | None:
+        """
+        Where the batch comes from; None if that is not known.
+        """
+        return None if self._channel is None else self._channel.address
 
     @property
     def subject(self) -> str:
@@ -177,6 +190,7 @@ class Request(Struct, gc=False):
     channel: Channel | None = None
     awaited: list[Callable[[bytes], object]] | None = None
     large: bool = False  # its arguments may hold many values
+    error_id: str | None = None  # by which standard error and its reply name what went wrong
 
     def when_answered(self, call: Callable[[bytes], object]) -> None:
         """
@@ -208,6 +222,13 @@ class Request(Struct, gc=False):
         Who sends the request; None if nobody asked, or if the request is no longer open.
         """
         return None if self.channel is None else self.channel.principal
+
+    @property
+    def address(self) -> str | None:
+        """
+        The address of who has connected; None if it is not known, or if the request is no longer open.
+        """
+        return None if self.channel is None else self.channel.address
 
     @property
     def scopes(self) -> frozenset[str] | None:

@@ -46,7 +46,7 @@ from promptkit.protocol.message_checks import (
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["Session"]
+__all__ = ["Observe", "Session"]
 
 #: The first byte of an array, as an int, which is faster to find in a line than a byte string.
 _ARRAY: Final = ord("[")

@@ -24,10 +24,9 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
 from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, target_of
-from promptkit.server.observers import OpenRequests
+from promptkit.server.observers import OpenRequests, outcome_of
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 
@@ -46,6 +45,7 @@ _FLAGS: Final = (
 @attrs.frozen
 class _Noted:
     request: Request
+    address: str | None
     principal: Principal | None
     catalog: Catalog
     time: float
@@ -54,7 +54,7 @@ class _Noted:
 
 class Audit:
     """
-    Notes requests: who asked for what and when, how large the arguments were, and the outcome.
+    Notes requests: who asked for what, from where and when, how large the arguments were, and the outcome.
 
     A line is in the file before the client gets the reply. It is whole, even if other processes
     append to the file. It holds no value of an argument. The file is not synchronised with the
@@ -94,9 +94,9 @@ class Audit:
             A function to be called with the reply before that is sent, or with ``b""`` if the
             request was cancelled. Only its first call counts.
         """
-        # A request that is answered has no principal any more.
-        begun = _Noted(request, request.principal, catalog, time.time(), time.perf_counter())
-        return self._open_requests.add(begun)
+        # A request that is answered has neither an address nor a principal any more.
+        sender = request.address, request.principal
+        return self._open_requests.add(_Noted(request, *sender, catalog, time.time(), time.perf_counter()))
 
     def close(self) -> None:
         """Note the requests that were never answered, and close the file."""
@@ -106,7 +106,7 @@ class Audit:
             self._descriptor = -1
 
     def _end(self, begun: _Noted, reply: bytes | None) -> None:
-        record = _record(begun, _outcome(reply))
+        record = _record(begun, _outcome(begun.request, reply))
         with self._lock:
             if self._lost:
                 record["lost"] = self._lost
@@ -171,7 +171,7 @@ def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
     return {
         "time": moment.replace("+00:00", "Z"),
         "process": os.getpid(),
-        **_sender(begun.principal),
+        **_sender(begun.address, begun.principal),
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
         "method": _short(request.method),
@@ -182,11 +182,12 @@ def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sender(principal: Principal | None) -> dict[str, Any]:
-    """Who sends it. The subject is whole: two that begin alike are two."""
-    if principal is None:
-        return {}
-    return {"subject": principal.subject, **({"program": True} if principal.program else {})}
+def _sender(address: str | None, principal: Principal | None) -> dict[str, Any]:
+    """From where it comes, and who sends it. The subject is whole: two that begin alike are two."""
+    found: dict[str, Any] = {} if address is None else {"address": address}
+    if principal is not None:
+        found |= {"subject": principal.subject, **({"program": True} if principal.program else {})}
+    return found
 
 
 def _asked(target: RequestTarget | None) -> dict[str, Any]:
@@ -215,14 +216,13 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str) else len(encode(value))
 
 
-def _outcome(reply: bytes | None) -> dict[str, Any]:
-    if not reply:
-        return {"outcome": "unanswered" if reply is None else "cancelled"}
-    if (code := error_code(reply)) is not None:
-        return {"outcome": "error", "code": code}
-    if is_failure(reply):
-        return {"outcome": "failed"}
-    return {"outcome": "asked" if is_question(reply) else "ok"}
+def _outcome(request: Request, reply: bytes | None) -> dict[str, Any]:
+    """What came of it, with the code and the id of an error; a tool says in a result what went wrong."""
+    outcome, code = outcome_of(reply)
+    found: dict[str, Any] = {"outcome": outcome} if code is None else {"outcome": outcome, "code": code}
+    if outcome in ("error", "failed") and request.error_id is not None:
+        found["error_id"] = request.error_id
+    return found
 
 
 def _short(text: str) -> str:

@@ -6,9 +6,11 @@ from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import METHODS, SKILL_METHODS, TOOL_METHODS
 from promptkit.protocol.events import Request
+from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
 
-__all__ = ["Observer", "OpenRequests"]
+__all__ = ["Observer", "OpenRequests", "known_method", "outcome_of"]
 
 T = TypeVar("T")
 
@@ -58,3 +60,20 @@ class OpenRequests(Generic[T]):
         known = self._known.pop(number, None)
         if known is not None:
             self._end(known, reply)
+
+
+def known_method(request: Request, other: str) -> str:
+    """Return the method of a request; *other* for what clients make up, of which there is no end."""
+    is_known = any(request.method in known for known in (METHODS, TOOL_METHODS, SKILL_METHODS))
+    return request.method if is_known else other
+
+
+def outcome_of(reply: bytes | None) -> tuple[str, int | None]:
+    """Return what came of a request, in a word, and the code if that is an error."""
+    if not reply:
+        return "unanswered" if reply is None else "cancelled", None
+    if (code := error_code(reply)) is not None:
+        return "error", code
+    if is_failure(reply):
+        return "failed", None
+    return "asked" if is_question(reply) else "ok", None

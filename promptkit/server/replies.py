@@ -10,7 +10,7 @@ from contextlib import suppress
 from math import inf
 
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import PromptError, PromptkitError
+from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
 from promptkit.errors.interruptions import Abandoned
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
@@ -25,7 +25,7 @@ def took_too_long(
     exchange: Exchange, seconds: float, line_in: Callable[[str], Location | None]
 ) -> InternalError:
     """
-    Return the error of a request that has had its time, and say on standard error where its code was.
+    Return the error of a request that has had its time, and print it on stderr, with where its code was.
 
     Args:
         exchange:
@@ -38,17 +38,16 @@ def took_too_long(
             Returns the line that the author's code is in, given the file of the function; None if it is in
             none.
     """
-    about, importing = exchange.about, exchange.snapshot.importing
+    request, about, importing = exchange.request, exchange.about, exchange.snapshot.importing
+    shown = request.method if about is None else f"{about.arguments.kind} {name_of(about)!r}"
+    said, at = f"{shown} took longer than its limit of {seconds:g} s", ""
     if about is None and importing is not None:
-        return InternalError(f"the recipes are still being imported after {seconds:g} s{importing()}")
-    shown = exchange.request.method
-    if about is not None:
-        shown = f"{about.arguments.kind} {name_of(about)!r}"
-    fault = f"{shown} took longer than its limit of {seconds:g} s"
-    line = line_in("" if about is None else about.location.file)
-    at = "" if line is None else f", and was at {line}"
-    say(f"{fault}{at}")
-    return InternalError(fault)
+        said = f"the recipes are still being imported after {seconds:g} s{importing()}"
+    elif (line := line_in("" if about is None else about.location.file)) is not None:
+        at = f", and was at {line}"
+    asked = shortened(request.id) if isinstance(request.id, str) else request.id
+    say(f"error {_error_id(request)} in {request.method}, request {asked!r}: {said}{at}")
+    return InternalError(f"{said} (error {request.error_id})")
 
 
 def reply_to(
@@ -113,13 +112,19 @@ def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
     """Print *error* on stderr; the client gets only a number that finds it there."""
     from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
 
-    correlation = os.urandom(4).hex()
+    correlation = _error_id(exchange.request)
     shown = _shown(exchange.request, target_of(exchange.request, exchange.snapshot.catalog))
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
         trace = _redacted(format_exception(error), exchange)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
+
+
+def _error_id(request: Request) -> str:
+    """By which standard error, the audit and the reply to a request name what went wrong."""
+    request.error_id = os.urandom(4).hex()
+    return request.error_id
 
 
 def _shown(request: Request, target: RequestTarget | None) -> str:

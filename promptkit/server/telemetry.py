@@ -15,11 +15,11 @@ from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import METHODS, SKILL_METHODS, TOOL_METHODS
+from promptkit.protocol.capabilities import TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.partial_decoding import error_code, is_failure
 from promptkit.server.lookup import target_of
-from promptkit.server.observers import OpenRequests
+from promptkit.server.observers import OpenRequests, known_method
 from promptkit.version import VERSION
 
 __all__ = ["PIPE", "TCP", "Telemetry", "is_recorded"]
@@ -96,8 +96,7 @@ class Telemetry:
             A function to be called with the reply before that is sent, or with ``b""`` if the request was
             cancelled. Only its first call counts.
         """
-        is_known = any(request.method in known for known in (METHODS, TOOL_METHODS, SKILL_METHODS))
-        method = request.method if is_known else _OTHER
+        method = known_method(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
             "mcp.protocol.version": request.revision.date,

@@ -1,6 +1,7 @@
 import gc
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 
 import pytest
@@ -618,6 +620,22 @@ class TestBackgroundWriter:
             writer.flush(pipe[1])
 
         assert os.read(pipe[0], 99) == b"\r1%\r2%"
+
+    def test_stamps(self, pipe, writer):
+        """
+        Each whole line begins with the time of its end, also where several are printed at once; an empty one
+        stays empty.
+        """
+        writer.stamps = True
+        before = datetime.now(UTC)
+        for text in (b"one\n\ntwo\n", b"be", b"gun\n", b"10 %\r"):
+            writer.write(pipe[1], text)
+        lines = self.read(pipe, writer).splitlines()
+
+        stamps, texts = zip(*(line.split(" ", 1) for line in lines if line), strict=True)
+        assert (texts, lines[1]) == (("one", "two", "begun", "10 %"), "")
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp) for stamp in stamps)
+        assert all(abs(datetime.fromisoformat(stamp) - before) < timedelta(seconds=20) for stamp in stamps)
 
     def test_a_finalizer_that_prints(self, pipe, writer):
         """

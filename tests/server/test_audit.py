@@ -40,7 +40,12 @@ def sign_in(user: str) -> str:
     return user
 
 
-CATALOG = compile(Recipes(prompts=(login, sign_in), resources=(vault,)))
+@prompt
+def pretend() -> str:
+    raise PromptError("prompt 'pretend' failed (error 1a2b3c4d)")
+
+
+CATALOG = compile(Recipes(prompts=(login, pretend, sign_in), resources=(vault,)))
 
 
 class Audited:
@@ -215,6 +220,23 @@ class TestRecords:
         shared = {"time", "process", "client", "id", "revision", "duration_ms"}
         assert record["method"] == method
         assert {key: value for key, value in record.items() if key not in {*shared, "method"}} == noted
+
+    @pytest.mark.parametrize("method", ["prompts/get", "tools/call"])
+    def test_the_id_of_an_error(self, tmp_path, capsys, method):
+        """
+        What a client is told in place of a traceback is noted, so that it leads to standard error. What an
+        author says that looks like it is not.
+        """
+        file = tmp_path / "audit.jsonl"
+        client = Client(CATALOG, MODERN, observers=[Audit(file)], tools=True)
+        told = client.ask(method, {"name": "login", "arguments": {"user": "everybody"}})
+        client.ask(method, {"name": "pretend"})
+
+        failed, pretended = records(file)
+        assert f"(error {failed['error_id']})" in json.dumps(told)
+        assert f"promptkit: error {failed['error_id']} in prompt 'login':\n" in capsys.readouterr().err
+        assert pretended["outcome"] in ("error", "failed")
+        assert "error_id" not in pretended
 
     def test_a_question(self, tmp_path):
         """

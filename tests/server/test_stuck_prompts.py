@@ -102,13 +102,18 @@ def test_what_is_stuck_can_be_cancelled(start, stuck, revision):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_time_limit_holds(start, name, revision):
     """
-    Whatever a prompt does, its client gets one error when its time is up.
+    Whatever a prompt does, its client gets one error when its time is up, and standard error says so under
+    the same id, with that of the request.
     """
     client = start(revision=revision)
     client.ask(1, "prompts/get", {"name": name})
 
-    assert client.wait_for(1)["error"]["message"] == f"prompt '{name}' took longer than its limit of 0.2 s"
+    said, _, told = client.wait_for(1)["error"]["message"].partition(" (error ")
+    assert said == f"prompt '{name}' took longer than its limit of 0.2 s"
+    assert re.fullmatch(r"[0-9a-f]{8}\)", told)
     assert client.end()[2] == []
+    printed = client.process.stderr.read().decode()
+    assert printed == f"promptkit: error {told[:8]} in prompts/get, request 1: {said}\n"
 
 
 #: What stands in the line in which each of them is stuck.
@@ -152,7 +157,9 @@ def test_every_prompt_has_a_time_limit(start):
     client = start("--timeout", "0.3")
     client.ask(1, "prompts/get", {"name": "sleeps"})
 
-    assert client.wait_for(1)["error"]["message"] == "prompt 'sleeps' took longer than its limit of 0.3 s"
+    assert client.wait_for(1)["error"]["message"].startswith(
+        "prompt 'sleeps' took longer than its limit of 0.3 s"
+    )
 
 
 def test_a_prompt_that_is_found_late_is_named(monkeypatch):
@@ -182,7 +189,7 @@ def test_a_prompt_that_is_found_late_is_named(monkeypatch):
     arrived.put(b"")
 
     assert ended.wait(50)
-    assert reply["error"]["message"] == "prompt 'waits' took longer than its limit of 1 s"
+    assert reply["error"]["message"].startswith("prompt 'waits' took longer than its limit of 1 s")
 
 
 def test_a_late_reply_still_comes(start, tmp_path):

@@ -155,5 +155,7 @@ def test_a_time_limit_names_what_was_found(release):
     reading = Reading(catalog, [], timeout=0.2)
     reply = reading.ask(request(1, "resources/read", {"uri": "pages://secret"}))
 
-    assert reply["error"]["message"] == "resource 'pages://{name}' took longer than its limit of 0.2 s"
+    assert reply["error"]["message"].startswith(
+        "resource 'pages://{name}' took longer than its limit of 0.2 s"
+    )
     reading.end()

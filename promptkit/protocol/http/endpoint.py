@@ -18,6 +18,7 @@ from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpRespons
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
+    Incoming,
     InvalidRequest,
     MethodNotFound,
     MissingCapability,
@@ -29,7 +30,7 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.partial_decoding import error_code, retry_after
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
-from promptkit.protocol.session import Session
+from promptkit.protocol.session import Observe, Session
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
@@ -78,6 +79,13 @@ class _OneMessage(Session):
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         self.agreed = Session(self.server_info, structs.replace(self.capabilities, changes=False))
         return self.agreed._initialize(params)  # noqa: SLF001 (it is of this class)
+
+    def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
+        """Note a handshake with the client and the revision that it has agreed upon."""
+        if self.agreed is None:
+            super()._note(observe, incoming, reply, channel)
+        else:
+            self.agreed._note(observe, incoming, reply, channel)  # noqa: SLF001 (as above)
 
     def exceeds_limits(self, body: bytes) -> bool:
         """Whether a body holds so much that it is not decoded to say more of it."""

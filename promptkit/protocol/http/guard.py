@@ -103,16 +103,18 @@ class Guard:
             self._fine.add(asks)
         return response
 
+    def check_reading(self, head: Head) -> HttpResponse | None:
+        """
+        Return the response to a request that may not read what is shown at a path of its own; else None.
+        """
+        return self._check_caller(head) or _check_read_only(head)
+
     def _check(self, head: Head) -> HttpResponse | None:
-        if (refused := self._check_host(head)) is not None:
+        if (refused := self._check_caller(head)) is not None:
             return refused
-        origin = head.get(b"origin")
-        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
-            shown = shortened(origin.decode("latin-1"))
-            remedy = f"if they should, allow them with --allow-origin {shown}"
-            return refuse(403, InvalidRequest(f"pages of {shown!r} may not send requests; {remedy}"))
         if (document := self._documents.get(head.path)) is not None:
-            return _read_only(head, document)
+            found = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
+            return _check_read_only(head) or found
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             return refuse(
                 404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: use {ENDPOINT}")
@@ -121,6 +123,17 @@ class Guard:
             msg = f"{shortened(head.method)} is not served here: send each message with POST"
             return _other_method(head, b"POST", msg)
         return _check_form(head)
+
+    def _check_caller(self, head: Head) -> HttpResponse | None:
+        """Refuse who calls the server by a foreign name, and pages of foreign origins."""
+        if (refused := self._check_host(head)) is not None:
+            return refused
+        origin = head.get(b"origin")
+        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
+            shown = shortened(origin.decode("latin-1"))
+            remedy = f"if they should, allow them with --allow-origin {shown}"
+            return refuse(403, InvalidRequest(f"pages of {shown!r} may not send requests; {remedy}"))
+        return None
 
     def allows(self, origin: bytes) -> bool:
         """Whether a page of this origin may send requests."""
@@ -147,9 +160,9 @@ class Guard:
         return None
 
 
-def _read_only(head: Head, document: bytes) -> HttpResponse:
+def _check_read_only(head: Head) -> HttpResponse | None:
     if head.method in ("GET", "HEAD"):
-        return HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
+        return None
     return _other_method(head, b"GET", "this can only be read: use GET")
 
 

@@ -5,10 +5,11 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from threading import Lock
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
@@ -27,6 +28,9 @@ from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
 
+if TYPE_CHECKING:
+    from promptkit.server.metrics import Metrics
+
 __all__ = ["Application"]
 
 #: One field of a head.
@@ -39,7 +43,10 @@ _EVENTS: Final = (
 )
 #: What somebody is sent who was asked for a token is not for others.
 _PRIVATE: Final = (b"cache-control", b"no-store")
-_HEALTH: Final = frozenset(("/healthz", "/readyz"))
+_HEALTH: Final = ("/healthz", "/readyz")
+
+#: The text format of Prometheus, which each of its versions reads.
+_PLAIN: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
 class Application:
@@ -86,7 +93,12 @@ class Application:
         self._settings = settings
         self._on_start = on_start
         self._authorizer = authorizer = settings.authorizer
-        self._telemetry = settings.telemetry
+        self._metrics = settings.metrics
+        self._counting = [one for one in (settings.telemetry, settings.metrics) if one is not None]
+        self._readable: dict[str, Callable[[Head, Scope], Awaitable[HttpResponse]]] = {}
+        self._readable |= dict.fromkeys(_HEALTH, self._health)
+        if settings.metrics is not None:
+            self._readable["/metrics"] = partial(self._scrape, settings.metrics)
         self._identity = ServerInfo(settings.name, VERSION)
         self._ring = KeyRing(settings.keys, settings.name, settings.own_key)
         documents = MappingProxyType({}) if authorizer is None else authorizer.scheme.documents
@@ -102,6 +114,8 @@ class Application:
         server = self.start()
         server.replace(catalog)
         self._offer(server)
+        if self._metrics is not None:
+            self._metrics.reloaded()
 
     def start(self) -> SharedServer:
         """Start the threads of the server, unless they are. The process must not be forked after this."""
@@ -144,8 +158,8 @@ class Application:
         if self._server is not None:
             self._server.close(grace)
         self._inbox.refuse_rest()
-        if self._telemetry is not None:
-            self._telemetry.close()
+        for one in self._counting:
+            one.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
@@ -154,7 +168,11 @@ class Application:
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
         found: HttpResponse | Principal | None
-        found = await self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        found = (
+            await self._readable[head.path](head, scope)
+            if head.path in self._readable
+            else self._guard.check(head)
+        )
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
         if isinstance(found, HttpResponse):
@@ -199,8 +217,9 @@ class Application:
 
     async def _refuse(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
         """Send a response that is no reply of the server."""
-        if self._telemetry is not None and response.status >= 400 and head.path not in _HEALTH:
-            self._telemetry.refused(response.status)
+        if response.status >= 400 and head.path not in _HEALTH:
+            for one in self._counting:
+                one.refused(response.status)
         await self._send(head, response, send, fields)
 
     async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
@@ -247,7 +266,7 @@ class Application:
             server.drop(request)
         channel.requests = ()
 
-    async def _health(self, head: Head) -> HttpResponse:
+    async def _health(self, head: Head, _scope: Scope) -> HttpResponse:
         """Say that the process lives, or whether it is ready; to who has the keys, also for which catalog."""
         if head.method not in ("GET", "HEAD"):
             return HttpResponse(405, headers=((b"allow", b"GET, HEAD"),))
@@ -258,12 +277,25 @@ class Application:
         server = self.start()
         if not server.reads:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
-        ready = {"status": "ready"}
+        ready: dict[str, Any] = {"status": "ready", "faults": self._settings.faulty()}
+        if self._settings.strict and ready["faults"]:
+            return HttpResponse(503, encode({**ready, "status": "recipes have faults"}), (JSON_BODY,))
         if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # it may take a while
             # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.
             ready["catalog"] = self._ring.digest("catalog", digest.encode())
         return HttpResponse(200, encode(ready), (JSON_BODY,))
+
+    async def _scrape(self, metrics: "Metrics", head: Head, scope: Scope) -> HttpResponse:
+        """Answer Prometheus. Metrics name prompts, so who reads them is asked for what all clients are."""
+        if (refused := self._guard.check_reading(head)) is not None:
+            return refused
+        if self._authorizer is not None:
+            found = await self._authorizer.check(head, scope.get("query_string", b""))
+            if isinstance(found, HttpResponse):
+                return found
+        text = await asyncio.to_thread(metrics.text, self._settings.faulty())
+        return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
     def _open_requests(self) -> UnansweredRequests:
         """Those of this event loop."""
@@ -282,7 +314,7 @@ class Application:
 
 def _observers(settings: Settings) -> list[Observer]:
     """What is notified of each request. Each process opens the audit by itself."""
-    observers: list[Observer] = [] if settings.telemetry is None else [settings.telemetry]
+    observers: list[Observer] = [one for one in (settings.telemetry, settings.metrics) if one is not None]
     if settings.audit is not None:
         from promptkit.server.audit import Audit  # few keep one
 

@@ -120,11 +120,14 @@ class HttpChannel:
     # What follows is called by the threads of the server.
 
     @property
+    def address(self) -> str | None:
+        """The client's address without its port, if the server knows it."""
+        return None if self.client is None else str(self.client[0])
+
+    @property
     def subject(self) -> str:
         """Whose requests are counted together: those of one principal, else of one address."""
-        if self.principal is not None:
-            return self.principal.identity
-        return "" if self.client is None else str(self.client[0])
+        return (self.address or "") if self.principal is None else self.principal.identity
 
     def fitting(self, _request_id: RequestId, reply: bytes) -> bytes:
         """Return *reply*: it has no limit but its own."""

@@ -1,6 +1,6 @@
 """How recipes are served over HTTP."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -11,6 +11,7 @@ from promptkit.protocol.key_ring import Keys
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 
 if TYPE_CHECKING:
+    from promptkit.server.metrics import Metrics
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
 
@@ -49,6 +50,15 @@ class Settings(Struct, frozen=True, kw_only=True):
         telemetry:
             Tells OpenTelemetry of each request; None if it is told of none.
 
+        metrics:
+            Counts for Prometheus, and answers it; None if nothing does.
+
+        faulty:
+            Returns how many recipes have a fault.
+
+        strict:
+            Whether the server is ready only while none has.
+
         page_size:
             How many items a page of a list holds.
 
@@ -79,6 +89,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     changes: bool = True
     audit: str | None = None
     telemetry: "Telemetry | None" = None
+    metrics: "Metrics | None" = None
+    faulty: Callable[[], int] = int
+    strict: bool = False
     page_size: int = PAGE_SIZE
     tools: ToolMode = False
     body_limit: int = BODY_BYTES

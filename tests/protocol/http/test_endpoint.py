@@ -24,7 +24,7 @@ class Replies:
     """A channel that keeps what goes to it."""
 
     gone = False
-    principal = None
+    principal = address = None
 
     def __init__(self):
         self.sent = []

@@ -1,6 +1,7 @@
-"""One audit of several workers."""
+"""The audit of a server over HTTP, with one worker and with several."""
 
 import json
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -9,7 +10,7 @@ import pytest
 
 from tests.posting import PLAIN, agreeing
 from tests.transports.http.conftest import GREET, PATIENCE, Served
-from tests.wire import modern
+from tests.wire import HANDSHAKES, initialize, modern, request
 
 WORKERS = 2
 CLIENTS = 8
@@ -62,3 +63,93 @@ def test_the_lines_of_several_workers_are_whole(recipes, tmp_path):
     )
     assert len({record["process"] for record in records}) == WORKERS
     assert [record for record in records if "lost" in record] == []
+
+
+SLOW = '''
+import time
+from promptkit import prompt
+
+@prompt(timeout=0.2)
+def slow():
+    """Take too long."""
+    time.sleep(30)
+'''
+
+
+@pytest.fixture
+def audited(recipes, tmp_path):
+    """A function that serves recipes and notes requests: what serves, and what returns the lines so far."""
+    started = []
+
+    def start(*options, **files):
+        audit = tmp_path / "audit"
+        command = [sys.executable, "-m", "promptkit", "serve", str(recipes(**files)), *options]
+        served = Served([*command, "--audit", str(audit)], tmp_path / "log")
+        started.append(served)
+        served.wait_for("serving at")
+        return served, lambda: [json.loads(line) for line in audit.read_bytes().splitlines()]
+
+    yield start
+    for served in started:
+        served.process.kill()
+        served.process.wait(PATIENCE)
+
+
+def posted(connection, message, **fields):
+    """Post a message; return the response, and what its body says."""
+    connection.request("POST", "/mcp", json.dumps(message), {**PLAIN, **fields})
+    response = connection.getresponse()
+    return response, json.loads(response.read())
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+def test_who_shakes_hands_over_http(audited, revision):
+    """
+    From the handshake on, each line has the address, and the client and the revision that were agreed upon.
+    """
+    served, lines = audited("--http", "0", greet=GREET)
+    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    opened, _ = posted(connection, initialize(revision))
+    session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+    posted(connection, request(1, "prompts/get", {"name": "greet"}), **session)
+    posted(connection, request(2, "no/such"), **session)
+    connection.close()
+
+    noted = {"address": "127.0.0.1", "client": {"name": "test", "version": "3.1"}, "revision": revision}
+    found = lines()
+    assert [line["method"] for line in found] == ["initialize", "prompts/get", "no/such"]
+    assert [{name: line[name] for name in noted} for line in found] == [noted] * 3
+
+
+def test_a_time_limit_that_was_hit(audited):
+    """
+    The client, the audit and standard error have one id for it, and standard error names the request.
+    """
+    served, lines = audited("--http", "0", slow=SLOW)
+    connection = HTTPConnection(*served.address, timeout=PATIENCE)
+    message = modern("asked", "prompts/get", {"name": "slow"})
+    _, told = posted(connection, message, **agreeing(message))
+    connection.close()
+
+    (line,) = lines()
+    said = "prompt 'slow' took longer than its limit of 0.2 s"
+    assert told["error"]["message"] == f"{said} (error {line['error_id']})"
+    assert (line["outcome"], line["code"], line["id"]) == ("error", -32603, "asked")
+    assert f"promptkit: error {line['error_id']} in prompts/get, request 'asked': {said}\n" in served.said()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
+def test_a_unix_socket_has_no_address(audited, tmp_path):
+    """
+    All who connect there look alike, so none is made up.
+    """
+    _, lines = audited("--uds", str(tmp_path / "socket"), greet=GREET)
+    connection = HTTPConnection("localhost")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(tmp_path / "socket"))
+    message = modern(1, "prompts/get", {"name": "greet"})
+    response, _ = posted(connection, message, **agreeing(message))
+    connection.close()
+
+    (line,) = lines()
+    assert (response.status, "address" in line) == (200, False)
