@@ -77,8 +77,8 @@ class InstalledServer(Struct, frozen=True):
         entry = {
             key: values[value] if value in values else kept.get(key, value) for key, value in template.items()
         }
-        if self.variables:
-            entry[settings.env] = {**variables_in(settings, found), **self.variables}
+        if self.url is None and (variables := {**variables_in(settings, found), **self.variables}):
+            entry[settings.env] = variables
         return entry
 
 

@@ -49,6 +49,11 @@ class TestVariables:
         _, out, _ = promptkit("install", name)
         assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == wanted
         assert ": nothing to change" in out
+        assert "removed" not in out
+
+        _, out, _ = promptkit("install", name, "--", "--grace", "5")
+        assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == wanted
+        assert "removed" not in out
 
 
 @pytest.mark.parametrize("name", WITH_URL)
