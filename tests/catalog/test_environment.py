@@ -241,7 +241,7 @@ class TestListing:
         ("declared", "need"),
         [
             ("Annotated[str, Arg(env='TEAM')]", "default from $TEAM"),
-            ("Annotated[str, Arg(env='TEAM')] = 'core'", "default from $TEAM, else 'core'"),
+            ("Annotated[str, Arg(env='TEAM')] = 'core'", "default from $TEAM, else core"),
             ("Annotated[str, Arg(env='TEAM', secret=True)] = 'core'", "default from $TEAM, else <secret>"),
         ],
         ids=["variable", "own", "secret"],
