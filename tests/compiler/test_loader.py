@@ -786,18 +786,19 @@ class TestTheProjectAround:
 
 class TestWhatWasPerhapsMeant:
     @pytest.mark.parametrize(
-        ("folder", "target", "meant"),
+        ("folder", "target", "said"),
         [
-            ("prompts", "recipes/", "prompts/"),
-            ("prompts", "./recipes", "prompts/"),
-            ("src/prompts", "src/recipes", "src/prompts/"),
-            ("src/prompts", "prompts/", "src/prompts/"),
-            ("prompts", "prompt", "prompts/"),
+            ("prompts", "recipes/", "there are recipes in 'prompts/'"),
+            ("prompts", "./recipes", "there are recipes in 'prompts/'"),
+            ("src/prompts", "src/recipes", "there are recipes in 'src/prompts/'"),
+            ("src/prompts", "prompts/", "did you mean 'src/prompts/'?"),
+            ("src/prompts", "src/promtps", "did you mean 'src/prompts/'?"),
+            ("prompts", "prompt", "did you mean 'prompts/'?"),
         ],
     )
-    def test_a_target_that_is_not_there(self, recipes, monkeypatch, folder, target, meant):
+    def test_a_target_that_is_not_there(self, recipes, monkeypatch, folder, target, said):
         """
-        A folder that is near and holds recipes is named.
+        A folder that holds recipes is named, as what was meant if its name is near.
         """
         recipes(folder=folder, hello=HELLO)
         recipes(folder="scripts", tool="print('no recipe')")
@@ -806,7 +807,7 @@ class TestWhatWasPerhapsMeant:
         with pytest.raises(LoadError) as refused:
             load(target)
 
-        assert str(refused.value).endswith(f"; did you mean '{meant}'?")
+        assert str(refused.value).endswith(f"; {said}")
 
     @pytest.mark.parametrize(
         ("target", "said"),

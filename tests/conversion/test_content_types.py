@@ -176,10 +176,10 @@ class TestConversations:
                 ],
             ),
             (
-                [{"role": "user", "content": {"type": "image_url", "data": PIXEL}}],
+                [{"role": "user", "content": {"type": "imgae", "data": PIXEL}}],
                 [
                     (
-                        "'history[0].content.type' is 'image_url', "
+                        "'history[0].content.type' is 'imgae', "
                         "not one of text, image, audio, resource, resource_link (did you mean 'image'?)"
                     )
                 ],

@@ -443,7 +443,7 @@ def test_what_nobody_asks_for_has_to_be_json_too(other):
 @pytest.mark.parametrize(
     ("annotation", "value", "place", "near"),
     [
-        (Point, {"x": 1, "yy": 2}, ".yy", "y"),
+        (Point, {"x": 1, "yy": 2}, ".yy", None),
         (Mark, {"at": 1, "tune": "warm"}, ".tune", "tone"),
         (Circle, {"radiusSize": 1, "title ": ""}, ".title ", "title"),
         (Drawing, {"first": {"radiusSize": 1, "part": []}}, ".first.part", "parts"),
@@ -451,12 +451,12 @@ def test_what_nobody_asks_for_has_to_be_json_too(other):
         (dict[str, list[Point | None]], {"a": [None, {"x": 1, "X": 1}]}, "['a'][1].X", "x"),
         (Options, {"dept": 1}, ".dept", "depth"),
         (Tagged, {"type": "Tagged", "number": 1, "numbr": 1}, ".numbr", "number"),
-        (Holds, {"point": {"x": 1, "yy": 2}}, ".point.yy", "y"),
+        (Holds, {"point": {"x": 1, "yy": 2}}, ".point.yy", None),
         (Box[int], {"held": 1, "hold": 1}, ".hold", "held"),
         (Labelled[int], {"held": 1, "hold": 1}, ".hold", "held"),
-        (tuple[int, Point], [1, {"x": 1, "yy": 2}], "[1].yy", "y"),
+        (tuple[int, Point], [1, {"x": 1, "yy": 2}], "[1].yy", None),
         (Strict, {"_n": 1, "twice": 2}, ".twice", None),  # which ``__init__`` does not take
-        (int | Point, {"x": 1, "yy": 2}, ".yy", "y"),
+        (int | Point, {"x": 1, "yy": 2}, ".yy", None),
     ],
     ids=lambda part: getattr(part, "__name__", None) or str(part)[:40],
 )

@@ -83,7 +83,7 @@ FIELDS = [
     (bool, {"type": "boolean"}),
     (bool | None, {"type": "boolean"}),
     (Literal["b", "a", 3], {"type": "string", "enum": ["b", "a", "3"]}),
-    (Literal[1, "1", True, ""], {"type": "string", "enum": ["1", "True"]}),
+    (Literal[1, "1", True, ""], {"type": "string", "enum": ["1", "yes"]}),
     (Literal["b", "a", None], {"type": "string", "enum": ["b", "a"]}),  # noqa: PYI061 (people write it)
     (Tone, {"type": "string", "enum": ["warm", "Cold"]}),
     (Tone | None, {"type": "string", "enum": ["warm", "Cold"]}),

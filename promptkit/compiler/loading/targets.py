@@ -129,8 +129,7 @@ def suggest(target: str) -> str:
     parent = os.path.dirname(target.rstrip("/" + os.sep))
     places = (place for start in (parent or ".", ".") for place in _recipes_below(start))
     near = {os.path.normpath(place): place for place in map(display_path, places)}
-    meant = nearest(os.path.normpath(target), near) if len(near) > 1 else next(iter(near), None)
-    if meant is not None:
+    if (meant := nearest(os.path.normpath(target), near)) is not None:
         return f"; did you mean {near[meant]!r}?"
     shown = [*map(repr, near.values())][:_MOST_NAMED] + ["others"] * (len(near) > _MOST_NAMED)
     return f"; there are recipes in {', '.join(shown)}" if near else ""
