@@ -87,7 +87,6 @@ def application_factory(
         telemetry=telemetry_of(options),
         metrics=options.metrics,
         faulty=lambda: reloader.faulty,
-        strict=options.strict,
         page_size=options.page_size,
         tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,

@@ -1,14 +1,14 @@
 """Reloading: when files change, recipes are compiled anew while the old catalog is still served."""
 
+import gc
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import structs
 
@@ -16,7 +16,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.compiler.loading.import_clock import ImportClock
-from promptkit.compiler.loading.import_thread import Importer, ImportHangs
+from promptkit.compiler.loading.import_thread import Importer, ImportHangs, call_if_whole
 from promptkit.compiler.loading.loader import FolderImport, RecipeImport, Recipes, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
@@ -87,8 +87,7 @@ class Reloader:
         self._last: LoadedRecipes | None = None
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, {})
-        self._settled = self._watching = True
-        self._next_look = 0.0
+        self._settled, self._watching, self._next_look = True, True, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
         self._skipped: tuple[str, ...] = ()
@@ -192,9 +191,8 @@ class Reloader:
             return True
         if self._watching and time.monotonic() < self._next_look:
             return False
-        changed = self._has_changed()
         self._next_look = time.monotonic() + _LOOK_EVERY_S
-        return changed
+        return self._has_changed()
 
     @property
     def _only_folder(self) -> FolderImport | None:
@@ -212,7 +210,7 @@ class Reloader:
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if not self._folders:
             return self._known_files
-        texts = _ask(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
+        texts = call_if_whole(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
         return find_files(self._folders, self._read.union(texts), seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
@@ -238,7 +236,12 @@ class Reloader:
 
     def _reload(self, paths: Iterable[str] = ()) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
-        if self._load_anew(paths):  # what it held, nothing holds any more
+        gc.disable()  # looking for garbage takes time, for which somebody waits
+        try:
+            has_loaded = self._load_anew(paths)
+        finally:
+            gc.enable()
+        if has_loaded:  # what it held, nothing holds any more
             from promptkit.compiler.loading import old_versions  # most servers never reload
 
             old_versions.release(all_are_new=not any(file.age for file in self._served))
@@ -250,7 +253,7 @@ class Reloader:
         if not self._settled:
             return False  # the next round tries again
         imports = ImportSnapshot()
-        _ask(_TEXT_FILES, "look_again")
+        call_if_whole(_TEXT_FILES, "look_again")
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -303,7 +306,7 @@ class Reloader:
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
-            _ask(module, "forget_types")  # the new modules define them anew
+            call_if_whole(module, "forget_types")  # the new modules define them anew
         imports = self._begin(importing)  # no old load is here: an error that a recipe keeps holds this frame
         recipes = imports.finish()
         return LoadedRecipes(imports, recipes, self._compile(recipes, importing))
@@ -313,10 +316,9 @@ class Reloader:
         return compile_files(recipes, lint=self._lint, compiling=importing, before=before)
 
     def _begin(self, importing: Callable[[Path], None]) -> RecipeImport:
-        if (last := self._last) is None:
-            return begin(self._targets, importing, cases=self._has_cases)
-        changed = last.changed(self._known_files.files)
-        return begin(self._targets, importing, last.imports, changed, cases=self._has_cases)
+        last = self._last
+        before = () if last is None else (last.imports, last.changed(self._known_files.files))
+        return begin(self._targets, importing, *before, cases=self._has_cases)
 
     def _keep_for_next(self, loaded: LoadedRecipes) -> None:
         """Keep what the next load starts from."""
@@ -336,16 +338,9 @@ class Reloader:
             say(what)
 
     def _report_skipped(self, watched: WatchedFiles) -> None:
-        if watched.skipped != self._skipped:
-            self._skipped = watched.skipped
-            for reason in watched.skipped:
-                say(f"changes are not seen in {reason}")
-
-
-def _ask(module: str, function: str) -> Any:
-    """Call a function of a module; None until that is whole: another thread may be importing it right now."""
-    call = getattr(sys.modules.get(module), function, None)
-    return None if call is None else call()
+        for reason in watched.skipped if watched.skipped != self._skipped else ():
+            say(f"changes are not seen in {reason}")
+        self._skipped = watched.skipped
 
 
 def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:

@@ -278,8 +278,6 @@ class Application:
         if not server.reads:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         ready: dict[str, Any] = {"status": "ready", "faults": self._settings.faulty()}
-        if self._settings.strict and ready["faults"]:
-            return HttpResponse(503, encode({**ready, "status": "recipes have faults"}), (JSON_BODY,))
         if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # it may take a while
             # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.

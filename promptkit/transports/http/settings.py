@@ -56,9 +56,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         faulty:
             Returns how many recipes have a fault.
 
-        strict:
-            Whether the server is ready only while none has.
-
         page_size:
             How many items a page of a list holds.
 
@@ -91,7 +88,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     telemetry: "Telemetry | None" = None
     metrics: "Metrics | None" = None
     faulty: Callable[[], int] = int
-    strict: bool = False
     page_size: int = PAGE_SIZE
     tools: ToolMode = False
     body_limit: int = BODY_BYTES
