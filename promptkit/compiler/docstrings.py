@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["read_descriptions", "read_summary", "unread_descriptions"]
@@ -47,6 +48,12 @@ def read_summary(text: str | None) -> str | None:
 
 def read_descriptions(text: str | None) -> dict[str, str]:
     """Return what a docstring in Google, NumPy or Sphinx style says about each parameter."""
+    return {name: said for name, said in _parameters_in(text).items() if said}
+
+
+@lru_cache(maxsize=64)  # a file is compiled, then linted; to parse takes a millisecond
+def _parameters_in(text: str | None) -> dict[str, str]:
+    """What a docstring says about each parameter that it names, ``""`` for a type alone."""
     if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
         return {}
     from docstring_parser import parse
@@ -56,14 +63,14 @@ def read_descriptions(text: str | None) -> dict[str, str]:
     except Exception:  # noqa: BLE001 (it raises various errors for text that only looks like a section)
         return {}
     return {
-        name.strip().lstrip("*"): " ".join(p.description.split())
+        name.strip().lstrip("*"): " ".join((p.description or "").split())
         for p in parsed.params
-        if p.description and "attribute" not in p.args
+        if "attribute" not in p.args
         for name in p.arg_name.split(",")
     }
 
 
-def unread_descriptions(text: str | None, parameters: Iterable[str], read: Iterable[str]) -> list[str]:
+def unread_descriptions(text: str | None, parameters: Iterable[str]) -> list[str]:
     """
     Return the parameters that a docstring seems to describe, in a layout that is not read.
 
@@ -73,11 +80,8 @@ def unread_descriptions(text: str | None, parameters: Iterable[str], read: Itera
 
         parameters:
             The names of the parameters.
-
-        read:
-            The names that are found in it.
     """
-    known = {name.strip("-*` ") for name in read}
+    known = {name.strip("-*` ") for name in _parameters_in(text)}
     missing = [name for name in parameters if name not in known]
     if not text or not missing or not _may_have_sections(text):
         return []

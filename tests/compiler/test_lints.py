@@ -192,8 +192,9 @@ class TestDocstrings:
             "The arguments of diff: as git takes them.",
             "Example:\n    tone: warm",
             ":type diff: str",
+            "Parameters\n    ----------\n    diff : str\n    tone : str\n        How.",
         ],
-        ids=range(10),
+        ids=range(11),
     )
     def test_what_is_read_or_no_description(self, docstring, found):
         """

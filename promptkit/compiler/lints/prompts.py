@@ -186,14 +186,13 @@ def _lint_media(scope: Scope, report: Report) -> None:
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
     parameters = inspect.signature(prompt.function, **FORWARD).parameters
-    read = read_descriptions(prompt.function.__doc__)
-    if unread := unread_descriptions(prompt.function.__doc__, parameters, read):
+    if unread := unread_descriptions(prompt.function.__doc__, parameters):
         fault = f"what the docstring says of {', '.join(map(repr, unread))} is not read"
         remedy = (
             "write 'Args:' as far in as the text above it, and each parameter further in: 'name: what it is'"
         )
         report.add(Rule.UNREAD_DESCRIPTION, fault, remedy, _in_docstring(unread[0], report.location))
-    for name in [name for name in read if name not in parameters]:
+    for name in [name for name in read_descriptions(prompt.function.__doc__) if name not in parameters]:
         meant = nearest(name, parameters)
         fault = f"the docstring describes {name!r}, which is not a parameter"
         remedy = f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter"
