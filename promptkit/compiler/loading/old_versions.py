@@ -2,11 +2,10 @@
 
 import gc
 import linecache
+import sys
 import typing
 from collections.abc import Collection
 from typing import Any, Final
-
-from promptkit.compiler.loading.import_thread import call_if_whole
 
 __all__ = ["forget_modules", "release"]
 
@@ -32,7 +31,8 @@ def release(*, all_are_new: bool) -> None:
             Whether nothing is served of an older version of a file.
     """
     for module, function in (_KEEPING | _TYPES if all_are_new else _KEEPING).items():
-        call_if_whole(module, function)
+        if (forget := getattr(sys.modules.get(module), function, None)) is not None:
+            forget()
     # `Annotated[...]` and `Optional[...]` are kept by their arguments, with classes and functions of recipes.
     for clear in getattr(typing, "_cleanups", ()):
         clear()
