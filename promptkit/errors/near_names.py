@@ -1,8 +1,9 @@
 """Which name was probably meant by one that does not exist. A server loads it for its first such error."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from difflib import SequenceMatcher, get_close_matches
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,7 @@ def nearest_of(name: str, names: Collection[str]) -> str | None:
     # A name of three times the length is not similar. A client may send a name of any length.
     if len(name) > 3 * max(map(len, folded), default=0):
         return None
-    shares = dict(_shares(word, folded))
+    shares = _shares(word, folded)
     best = max(shares.values(), default=None)
     slips = [folded[other] for other, share in shares.items() if share == best]
     found = slips or _longer(name, folded.values())
@@ -69,17 +70,22 @@ def near_file(named: str, folder: Path = Path()) -> str:
     return f"; did you mean {str(place.with_name(meant))!r}?" if meant else ""
 
 
-def _shares(word: str, others: Collection[str]) -> Iterator[tuple[str, tuple[float, float]]]:
+def _shares(word: str, others: Iterable[str]) -> dict[str, tuple[float, float]]:
     """Those that differ in few letters, each with how much the two have in common: in order, and in any."""
-    for other in get_close_matches(word, others, n=len(others) or 1, cutoff=_SHARE):
-        matcher = SequenceMatcher(None, other, word)
-        same = sum(block.size for block in matcher.get_matching_blocks())
-        if (share := same / max(len(word), len(other))) >= _SHARE:
-            yield other, (share, matcher.quick_ratio())
+    found, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
+    for other in others:
+        shorter, longer = sorted((len(word), len(other)))
+        if shorter < _SHARE * longer:
+            continue
+        matcher.set_seq1(other)
+        if (in_any_order := matcher.quick_ratio()) >= _SHARE:  # it takes a tenth of the time
+            share = sum(map(itemgetter(2), matcher.get_matching_blocks())) / longer
+            if share >= _SHARE:
+                found[other] = share, in_any_order
+    return found
 
 
 def _longer(name: str, others: Iterable[str]) -> list[str]:
     """Those that begin with a name, or have it for a word."""
-    if len(name) < _SHORTEST_BEGINNING:
-        return []
-    return [other for other in others if other.startswith(name) or name in re.split(r"[\W_]+", other)]
+    holding = [other for other in others if name in other] if len(name) >= _SHORTEST_BEGINNING else []
+    return [other for other in holding if other.startswith(name) or name in re.split(r"[\W_]+", other)]
