@@ -1,14 +1,13 @@
 """Reloading: when files change, recipes are compiled anew while the old catalog is still served."""
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import structs
 
@@ -18,7 +17,7 @@ from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge
 from promptkit.compiler.loading.import_clock import ImportClock
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, RecipeImport, Recipes, begin
-from promptkit.compiler.loading.packages import ImportSnapshot
+from promptkit.compiler.loading.packages import ImportSnapshot, call_if_imported
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
 from promptkit.errors.regular_files import Stamps
@@ -84,7 +83,7 @@ class Reloader:
         self._last: LoadedRecipes | None = None
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, {})
-        self._settled = self._watching = True
+        self._settled, self._watching, self._holds_old = True, True, False
         self._next_look = 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
@@ -123,9 +122,7 @@ class Reloader:
         return linked.catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
-        """
-        Return the names of the prompts that each recipe file serves, by its path within the only folder.
-        """
+        """Return the names of the prompts that each recipe file serves, by its path in the only folder."""
         names: dict[str, list[str]] = {}
         if (folder := self._only_folder) is not None:
             for (kind, name), file in self._owners.items():
@@ -177,6 +174,8 @@ class Reloader:
             for paths in rounds:
                 if due := self._is_due(paths):
                     self._reload(paths)
+                else:
+                    self._release()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -208,7 +207,7 @@ class Reloader:
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if not self._folders:
             return self._known_files
-        texts = _ask(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
+        texts = call_if_imported(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
         return find_files(self._folders, self._read.union(texts), seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
@@ -234,9 +233,15 @@ class Reloader:
 
     def _reload(self, paths: Iterable[str] = ()) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
-        if self._load_anew(paths):  # what it held, nothing holds any more
+        self._release()
+        self._holds_old = self._load_anew(paths)
+
+    def _release(self) -> None:
+        """Free what the last reload has replaced: not at once, as somebody may wait for what is new."""
+        if self._holds_old:
             from promptkit.compiler.loading import old_versions  # most servers never reload
 
+            self._holds_old = False
             old_versions.release(all_are_new=not any(file.age for file in self._served))
 
     def _load_anew(self, paths: Iterable[str]) -> bool:
@@ -246,7 +251,7 @@ class Reloader:
         if not self._settled:
             return False  # the next round tries again
         imports = ImportSnapshot()
-        _ask(_TEXT_FILES, "look_again")
+        call_if_imported(_TEXT_FILES, "look_again")
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -298,7 +303,7 @@ class Reloader:
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
-            _ask(module, "forget_types")  # the new modules define them anew
+            call_if_imported(module, "forget_types")  # the new modules define them anew
         imports = self._begin(importing)  # no old load is here: an error that a recipe keeps holds this frame
         recipes = imports.finish()
         return LoadedRecipes(imports, recipes, self._compile(recipes, importing))
@@ -335,12 +340,6 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
-
-
-def _ask(module: str, function: str) -> Any:
-    """Call a function of a module; None until that is whole: another thread may be importing it right now."""
-    call = getattr(sys.modules.get(module), function, None)
-    return None if call is None else call()
 
 
 def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:
