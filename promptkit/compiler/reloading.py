@@ -16,9 +16,9 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.compiler.loading.import_clock import ImportClock
-from promptkit.compiler.loading.import_thread import Importer, ImportHangs, call_if_whole
-from promptkit.compiler.loading.loader import FolderImport, RecipeImport, Recipes, begin
-from promptkit.compiler.loading.packages import ImportSnapshot
+from promptkit.compiler.loading.import_thread import Importer, ImportHangs
+from promptkit.compiler.loading.loader import RecipeImport, Recipes, begin
+from promptkit.compiler.loading.packages import ImportSnapshot, call_if_imported
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
 from promptkit.errors.regular_files import Stamps
@@ -75,8 +75,7 @@ class Reloader:
     def __init__(
         self, target: Targets, report: Callable[[Catalog], None], *, lint: bool = False, cases: bool = False
     ) -> None:
-        self._report = report
-        self._lint, self._has_cases = lint, cases
+        self._report, self._lint, self._has_cases = report, lint, cases
         self.is_quiet, self.faulty, self.clock = False, 0, ImportClock()
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
@@ -87,7 +86,7 @@ class Reloader:
         self._last: LoadedRecipes | None = None
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, {})
-        self._settled, self._watching, self._next_look = True, True, 0.0
+        self._settled, self._watching, self._holds_old, self._next_look = True, True, False, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
         self._skipped: tuple[str, ...] = ()
@@ -126,11 +125,9 @@ class Reloader:
         return linked.catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
-        """
-        Return the names of the prompts that each recipe file serves, by its path within the only folder.
-        """
+        """Return the names of the prompts that each recipe file serves, by its path in the only folder."""
         names: dict[str, list[str]] = {}
-        if (folder := self._only_folder) is not None:
+        if self._last is not None and (folder := self._last.imports.only_folder) is not None:
             for (kind, name), file in self._owners.items():
                 if kind == "prompt" and file is not None:
                     names.setdefault(folder.name_of(file), []).append(name)
@@ -180,6 +177,8 @@ class Reloader:
             for paths in rounds:
                 if due := self._is_due(paths):
                     self._reload(paths)
+                else:
+                    self._release()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -194,10 +193,6 @@ class Reloader:
         self._next_look = time.monotonic() + _LOOK_EVERY_S
         return self._has_changed()
 
-    @property
-    def _only_folder(self) -> FolderImport | None:
-        return None if self._last is None else self._last.imports.only_folder
-
     def _located(self, target: str) -> str:
         """A target, whose files are watched, as it is found from anywhere: a recipe may change the folder."""
         name, attribute = split_target(target)
@@ -210,7 +205,7 @@ class Reloader:
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if not self._folders:
             return self._known_files
-        texts = call_if_whole(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
+        texts = call_if_imported(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
         return find_files(self._folders, self._read.union(texts), seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
@@ -236,14 +231,19 @@ class Reloader:
 
     def _reload(self, paths: Iterable[str] = ()) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
+        self._release()
         gc.disable()  # looking for garbage takes time, for which somebody waits
         try:
-            has_loaded = self._load_anew(paths)
+            self._holds_old = self._load_anew(paths)
         finally:
             gc.enable()
-        if has_loaded:  # what it held, nothing holds any more
+
+    def _release(self) -> None:
+        """Free what the last reload has replaced: not at once, as somebody may wait for what is new."""
+        if self._holds_old:
             from promptkit.compiler.loading import old_versions  # most servers never reload
 
+            self._holds_old = False
             old_versions.release(all_are_new=not any(file.age for file in self._served))
 
     def _load_anew(self, paths: Iterable[str]) -> bool:
@@ -253,7 +253,7 @@ class Reloader:
         if not self._settled:
             return False  # the next round tries again
         imports = ImportSnapshot()
-        call_if_whole(_TEXT_FILES, "look_again")
+        call_if_imported(_TEXT_FILES, "look_again")
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -306,7 +306,7 @@ class Reloader:
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
-            call_if_whole(module, "forget_types")  # the new modules define them anew
+            call_if_imported(module, "forget_types")  # the new modules define them anew
         imports = self._begin(importing)  # no old load is here: an error that a recipe keeps holds this frame
         recipes = imports.finish()
         return LoadedRecipes(imports, recipes, self._compile(recipes, importing))
@@ -327,7 +327,7 @@ class Reloader:
 
     def _prepare_reuse(self) -> None:
         """Do now what the next load would have to do otherwise, for which somebody will wait."""
-        if (folder := self._only_folder) is not None:
+        if self._last is not None and (folder := self._last.imports.only_folder) is not None:
             folder.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from promptkit.language.content import Content
+from promptkit.language.text import Text
 
 __all__ = ["LONGEST_REPLY", "Bound", "TooLong", "all_of", "all_of_async"]
 
@@ -79,6 +80,8 @@ class Bound:
 def _size(item: Any) -> int:
     """How many bytes an item has at least in a reply."""
     content = getattr(item, "content", item)  # of a message
+    if type(content) is Text:  # most are, and of long conversations each is counted
+        return len(content.text)
     if not isinstance(content, Content):
         return len(item) if isinstance(item, str | bytes) else 0
     data = getattr(content, "data", None) or getattr(content, "blob", None) or b""

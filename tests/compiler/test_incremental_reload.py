@@ -71,6 +71,10 @@ class Author:
         self._reloader._reload([str(self.folder / name) for name in told])
         return sorted(sys.executed)
 
+    def let_go(self):
+        """Do what is done once nothing has changed for a moment."""
+        self._reloader._release()
+
     @property
     def is_settled(self):
         """Whether nothing is left to reload."""

@@ -158,7 +158,7 @@ def test_a_broken_version_keeps_what_is_served(author):
 
 def test_registered_types_are_no_more(author):
     """
-    A class that a recipe registers is registered once, however often the recipe is loaded.
+    Of a class that a recipe registers, no more versions are known, however often the recipe is loaded.
     """
     save(author, KEEPERS["registered"], 0)
     author.start()
@@ -166,6 +166,7 @@ def test_registered_types_are_no_more(author):
         save(author, KEEPERS["registered"], number)
         author.reload("recipe.py")
 
+    author.let_go()
     assert len([kind for kind in SCALARS if kind.__module__ == "shelf.recipe"]) == 1
 
 
@@ -223,5 +224,6 @@ def faulty(word):
 
     save(author, body, 4)
     author.reload("recipe.py")
+    author.let_go()
     assert filling._read.cache_info().currsize == 0
     assert sources._tree.cache_info().currsize == 0

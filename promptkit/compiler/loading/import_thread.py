@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
 from types import FrameType
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from promptkit.compiler.loading.import_clock import slow_import
 from promptkit.compiler.loading.packages import abandon_imports
@@ -16,7 +16,7 @@ from promptkit.errors.interruptions import interrupt
 from promptkit.errors.regular_files import Stamps, file_stamp
 from promptkit.errors.standard_error import say
 
-__all__ = ["ImportHangs", "Importer", "call_if_whole", "import_progress"]
+__all__ = ["ImportHangs", "Importer", "import_progress"]
 
 T = TypeVar("T")
 
@@ -217,11 +217,3 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def call_if_whole(module: str, function: str) -> Any:
-    """
-    Call a function of a module; None until that is whole: another thread may be importing it right now.
-    """
-    call = getattr(sys.modules.get(module), function, None)
-    return None if call is None else call()

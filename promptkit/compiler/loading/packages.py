@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from promptkit.compiler.loading.executions import Execution, Executions
 from promptkit.compiler.loading.finders import (
@@ -28,6 +29,7 @@ from promptkit.errors.regular_files import file_stamp
 __all__ = [
     "ImportSnapshot",
     "abandon_imports",
+    "call_if_imported",
     "import_package",
     "install_finders",
     "known_finders",
@@ -36,6 +38,12 @@ __all__ = [
 
 #: The finder of the last load of each folder, with the root of its project.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
+
+
+def call_if_imported(module: str, function: str) -> Any:
+    """Call a function of a module; None until that is whole: another thread may be importing it right now."""
+    call = getattr(sys.modules.get(module), function, None)
+    return None if call is None else call()
 
 
 def known_finders() -> list[RecipeFinder]:
