@@ -23,7 +23,6 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
 from promptkit.errors.interruptions import call_interruptible
 from promptkit.errors.regular_files import Stamps, file_stamp
-from promptkit.language.bounds import all_of
 
 __all__ = ["UNKNOWN", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 
@@ -92,7 +91,7 @@ def _recipes_of(target: "Target") -> Recipes:
     from promptkit.compiler.skills.declaration import Skill
 
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
-    made = [target] if isinstance(target, kinds) else list(all_of(cast("Iterable[Any]", target)))
+    made = [target] if isinstance(target, kinds) else list(cast("Iterable[Any]", target))
     if made and all(isinstance(one, str | Path) for one in made):
         return load(made)
     return Recipes(*([one for one in made if isinstance(one, kind)] for kind in kinds))

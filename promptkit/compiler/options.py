@@ -11,7 +11,6 @@ from msgspec import Struct
 from promptkit.catalog.prompts import TAGS
 from promptkit.compiler.names import check_name
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.language.bounds import all_of
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
     if isinstance(icons, str):
         msg = f"icons takes several icons: write icons=[{icons!r}]"
         raise TypeError(msg)
-    if not (found := tuple(all_of(icons, "icons= is given "))):
+    if not (found := tuple(icons)):
         return ()
     from promptkit.language.media import Icon  # few prompts have one
 
@@ -52,7 +51,7 @@ def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
     if isinstance(tags, str):
         msg = f"tags takes several words: write tags=[{tags!r}]"
         raise TypeError(msg)
-    words = tuple(all_of(tags, "tags= is given "))
+    words = tuple(tags)
     if wrong := [word for word in words if not isinstance(word, str)]:
         msg = f"tags takes words, not {describe(wrong[0])}"
         raise TypeError(msg)

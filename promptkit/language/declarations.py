@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 
-from promptkit.language.bounds import all_of
 from promptkit.language.validation import optional_text
 
 __all__ = ["NO_DEFAULT", "NO_SCOPES", "Arg", "is_scope", "scopes_of"]
@@ -29,12 +28,12 @@ NO_SCOPES: Final[frozenset[str]] = frozenset()
 
 def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
     """Return *values* as a tuple; a single string is one example."""
-    return (values,) if isinstance(values, str) else tuple(all_of(values, "examples= is given "))
+    return (values,) if isinstance(values, str) else tuple(values)
 
 
 def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
     """Return *source*; an iterator becomes a tuple, so that it can be read more than once."""
-    return tuple(all_of(source, "complete= is given ")) if isinstance(source, Iterator) else source
+    return tuple(source) if isinstance(source, Iterator) else source
 
 
 @attrs.frozen

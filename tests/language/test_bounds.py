@@ -10,20 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import (
-    Arg,
     EmbeddedResource,
     Message,
     ResourceLink,
     Text,
     Workflow,
     cache_point,
-    prompt,
     skill,
     system,
     user,
 )
 from promptkit.catalog.completion import Completer
-from promptkit.compiler.compilation import compile
 from promptkit.errors import ResultError
 from promptkit.fragments import bullets, numbered, table
 from promptkit.language.bounds import LONGEST_REPLY, TooLong, all_of
@@ -148,25 +145,8 @@ class TestIterables:
             (lambda: table([repeat(LARGE)]), r"table\(rows\): row 1: "),
             (lambda: table([["a"]], header=repeat(LARGE)), r"table\(header\): "),
             (lambda: Workflow(repeat(*user(LARGE))), "Workflow is given "),
-            (lambda: Arg(examples=repeat(LARGE)), "examples= is given "),
-            (lambda: Arg(complete=repeat(LARGE)), "complete= is given "),
-            (lambda: prompt(tags=repeat(LARGE))(lambda: "x"), "tags= is given "),
-            (lambda: prompt(icons=repeat(LARGE))(lambda: "x"), "icons= is given "),
-            (lambda: compile(repeat(LARGE)), ""),
         ],
-        ids=[
-            "bullets",
-            "numbered",
-            "table",
-            "row",
-            "header",
-            "Workflow",
-            "examples",
-            "complete",
-            "tags",
-            "icons",
-            "all",
-        ],
+        ids=["bullets", "numbered", "table", "row", "header", "Workflow"],
     )
     def test_what_an_author_calls(self, call, whose):
         """

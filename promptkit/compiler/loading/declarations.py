@@ -11,7 +11,6 @@ from typing import Any, Final
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile
 from promptkit.errors.exceptions import LoadError, nearest
-from promptkit.language.bounds import all_of
 
 __all__ = ["declared_in", "named_declarations"]
 
@@ -83,7 +82,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:
         found = reduce(getattr, attribute.split("."), module)
-        items = [found] if isinstance(found, kinds) else list(all_of(found))
+        items = [found] if isinstance(found, kinds) else list(found)
     except AttributeError:
         names = [name for name, value in vars(module).items() if issubclass(type(value), kinds)]
         meant = nearest(attribute, names)
