@@ -214,7 +214,7 @@ FOR_TEXT = "write the type that is meant: str takes any text"
         ({"a": 1}, "is annotated with a dict ({'a': 1})", "write dict[...] with the types of its keys "),
         (list[[1]], "has a list ([1]) at order[...]", "write Literal[1]"),
     ],
-    ids=lambda part: str(part)[:30],
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )  # fmt: skip
 def test_what_is_no_type(annotation, what, remedy):
     """
