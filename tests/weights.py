@@ -148,7 +148,7 @@ ADDED: Final = {
     },
     "diagnostics that first-time users met": {
         "cli": Weight(1, 0),
-        "compiler": Weight(258, 4),
+        "compiler": Weight(260, 4),
         "conversion": Weight(2, 0),
         "errors": Weight(193, 1),
     },

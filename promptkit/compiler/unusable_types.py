@@ -119,7 +119,9 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
         kinds = [
             kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
         ]
-        meant = nearest(name.rpartition(".")[2], kinds)
+        last = name.rpartition(".")[2]
+        begun = (kind for kind in kinds if last.startswith(kind.lower()))  # as Path is of pathlib
+        meant = nearest(last, kinds) or next(begun, None)
         return f"the module {name}", f"write a class of it, as in {name}.{meant}" if meant else "write a type"
     if inspect.isroutine(annotation):
         return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
