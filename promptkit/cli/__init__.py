@@ -167,7 +167,9 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
-        if isinstance(error, LoadError) and options.target_note:
+        if isinstance(error, LoadError) and options.no_target:
+            reason = str(LoadError(error.target, options.no_target))
+        elif isinstance(error, LoadError) and options.target_note:
             reason += f" ({options.target_note})"
         if _current_folder_is_gone():
             named = " ".join(options.targets)

@@ -21,7 +21,6 @@ from promptkit.cli.clients.servers import (
     is_ours,
     local_server,
     served_in,
-    url_in,
     variables_in,
 )
 from promptkit.cli.diagnostics import print_error, print_text
@@ -113,7 +112,8 @@ def _server_name(options: Namespace) -> str:
     except LoadError as error:
         if options.command == "install":
             raise
-        raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None
+        more = "or name the server by --name, as install --list shows it"
+        raise LoadError(error.target, f"{error.reason}; {more}") from None
 
 
 def _server(options: Namespace, place: ConfigurationFile, name: str | None) -> _Server:
@@ -196,6 +196,10 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
         yield f"    backup: {backup}"
     if is_added:
         yield from (f"    {line}" for line in _added_lines(change))
+    elif not change.is_needed:
+        from promptkit.cli.install_list import lines_of_others  # a server that is there needs none
+
+        yield from lines_of_others(change.place)
     if not change.client_found:
         yield f"    {title} itself was not found on this machine"
     elif is_done and change.is_needed:
@@ -229,6 +233,4 @@ def _removed(change: EntryChange) -> list[str]:
 def _said(change: EntryChange, entry: Any) -> list[str]:
     settings = change.place.settings
     served = served_words(served_in(settings, entry) or ())
-    url = url_in(settings, entry)
-    words = (*served.targets, *served.options, *served.unknown, *variables_in(settings, entry))
-    return [*words, *filter(None, [url])]
+    return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]

@@ -12,10 +12,10 @@ from promptkit.cli.clients.files import FileRefused
 from promptkit.cli.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.cli.output import Output
 from promptkit.cli.served_words import served_words
-from promptkit.compiler.client_profiles import INSTALLABLE
+from promptkit.compiler.client_profiles import INSTALLABLE, ClientConfiguration
 from promptkit.fragments.shell_words import command_line
 
-__all__ = ["print_clients"]
+__all__ = ["lines_of_others", "print_clients"]
 
 
 def print_clients(
@@ -42,6 +42,14 @@ def print_clients(
         output.print_json({"clients": data})
     else:
         output.print_lines(chain.from_iterable(map(_client_lines, data)))
+
+
+def lines_of_others(place: ConfigurationFile) -> Iterator[str]:
+    """Return what to print below a server that is not in a configuration: those of promptkit's that are."""
+    found = _configuration_data(place, None)
+    if found["servers"]:
+        yield "    servers of promptkit's in it, which --name NAME takes out:"
+        yield from _server_lines(place.settings, found)
 
 
 def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
@@ -74,10 +82,14 @@ def _client_lines(client: dict[str, Any]) -> Iterator[str]:
         yield f"    {scope}: {found['file']}{'' if found['exists'] else ' (does not exist)'}"
         if "error" in found:
             yield f"        {found['error']}"
-        for name, entry in found["servers"].items():
-            started = url_in(settings, entry) or command_line(command_in(settings, entry) or ())
-            yield f"        {name}: {started}"
-            yield from (f"            gone: {word}" for word in found["gone"].get(name, ()))
+        yield from _server_lines(settings, found)
+
+
+def _server_lines(settings: ClientConfiguration, found: dict[str, Any]) -> Iterator[str]:
+    for name, entry in found["servers"].items():
+        started = url_in(settings, entry) or command_line(command_in(settings, entry) or ())
+        yield f"        {name}: {started}"
+        yield from (f"            gone: {word}" for word in found["gone"].get(name, ()))
 
 
 def _gone(place: ConfigurationFile, entry: Any) -> list[str]:

@@ -1,5 +1,6 @@
 """``promptkit new``: a folder with one prompt, or one skill, its test and the configuration."""
 
+import os
 import shutil
 import sys
 import sysconfig
@@ -85,6 +86,12 @@ def test_a_host_can_read_it():
     assert skill.listed.frontmatter["description"].startswith("Review a change")
 """
 
+#: What no repository is to hold: a `.gitignore`, where there is none.
+_IGNORED: Final = """\
+__pycache__/
+.venv/
+"""
+
 #: What is written, by its path in the folder.
 _FILES: Final[Mapping[str, str]] = {
     "pyproject.toml": _CONFIGURATION,
@@ -107,6 +114,8 @@ def run(options: Namespace, output: Output) -> int:
     """Write the files, unless one of them is there, and print which commands come next."""
     folder = Path(options.folder)
     files = {folder / name: text for name, text in (_SKILL_FILES if options.skill else _FILES).items()}
+    if not os.path.lexists(ignored := folder / ".gitignore"):
+        files[ignored] = _IGNORED
     try:
         write_new(files)
     except FileExistsError as error:  # a file is there, or a folder's name is a file's

@@ -75,7 +75,8 @@ def parse(arguments: Sequence[str]) -> Namespace:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
     parser = _parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
-    parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
+    parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset())
+    parser.set_defaults(target_note="", no_target="")
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     options = parser.read(words)
     if name == "render":
@@ -311,11 +312,11 @@ def _targets(options: Namespace, found: Configuration) -> list[str]:
     (usual,) = options.targets
     if is_foreign(usual):
         raise LoadError(usual, NOT_MINE)
-    # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
-    if options.command == "serve":
-        options.target_note = "nothing names another: name one, or set target in [tool.promptkit]"
-    elif not os.path.isdir(usual):  # noqa: PTH112 (pathlib imports slowly)
-        raise LoadError(usual, NO_FOLDER)
+    if not os.path.isdir(usual):  # noqa: PTH112 (pathlib imports slowly)
+        # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
+        if options.command != "serve":
+            raise LoadError(usual, NO_FOLDER)
+        options.no_target = NO_FOLDER
     return [usual]
 
 

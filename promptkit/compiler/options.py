@@ -73,6 +73,18 @@ def _check_seconds(name: str, value: float | None) -> None:
         raise ValueError(msg)
 
 
+def _check_deprecated(value: object) -> None:
+    if value is None:
+        return
+    remedy = "write deprecated='use NAME'"
+    if not isinstance(value, str):
+        msg = f"deprecated says what to use in its place, and takes no {type(value).__name__}: {remedy}"
+        raise TypeError(msg)
+    if not value.strip():
+        msg = f"deprecated says what to use in its place: {remedy}"
+        raise ValueError(msg)
+
+
 def _check_tool(value: object) -> None:
     if value is None or isinstance(value, bool):
         return
@@ -103,15 +115,13 @@ class Options(Struct, frozen=True, kw_only=True):
     sample: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("name", "title", "description", "version", "deprecated"):
+        for name in ("name", "title", "description", "version"):
             check_optional_text(name, getattr(self, name))
         for name in ("timeout", "cache"):
             _check_seconds(name, getattr(self, name))
         for name in ("elicit", "sample"):
             check_flag(name, getattr(self, name))
-        if self.deprecated is not None and not self.deprecated.strip():
-            msg = "deprecated says what to use in its place: write deprecated='use ...'"
-            raise ValueError(msg)
+        _check_deprecated(self.deprecated)
         _check_tool(self.tool)
 
     @property

@@ -1,6 +1,8 @@
 """Commands where the configuration of the project says what the command line does not."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -99,15 +101,21 @@ class TestTarget:
             "target in [tool.promptkit]\n"
         )
 
-    def test_there_is_none_to_serve(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("argv", [["serve"], ["serve", "--http", "0"]], ids=" ".join)
+    def test_there_is_none_to_serve(self, argv, tmp_path):
         """
-        A server looks for itself, among modules too. What it says if it finds none ends with what to do.
+        A server looks for itself, among modules too. If it finds none, it says what other commands do.
         """
-        monkeypatch.chdir(tmp_path)
-        options = configure(parse(["serve"]), ["serve"])
+        start = "import sys; sys.modules['recipes'] = None; from promptkit.cli import main; sys.exit(main())"
+        ran = subprocess.run(
+            [sys.executable, "-c", start, *argv], cwd=tmp_path, input=b"", capture_output=True, check=False
+        )
 
-        assert options.targets == ["recipes"]
-        assert options.target_note == "nothing names another: name one, or set target in [tool.promptkit]"
+        assert (ran.returncode, ran.stdout) == (2, b"")
+        assert ran.stderr.decode() == (
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "target in [tool.promptkit]\n"
+        )
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
     def test_it_names_nothing(self, argv, project):

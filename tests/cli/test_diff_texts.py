@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -54,6 +55,22 @@ def test_nothing_differs_where_the_clock_and_chance_do(folder, capfd):
     Both sides have one clock and one seed.
     """
     assert compared(capfd) == (0, "no case says anything else than at HEAD\n")
+
+
+def test_no_bytecode_is_written_where_none_is_wanted(folder, capfd, tmp_path, monkeypatch):
+    """
+    What says so, a variable or ``python -B``, holds for the processes, too; and where it is kept otherwise.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    compared(capfd)
+    assert not (tmp_path / "shelf" / "__pycache__").exists()
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "kept"))
+    compared(capfd)
+    assert not (tmp_path / "shelf" / "__pycache__").exists()
+    assert [file.name for file in (tmp_path / "kept").rglob("review.*.pyc")]
 
 
 def test_what_has_changed(folder, capfd, tmp_path):

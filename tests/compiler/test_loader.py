@@ -794,6 +794,10 @@ class TestWhatWasPerhapsMeant:
             ("src/prompts", "prompts/", "did you mean 'src/prompts/'?"),
             ("src/prompts", "src/promtps", "did you mean 'src/prompts/'?"),
             ("prompts", "prompt", "did you mean 'prompts/'?"),
+            ("prompts/support", "prompst", "did you mean 'prompts/'?"),
+            ("prompts/support", "support", "did you mean 'prompts/support/'?"),
+            ("src/prompts/team", "src/prompst", "did you mean 'src/prompts/'?"),
+            ("prompts/support", "nosuch", "there are recipes in 'prompts/support/'"),
         ],
     )
     def test_a_target_that_is_not_there(self, recipes, monkeypatch, folder, target, said):

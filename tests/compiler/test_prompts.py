@@ -768,11 +768,15 @@ class TestOptions:
             ({"elicit": "yes"}, TypeError, "elicit takes True or False, not a str ('yes')"),
             ({"elicit": 1}, TypeError, "elicit takes True or False, not an int (1)"),
             ({"sample": None}, TypeError, "sample takes True or False, not None"),
-            ({"deprecated": True}, TypeError, "deprecated takes a str, not bool"),
+            (
+                {"deprecated": True},
+                TypeError,
+                "deprecated says what to use in its place, and takes no bool: write deprecated='use NAME'",
+            ),
             (
                 {"deprecated": " "},
                 ValueError,
-                "deprecated says what to use in its place: write deprecated='use ...'",
+                "deprecated says what to use in its place: write deprecated='use NAME'",
             ),
             (
                 {"icons": ["icon.png"]},

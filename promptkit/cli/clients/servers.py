@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.compiler.client_profiles import ClientConfiguration
-from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target
+from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target, suggest
 from promptkit.errors.exceptions import LoadError
 
 __all__ = [
@@ -198,7 +198,7 @@ def _located(target: str, place: ConfigurationFile) -> str:
         return f"{path}:{attribute}" if attribute else path
     if os.path.sep in name or not _is_installed(name):
         reason = "there is no such folder or file, nor such a module that a client could import"
-        raise LoadError(target, reason)
+        raise LoadError(target, f"{reason}{suggest(name)}")
     return target
 
 

@@ -37,7 +37,7 @@ Said: TypeAlias = Mapping[str, Mapping[str, str]]
 #: people. All else may be a secret.
 _KEPT: Final = (
     *("PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"),
-    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PROMPTKIT_WORKSPACE"),
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PROMPTKIT_WORKSPACE", "PYTHONPYCACHEPREFIX"),
 )
 
 #: The moment at which everything is rendered, and the seed of what is drawn by lot.

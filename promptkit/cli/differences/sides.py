@@ -105,7 +105,7 @@ class Side:
         self._named, self._moved = " ".join(targets), moved
         self._process = subprocess.Popen(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
-            [sys.executable, "-P", "-m", module],
+            [sys.executable, *(["-B"] if sys.dont_write_bytecode else []), "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=folder,

@@ -126,11 +126,14 @@ def package_of(folder: "str | Path") -> tuple[str, tuple[str, ...]]:
 
 def suggest(target: str) -> str:
     """Return what to add to an error if a folder near *target* may have been meant."""
-    parent = os.path.dirname(target.rstrip("/" + os.sep))
-    places = (place for start in (parent or ".", ".") for place in _recipes_below(start))
+    starts = (os.path.dirname(target.rstrip("/" + os.sep)) or ".", ".")
+    places = [place for start in starts for place in _recipes_below(start)]
     near = {os.path.normpath(place): place for place in map(display_path, places)}
-    if (meant := nearest(os.path.normpath(target), near)) is not None:
-        return f"; did you mean {near[meant]!r}?"
+    # A folder above recipes serves them, too. The search goes no deeper, so there is one at most.
+    above = [folder for folder in map(os.path.dirname, places) if folder not in starts]
+    named = {os.path.normpath(place): place for place in map(display_path, above)} | near
+    if (meant := nearest(os.path.normpath(target), named)) is not None:
+        return f"; did you mean {named[meant]!r}?"
     shown = [*map(repr, near.values())][:_MOST_NAMED] + ["others"] * (len(near) > _MOST_NAMED)
     return f"; there are recipes in {', '.join(shown)}" if near else ""
 

@@ -157,6 +157,29 @@ class TestEachClient:
         assert not file_of(name).exists()
 
 
+def test_uninstall_after_a_folder_was_moved(project, promptkit, monkeypatch):
+    """
+    Those that there are stand below, with what is gone: one of them may be meant. Others are not named.
+    """
+    write("cursor", '{"mcpServers": {"others": {"command": "npx"}, "away": {"url": "https://a.example"}}}')
+    promptkit("install", "cursor")
+    (program,) = command_in(INSTALLABLE["cursor"], entries("cursor")["team-prompts"])[:1]
+    moved = project.rename(project.with_name("moved"))
+    monkeypatch.chdir(moved)
+    code, out, err = promptkit("uninstall", "cursor")
+
+    assert (code, err) == (0, "")
+    assert out == (
+        "Cursor has no server 'moved': nothing to change\n"
+        f"    file: {file_of('cursor')}\n"
+        "    servers of promptkit's in it, which --name NAME takes out:\n"
+        f"        team-prompts: {program} serve '{project / 'prompts'}'\n"
+        f"            gone: {project / 'prompts'}\n"
+    )
+    assert promptkit("uninstall", "cursor", "--name", "team-prompts")[0] == 0
+    assert "team-prompts" not in entries("cursor")
+
+
 @pytest.mark.parametrize("name", WITH_URL)
 class TestOverHttp:
     def test_an_entry(self, name, project, promptkit, shown):
@@ -180,6 +203,21 @@ class TestOverHttp:
 
         assert promptkit("uninstall", name, "--name", "team", "--url", URL)[0] == 0
         assert dict(entries(name)) == {}
+
+    def test_that_has_moved(self, name, project, promptkit, data_of):
+        """
+        An entry with another URL may be anybody's: no `install` changes it, and `--list` does not show it.
+        """
+        promptkit("install", name, "--url", URL, "--name", "team")
+        before = file_of(name).read_bytes()
+        way_out = f"leads to {URL}: choose another --name, or uninstall that --url first\n"
+
+        for where in (["--url", "https://b.example/mcp"], []):
+            code, _, err = promptkit("install", name, "--name", "team", *where)
+            assert (code, err.endswith(way_out)) == (1, True)
+        assert file_of(name).read_bytes() == before
+        (listed,) = data_of("install", "--list", name)["clients"]
+        assert listed["configurations"]["user"]["servers"] == {}
 
     def test_in_place_of_a_command(self, name, project, promptkit):
         """
@@ -282,7 +320,8 @@ class TestTargets:
         monkeypatch.chdir(tmp_path / "empty")
 
         assert promptkit("install", "zed")[0] == 2
-        assert promptkit("uninstall", "zed")[2].endswith("; or name the server by --name\n")
+        way_out = "; or name the server by --name, as install --list shows it\n"
+        assert promptkit("uninstall", "zed")[2].endswith(way_out)
         assert promptkit("uninstall", "zed", "--name", "x")[0] == 0
         assert promptkit("install", "--list")[0] == 0
         assert promptkit("install", "zed", "--url", URL)[0] == 0
@@ -296,7 +335,7 @@ class TestTargets:
         assert code == 2
         assert err == (
             "promptkit: cannot load 'nowhere': there is no such folder or file, nor such a module that a "
-            "client could import\n"
+            "client could import; there are recipes in 'prompts/'\n"
         )
         assert not file_of("zed").exists()
 

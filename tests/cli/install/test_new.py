@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from promptkit.fragments.invisible import escape_invisible
 from tests.terminal import command
 
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
+IGNORED = ".gitignore"
+GIT = shutil.which("git")
 ROOT = Path(__file__).parents[3]
 RENDERED = "[user]\nReview this python code.\n\n```python\nx = 1\n```\n"
 
@@ -57,17 +61,48 @@ def installed_in(home):
 @pytest.mark.parametrize("argv", [[], ["."], ["my prompts"], ["a/b"]], ids=" ".join)
 def test_what_is_written(argv, empty, promptkit):
     """
-    One prompt, its test and the configuration: nothing else, and `check` finds no fault, also for clients.
+    One prompt, its test, the configuration and a `.gitignore`: nothing else.
     """
     code, out, err = promptkit("new", *argv)
     folder = empty.joinpath(*argv)
 
     assert (code, err) == (0, "")
-    assert files_in(folder) == FILES
+    assert files_in(folder) == [IGNORED, *FILES]
     assert [one for one in out.splitlines() if one.startswith("wrote ")] == [
         f"wrote {Path(*argv, name)}"
-        for name in ("pyproject.toml", "prompts/review.py", "prompts/test_review.py")
+        for name in ("pyproject.toml", "prompts/review.py", "prompts/test_review.py", IGNORED)
     ]
+
+
+@pytest.mark.skipif(GIT is None, reason="there is no git")
+@pytest.mark.parametrize("argv", [["new"], ["new", "--skill"]], ids=" ".join)
+def test_what_a_repository_is_to_hold(argv, empty, promptkit):
+    """
+    All that was written, and nothing that Python and an environment write beside it.
+    """
+    promptkit(*argv)
+    written = files_in(empty)
+    for name in ("prompts/__pycache__/review.pyc", ".venv/bin/python"):
+        (empty / name).parent.mkdir(parents=True)
+        (empty / name).touch()
+    git = partial(subprocess.check_output, cwd=empty, text=True)
+    git([GIT, "init", "--quiet"])
+    git([GIT, "add", "--all"])
+
+    assert sorted(git([GIT, "ls-files"]).splitlines()) == written
+
+
+@pytest.mark.parametrize("make", [lambda file: file.write_text("mine\n"), lambda file: file.symlink_to("no")])
+def test_a_gitignore_stays(make, empty, promptkit):
+    """
+    It is not in the way, as all other files are.
+    """
+    make(file := empty / IGNORED)
+    code, out, _ = promptkit("new")
+
+    assert (code, IGNORED in out) == (0, False)
+    assert file.is_symlink() or file.read_text() == "mine\n"
+    assert not (empty / "no").exists()
 
 
 def test_nothing_is_found_in_it(empty, promptkit, monkeypatch):

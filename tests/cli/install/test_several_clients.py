@@ -115,7 +115,18 @@ class TestClientsAndTargets:
         code, _, err = promptkit("install", "zed", "cursr")
 
         assert code == 2
-        assert err.endswith("that a client could import (it is no client: did you mean 'cursor'?)\n")
+        assert err.endswith("there are recipes in 'prompts/' (it is no client: did you mean 'cursor'?)\n")
+
+    @pytest.mark.parametrize("target", ["promts", "./promts", "promts:greet"])
+    def test_a_target_that_is_misspelt(self, target, project, promptkit):
+        """
+        What was probably meant is said, as by other commands.
+        """
+        code, _, err = promptkit("install", "cursor", "vscode", target)
+
+        assert code == 2
+        assert err.endswith("nor such a module that a client could import; did you mean 'prompts/'?\n")
+        assert not file_of("cursor").exists()
 
     def test_one_that_is_named_twice(self, project, data_of):
         """
