@@ -126,7 +126,10 @@ class TestReading:
         file.chmod(mode)
         with pytest.raises(InvalidSecrets) as refused:
             TokenFile(str(file))
-        assert str(refused.value) == f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod 600 {file}"
+        assert (
+            str(refused.value)
+            == f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod g-w,o-rwx {file}"
+        )
 
     def test_the_error_names_the_file(self, file):
         """
@@ -178,7 +181,7 @@ class TestChanges:
         ("fault", "said"),
         [
             ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
-            ("mode", "everybody can read it (mode 0644): make new tokens, and chmod 600"),
+            ("mode", "everybody can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
             ("gone", "cannot be read: No such file or directory"),
             ("folder", "cannot be read: Is a directory"),
             pytest.param("pipe", "cannot be read: it is no regular file", marks=posix),
