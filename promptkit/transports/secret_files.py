@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.regular_files import is_another_user, read_regular_file
@@ -57,7 +57,15 @@ _BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
 class InvalidSecrets(ValueError):
     """
     Keys or tokens that cannot be read. The message says where and why, and never shows one.
+
+    Attributes:
+        rest:
+            Those that can be read and count nevertheless; None if none do.
     """
+
+    def __init__(self, message: str, rest: Any = None) -> None:
+        super().__init__(message)
+        self.rest = rest
 
 
 def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> _Secrets:
@@ -104,7 +112,7 @@ def _read_from(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secr
         return read(text)
     except InvalidSecrets as error:
         msg = f"{origin}: {error}"
-        raise InvalidSecrets(msg) from None
+        raise InvalidSecrets(msg, error.rest) from None
 
 
 def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
@@ -153,7 +161,7 @@ class SecretFile(Generic[_Secrets]):
             Returns the secrets in a text.
 
         until_mended:
-            What holds while it cannot be read: standard error is told so with each new fault.
+            What holds while none of it can be read: standard error is told so with each new fault.
 
         clock:
             Returns a time that never goes back, in seconds.
@@ -171,6 +179,7 @@ class SecretFile(Generic[_Secrets]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = partial(read_secret_file, path, holds, read)
+        self._mended = f"{path}: this is mended: all {holds} in it count"
         self._until_mended = until_mended
         self._clock = clock
         self._secrets = self._read()
@@ -198,10 +207,15 @@ class SecretFile(Generic[_Secrets]):
         try:
             self._secrets = self._read()
         except InvalidSecrets as error:
+            so_far = self._until_mended
+            if error.rest is not None:
+                self._secrets, self._was_read, so_far = error.rest, self._tried, "what other lines say counts"
             if (fault := str(error)) != self._reported:
                 self._reported = fault
-                say(f"{fault}; {self._until_mended}")
+                say(f"{fault}; {so_far}")
         else:
+            if self._reported is not None:
+                say(self._mended)
             self._was_read, self._reported = self._tried, None
 
 

@@ -175,7 +175,7 @@ class TestReadingAgain:
     )
     def test_a_fault_changes_nothing(self, file, held, capfd, text, said):
         """
-        It is said once, and another one too, until it is mended; then it is as if nothing had happened.
+        It is said once, and another one too, until it is mended, which is said, too.
         """
         if text is None:
             file.unlink()
@@ -200,7 +200,10 @@ class TestReadingAgain:
         file.touch(mode=0o600)
         file.write_text("mended")
         self.now += 1
-        assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, "")
+        said = f"promptkit: {file}: this is mended: all keys in it count\n"
+        assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, said)
+        self.now += 1
+        assert (held.current(), capfd.readouterr().err) == ("mended", "")
 
     def test_one_thread_reads(self, file):
         """
