@@ -1,6 +1,4 @@
-"""
-Secrets: the keys of a key ring, and files of keys or tokens, which are refused if others have access to them.
-"""
+"""Secrets: the keys of a key ring, and files of keys or tokens, which are refused if others have access."""
 
 import os
 import re
@@ -63,9 +61,7 @@ class InvalidSecrets(ValueError):
             Those that can be read and count nevertheless; None if none do.
     """
 
-    def __init__(self, message: str, rest: Any = None) -> None:
-        super().__init__(message)
-        self.rest = rest
+    rest: Any = None
 
 
 def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> _Secrets:
@@ -111,8 +107,8 @@ def _read_from(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secr
     try:
         return read(text)
     except InvalidSecrets as error:
-        msg = f"{origin}: {error}"
-        raise InvalidSecrets(msg, error.rest) from None
+        error.args = (f"{origin}: {error}",)
+        raise
 
 
 def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
@@ -127,10 +123,8 @@ def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
     file = Path(path)  # a link can be replaced, and what it leads to
     for folder in (file.absolute().parent, file.resolve().parent):
         if _is_shared(folder):
-            return (
-                f"others can replace it, as they can change {folder}",
-                " in a folder that only you can change",
-            )
+            what = f"others can replace it, as they can change {folder}"
+            return what, " in a folder that only you can change"
     return None
 
 
@@ -246,10 +240,8 @@ def _read_key(text: str, place: str) -> bytes:
         msg = f"{place}: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
         raise InvalidSecrets(msg)
     if len(key) < MIN_KEY_BYTES:
-        msg = (
-            f"{place}: a key of {len(key)} bytes can be guessed; "
-            f"a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
-        )
+        fault = f"{place}: a key of {len(key)} bytes can be guessed"
+        msg = f"{fault}; a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
         raise InvalidSecrets(msg)
     return key
 

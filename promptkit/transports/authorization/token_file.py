@@ -46,7 +46,9 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
         else:
             found[digest] = Principal(words[0], words[2:])
     if faults:
-        raise InvalidSecrets(faults[0], tuple(found.items()) or None)
+        error = InvalidSecrets(faults[0])
+        error.rest = tuple(found.items()) or None
+        raise error
     return tuple(found.items())
 
 
