@@ -16,6 +16,7 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.new_files import write_new
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.errors.distribution import pip
 from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]
@@ -137,8 +138,7 @@ def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
     python = _program("python", sys.executable)
-    installer = f"{python} -m pip" if find_spec("pip") else "uv pip"
-    install = "" if find_spec("pytest") else f"{installer} install pytest && "
+    install = "" if find_spec("pytest") else f"{pip(python=python)} pytest && "
     return [
         f"{enter}{promptkit} render {'review-changes' if is_skill else _RENDERED}",
         f"{install}{python} -m pytest",

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from promptkit.errors.distribution import install_command
 from promptkit.errors.standard_error import say
 
 if TYPE_CHECKING:
@@ -35,12 +36,15 @@ def telemetry_of(options: Namespace) -> "Telemetry | None":
     Return what tells OpenTelemetry of requests.
 
     Raises:
-        ModuleNotFoundError: If its API is not installed.
+        ValueError: If its API is not installed.
     """
     if not options.otel:
         return None
-    from promptkit.server.telemetry import TCP, Telemetry, is_recorded
-
+    try:
+        from promptkit.server.telemetry import TCP, Telemetry, is_recorded
+    except ModuleNotFoundError as error:
+        msg = f"--otel needs {error.name}: {install_command('otel')}"
+        raise ValueError(msg) from None
     if not is_recorded():
         say("--otel tells nobody: set up an SDK, as opentelemetry-instrument does before it starts promptkit")
     return Telemetry(TCP)

@@ -62,11 +62,9 @@ def application_factory(
             Where clients connect: they may call the server by these names.
 
     Raises:
-        ValueError: If an origin, a URL, a scope, a key or a token is not one.
+        ValueError: If an origin, a URL, a scope, a key or a token is not one, or if an extra is missing.
 
         OSError: If the audit cannot be written.
-
-        ModuleNotFoundError: If OpenTelemetry is to be notified, and its API is not installed.
     """
     from promptkit.cli.options import limits_of
     from promptkit.transports.http.application import Application
@@ -106,7 +104,7 @@ def application_factory(
 
 
 def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorizer | None":
-    """What asks for tokens, if anything does. Raises ValueError if a URL, a scope or a token is not one."""
+    """What asks for tokens. Raises ValueError if a URL, a scope, a token or an extra is none."""
     if not _asks_for_tokens(options):
         return None
     from promptkit.transports.authorization.authorizer import protect  # most servers ask nobody
@@ -115,9 +113,16 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
-    return protect(
-        resource=resource, issuer=options.issuer, token_file=options.token_file, scopes=options.require_scope
-    )
+    try:
+        return protect(
+            resource=resource,
+            issuer=options.issuer,
+            token_file=options.token_file,
+            scopes=options.require_scope,
+        )
+    except ModuleNotFoundError as error:
+        msg = f"--issuer needs {error.name}: {install_command('http,auth')}"
+        raise ValueError(msg) from None
 
 
 def _only_url(listening: Sequence[Listener]) -> str | None:
@@ -152,7 +157,8 @@ def _unusable(options: Namespace) -> str | None:
     try:
         import_module(_REQUIRED)
     except ModuleNotFoundError as error:
-        return f"--http needs {error.name}: {install_command('http')}"
+        named = "--http" if options.http is not None else "--uds" if options.uds is not None else "--fd"
+        return f"{named} needs {error.name}: {install_command('http')}"
     if options.metrics and find_spec("prometheus_client") is None:
         return f"--metrics needs prometheus_client: {install_command('http,metrics')}"
     if options.workers > 1 and sys.platform == "win32":
@@ -233,8 +239,6 @@ def _prepared(options: Namespace, listening: Sequence[Listener]) -> "_Work | int
         make = application_factory(options, reloader, catalog, listening)
     except OSError as error:
         return fail(f"cannot write to {options.audit!r}: {error.strerror}", Exit.USAGE)
-    except ModuleNotFoundError as error:
-        return fail(f"--otel needs {error.name}: {install_command('otel')}", Exit.USAGE)
     except ValueError as error:
         return fail(str(error), Exit.USAGE)
     if not _asks_for_tokens(options):

@@ -10,7 +10,6 @@ import sys
 import tomllib
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -19,10 +18,9 @@ from typing import Final
 from promptkit.compiler.known_elsewhere import instead_of
 from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.compiler.loading.targets import project_root
-from promptkit.errors.distribution import DISTRIBUTION, other_package
+from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
 from promptkit.errors.exceptions import nearest
 from promptkit.errors.regular_files import is_foreign, read_regular_file
-from promptkit.fragments.shell_words import command_line
 
 __all__ = ["missing_module", "modules_of"]
 
@@ -112,10 +110,7 @@ def _installed_by(module: str, file: Path) -> str | None:
         package = next((name for name in names if _normal(name) == _normal(module)), None)
     if package is None:
         return None
-    command = [sys.executable, "-m", "pip", "install"]
-    if find_spec("pip") is None:  # as in environments that uv makes
-        command = ["uv", "pip", "install", "--python", sys.executable]
-    return f"install it: {command_line([*command, package])}"
+    return f"install it: {pip()} {quoted(package)}"
 
 
 def _normal(name: str) -> str:

@@ -75,7 +75,9 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
     if (near := nearest(named, known)) is not None:
         remedy = f"did you mean {near!r}?"
     if not known:
-        what, remedy = "and this system has no data of time zones", "pip install tzdata"
+        from promptkit.errors.distribution import pip  # few systems lack them
+
+        what, remedy = "and this system has no data of time zones", f"{pip()} tzdata"
     _report(parameter, f"has the timezone {named!r}, {what}", remedy, report)
     return None
 

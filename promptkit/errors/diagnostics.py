@@ -63,7 +63,8 @@ class Location(Struct, frozen=True, order=True):
         # As in recipes/review.py:12, relative to the current folder if the file is below it.
         path = Path(self.file or "<string>")
         with suppress(OSError, ValueError):  # the current folder is gone, or the file is not below it
-            path = path.relative_to(Path.cwd())
+            here = Path.cwd()
+            path = path.relative_to(here) if here.name else path  # everything is below the root
         return f"{printable(str(path))}:{self.line}" if self.line else printable(str(path))
 
     def part(self, name: str) -> "Location":

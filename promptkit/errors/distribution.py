@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
 from subprocess import list2cmdline
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-__all__ = ["DISTRIBUTION", "install_command", "needed_by", "other_package", "quoted"]
+__all__ = ["DISTRIBUTION", "install_command", "needed_by", "other_package", "pip", "quoted"]
 
 #: What pip knows this project by.
 DISTRIBUTION: Final = "mcp-promptkit"
@@ -29,6 +30,23 @@ def quoted(word: str) -> str:
     return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)
 
 
+def pip(action: str = "install", python: str = "") -> str:
+    """
+    Return how a command begins that changes the packages of this Python, in whatever shell.
+
+    Args:
+        action:
+            What pip is to do.
+
+        python:
+            What starts this Python in a shell, if not its full path.
+    """
+    python = python or quoted(sys.executable)
+    if find_spec("pip") is None:  # as in environments that uv makes
+        return f"uv pip {action} --python {python}"
+    return f"{python} -m pip {action}"
+
+
 def install_command(extras: str = "") -> str:
     """
     Return the command that installs this promptkit again, from where it came.
@@ -38,7 +56,7 @@ def install_command(extras: str = "") -> str:
             What to install with it, as in ``"http,auth"``.
     """
     named = f"{DISTRIBUTION}[{extras}]" if extras else DISTRIBUTION
-    return f"pip install {_requirement(named, _origin(_found(DISTRIBUTION)))}"
+    return f"{pip()} {_requirement(named, _origin(_found(DISTRIBUTION)))}"
 
 
 def _requirement(named: str, origin: Any) -> str:
@@ -67,7 +85,7 @@ def other_package() -> str | None:
         return None
     return (
         f"another project's package, promptkit {found.version}, is installed where this promptkit is "
-        f"imported from: pip uninstall {_OTHER}, then {install_command()} --force-reinstall"
+        f"imported from: {pip('uninstall')} {_OTHER}, then {install_command()} --force-reinstall"
     )
 
 

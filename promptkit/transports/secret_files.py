@@ -1,6 +1,4 @@
-"""
-Secrets: the keys of a key ring, and files of keys or tokens, which are refused if others have access to them.
-"""
+"""Secrets: the keys of a key ring, and files of keys or tokens, which are refused if others have access."""
 
 import os
 import re
@@ -12,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.regular_files import is_another_user, read_regular_file
@@ -57,7 +55,13 @@ _BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
 class InvalidSecrets(ValueError):
     """
     Keys or tokens that cannot be read. The message says where and why, and never shows one.
+
+    Attributes:
+        rest:
+            Those that can be read and count nevertheless; None if none do.
     """
+
+    rest: Any = None
 
 
 def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> _Secrets:
@@ -103,26 +107,24 @@ def _read_from(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secr
     try:
         return read(text)
     except InvalidSecrets as error:
-        msg = f"{origin}: {error}"
-        raise InvalidSecrets(msg) from None
+        error.args = (f"{origin}: {error}",)
+        raise
 
 
 def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
     """What is wrong with the owner, the mode or the folder of a file, and what to do; None if nothing is."""
     if is_another_user(found.st_uid):
         return f"it belongs to another user ({found.st_uid})", " in a file of your own"
-    mode = f"(mode {stat.S_IMODE(found.st_mode):04o})"
+    mode, remedy = f"(mode {stat.S_IMODE(found.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
     if found.st_mode & stat.S_IROTH:
-        return f"everybody can read it {mode}", f", and chmod 600 {path}"
+        return f"everybody can read it {mode}", remedy
     if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
-        return f"others can change it {mode}", f", and chmod 600 {path}"
+        return f"others can change it {mode}", remedy
     file = Path(path)  # a link can be replaced, and what it leads to
     for folder in (file.absolute().parent, file.resolve().parent):
         if _is_shared(folder):
-            return (
-                f"others can replace it, as they can change {folder}",
-                " in a folder that only you can change",
-            )
+            what = f"others can replace it, as they can change {folder}"
+            return what, " in a folder that only you can change"
     return None
 
 
@@ -153,7 +155,7 @@ class SecretFile(Generic[_Secrets]):
             Returns the secrets in a text.
 
         until_mended:
-            What holds while it cannot be read: standard error is told so with each new fault.
+            What holds while none of it can be read: standard error is told so with each new fault.
 
         clock:
             Returns a time that never goes back, in seconds.
@@ -171,6 +173,7 @@ class SecretFile(Generic[_Secrets]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = partial(read_secret_file, path, holds, read)
+        self._mended = f"{path}: this is mended: all {holds} in it count"
         self._until_mended = until_mended
         self._clock = clock
         self._secrets = self._read()
@@ -198,10 +201,15 @@ class SecretFile(Generic[_Secrets]):
         try:
             self._secrets = self._read()
         except InvalidSecrets as error:
+            so_far = self._until_mended
+            if error.rest is not None:
+                self._secrets, self._was_read, so_far = error.rest, self._tried, "what other lines say counts"
             if (fault := str(error)) != self._reported:
                 self._reported = fault
-                say(f"{fault}; {self._until_mended}")
+                say(f"{fault}; {so_far}")
         else:
+            if self._reported is not None:
+                say(self._mended)
             self._was_read, self._reported = self._tried, None
 
 
@@ -232,10 +240,8 @@ def _read_key(text: str, place: str) -> bytes:
         msg = f"{place}: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
         raise InvalidSecrets(msg)
     if len(key) < MIN_KEY_BYTES:
-        msg = (
-            f"{place}: a key of {len(key)} bytes can be guessed; "
-            f"a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
-        )
+        fault = f"{place}: a key of {len(key)} bytes can be guessed"
+        msg = f"{fault}; a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
         raise InvalidSecrets(msg)
     return key
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from promptkit.batch.columns import RowError
 from promptkit.batch.files import open_table
+from promptkit.errors.distribution import install_command
 from tests.batch.conftest import requests_in
 
 pa = pytest.importorskip("pyarrow")
@@ -93,8 +94,7 @@ def test_without_a_library_the_extra_is_named(batch, folder, monkeypatch):
     ran = batch("typed", "t.parquet")
 
     assert ran.code == 2
-    assert "to read parquet, run: pip install" in ran.err
-    assert "[batch]" in ran.err
+    assert f"to read parquet, run: {install_command('batch')}" in ran.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has a file that cannot be read")

@@ -151,17 +151,18 @@ def refused(*words, recipes, environment=None):
 
 
 class TestRefusals:
-    def test_the_extra_is_missing(self, recipes, tmp_path):
+    @pytest.mark.parametrize("words", [("--http", "0"), ("--uds", "x.sock"), ("--fd", "3")])
+    def test_the_extra_is_missing(self, recipes, tmp_path, words):
         """
-        Without the libraries, the error says what to install.
+        Without the libraries, the error says what to install, and the option that was given.
         """
         (tmp_path / "missing").mkdir()
         (tmp_path / "missing" / "httptools.py").write_text("raise ModuleNotFoundError(name='httptools')\n")
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
 
-        said = refused("--http", "0", recipes=recipes(greet=""), environment=environment)
+        said = refused(*words, recipes=recipes(greet=""), environment=environment)
 
-        assert said == f"promptkit: --http needs httptools: {install_command('http')}\n"
+        assert said == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
 
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_other_machines(self, recipes, workers):
@@ -244,20 +245,23 @@ class TestRefusals:
         )
         assert not path.exists()
 
-    def test_the_extra_of_tokens_is_missing(self, recipes, tmp_path):
+    @pytest.mark.parametrize("library", ["joserfc", "cryptography"])
+    def test_the_extra_of_tokens_is_missing(self, recipes, tmp_path, library):
         """
-        Without the library, the error says what to install.
+        Without a library of it, or one that this needs, the error says what to install, and no other option.
         """
         (tmp_path / "missing").mkdir()
         (tmp_path / "missing" / "sitecustomize.py").write_text(
-            "import sys\nsys.modules['joserfc'] = None\n", encoding="utf-8"
+            f"import sys\nsys.modules['{library}'] = None\n", encoding="utf-8"
         )
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
         words = ("--http", "0", "--issuer", "https://a.example")
 
         said = refused(*words, recipes=recipes(greet=""), environment=environment)
 
-        assert said == f"promptkit: --issuer needs joserfc: {install_command('http,auth')}\n"
+        said = said.splitlines()[-1]
+        assert said.startswith(f"promptkit: --issuer needs {library}")
+        assert said.endswith(f": {install_command('http,auth')}")
 
     @pytest.mark.parametrize(
         "url", ["prompts.example", "ftp://prompts.example/", "https://prompts.example/?a=b"]

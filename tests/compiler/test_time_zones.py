@@ -14,6 +14,7 @@ from promptkit import Arg, ArgumentErrors, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.conversion.unstructuring import text_of
+from promptkit.errors.distribution import pip
 
 Aware = Annotated[dt.datetime, Meta(tz=True)]
 Naive = Annotated[dt.datetime, Meta(tz=False)]
@@ -230,7 +231,7 @@ class TestZone:
         monkeypatch.setattr(zoneinfo, "available_timezones", set)
 
         assert findings(Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]) == [
-            ("PK320", f"prompt 'meet': parameter 'value' {NO_DATA}", "pip install tzdata")
+            ("PK320", f"prompt 'meet': parameter 'value' {NO_DATA}", f"{pip()} tzdata")
         ]
         assert findings(Annotated[dt.datetime, Arg(timezone="UTC")]) == []
 

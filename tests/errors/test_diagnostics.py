@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from jsonschema import Draft202012Validator
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.lints.clients import lint_client
 from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.targets import display_path
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.rules import IGNORABLE, WARNINGS, Rule
 
@@ -278,6 +280,19 @@ def test_severities_follow_from_the_rule():
     severities = {rule: Diagnostic(rule, "", "", Location("")).severity for rule in Rule}
 
     assert {rule for rule, severity in severities.items() if severity is Severity.WARNING} == WARNINGS
+
+
+def test_a_place_in_the_current_folder(tmp_path, monkeypatch):
+    """
+    It is shown as one would name it there, but from the root of the system on, where a service runs.
+    """
+    place, text = Location(str(tmp_path / "srv" / "a.py"), 7), str(Path("srv", "a.py"))
+
+    monkeypatch.chdir(tmp_path)
+    assert (str(place), display_path(str(tmp_path / "srv"))) == (f"{text}:7", f"srv{os.sep}")
+    monkeypatch.chdir(tmp_path.anchor)
+    shown = (f"{tmp_path / text}:7", f"{tmp_path / 'srv'}{os.sep}")
+    assert (str(place), display_path(str(tmp_path / "srv"))) == shown
 
 
 def test_a_report_says_where(tmp_path):

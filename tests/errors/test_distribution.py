@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from promptkit.errors.distribution import DISTRIBUTION, install_command, other_package
+from promptkit.errors.distribution import DISTRIBUTION, install_command, other_package, pip, quoted
 
 WHEEL = "file:///tmp/it's/mcp_promptkit-0.1.0-py3-none-any.whl"
 CHECKOUT = "file:///srv/it%27s%20here"
@@ -55,7 +55,16 @@ class TestInstallCommand:
         """
         installed(DISTRIBUTION, origin)
 
-        assert shlex.split(install_command("http,auth")) == ["pip", "install", *words]
+        assert shlex.split(install_command("http,auth")) == [sys.executable, "-m", "pip", "install", *words]
+
+    def test_an_environment_without_pip(self, monkeypatch):
+        """
+        Uv makes such, and installs into them. It is told which, as none needs to be active.
+        """
+        monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
+
+        assert pip() == f"uv pip install --python {quoted(sys.executable)}"
+        assert pip("uninstall", python="python") == "uv pip uninstall --python python"
 
 
 class TestOtherPackage:
@@ -73,7 +82,7 @@ class TestOtherPackage:
 
         assert other_package() == (
             "another project's package, promptkit 9.9, is installed where this promptkit is imported from: "
-            f"pip uninstall promptkit, then {install_command()} --force-reinstall"
+            f"{pip('uninstall')} promptkit, then {install_command()} --force-reinstall"
         )
 
     @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Files of secrets: whose they may be, and where."""
 
 import os
+import shlex
+import subprocess
 import sys
 from threading import Event, Thread
 
@@ -122,6 +124,20 @@ def test_what_is_no_file(file, kind, said):
     assert refusal(file) == f"{file}: cannot be read: {said}"
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o664, 0o666, 0o660])
+def test_the_remedy_is_enough(file, mode):
+    """
+    One command makes it a file that is taken, and its group may still read it, as a server does for root.
+    """
+    file.chmod(mode)
+    remedy = refusal(file).rpartition(", and ")[2]
+
+    subprocess.run(shlex.split(remedy), check=True)
+
+    assert read_secret_file(str(file), "keys", str) == "secret"
+    assert oct(file.stat().st_mode & 0o777) == oct(0o640)
+
+
 class TestReadingAgain:
     @pytest.fixture
     def held(self, file):
@@ -153,13 +169,13 @@ class TestReadingAgain:
         ("text", "said"),
         [
             ("bad", "this is no secret"),
-            ("open", "everybody can read it (mode 0644): make new keys, and chmod 600 {file}"),
+            ("open", "everybody can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"),
             (None, "cannot be read: No such file or directory"),
         ],
     )
     def test_a_fault_changes_nothing(self, file, held, capfd, text, said):
         """
-        It is said once, and another one too, until it is mended; then it is as if nothing had happened.
+        It is said once, and another one too, until it is mended, which is said, too.
         """
         if text is None:
             file.unlink()
@@ -184,7 +200,10 @@ class TestReadingAgain:
         file.touch(mode=0o600)
         file.write_text("mended")
         self.now += 1
-        assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, "")
+        said = f"promptkit: {file}: this is mended: all keys in it count\n"
+        assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, said)
+        self.now += 1
+        assert (held.current(), capfd.readouterr().err) == ("mended", "")
 
     def test_one_thread_reads(self, file):
         """

@@ -194,7 +194,10 @@ class TestAFile:
         with pytest.raises(InvalidSecrets) as refused:
             read_key_file(path)
 
-        assert str(refused.value) == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod 600 {path}"
+        assert (
+            str(refused.value)
+            == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod g-w,o-rwx {path}"
+        )
 
     @pytest.mark.parametrize(
         ("data", "reason"),
@@ -358,7 +361,9 @@ class TestAKeyOfOnesOwn:
         file.chmod(0o644)
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
-        said = f"promptkit: {file}: everybody can read it (mode 0644): make new keys, and chmod 600 {file}"
+        said = (
+            f"promptkit: {file}: everybody can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"
+        )
         assert capfd.readouterr().err == f"{said}; until then, sessions end with the server\n" * 2
 
 

@@ -147,7 +147,8 @@ def display_path(folder: str) -> str:
     """Return a folder's path as one would type it here."""
     with suppress(OSError, ValueError):  # the current folder is gone, or on another drive
         relative = os.path.relpath(folder)
-        folder = folder if relative.startswith(os.pardir) else relative
+        is_root = os.getcwd() == os.path.abspath(os.sep)  # everything is below that
+        folder = folder if is_root or relative.startswith(os.pardir) else relative
     return os.path.join(folder, "")
 
 

@@ -116,9 +116,8 @@ class Guard:
             found = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
             return _check_read_only(head) or found
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
-            return refuse(
-                404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: use {ENDPOINT}")
-            )
+            use = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
+            return refuse(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {use}"))
         if head.method != "POST":
             msg = f"{shortened(head.method)} is not served here: send each message with POST"
             return _other_method(head, b"POST", msg)

@@ -29,20 +29,26 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             times. What follows a ``#`` is a comment.
 
     Raises:
-        InvalidSecrets: If one cannot be read, could be guessed, or comes twice.
+        InvalidSecrets: If one cannot be read, could be guessed, or comes twice. Its `rest` is what others
+            say: a slip keeps nobody else out, and lets in nobody who is in the file no more.
     """
     found: dict[bytes, Principal] = {}
+    faults = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not (words := line.partition("#")[0].split()):
             continue
-        if (fault := _fault(words)) is not None:
-            msg = f"line {number}: {fault}"
-            raise InvalidSecrets(msg)
-        digest = sha256(words[1].encode()).digest()
+        fault = _fault(words)
+        digest = b"" if fault else sha256(words[1].encode()).digest()
         if digest in found:
-            msg = f"line {number}: this token stands on another line, too: everybody needs one of their own"
-            raise InvalidSecrets(msg)
-        found[digest] = Principal(words[0], words[2:])
+            fault = "this token stands on another line, too: everybody needs one of their own"
+        if fault:
+            faults.append(f"line {number}: {fault}")
+        else:
+            found[digest] = Principal(words[0], words[2:])
+    if faults:
+        error = InvalidSecrets(faults[0])
+        error.rest = tuple(found.items()) or None
+        raise error
     return tuple(found.items())
 
 
@@ -89,7 +95,7 @@ class TokenFile:
                 Any text.
 
         Raises:
-            VerifierUnavailable: If the file could not be read for some seconds.
+            VerifierUnavailable: If no line of the file could be read for some seconds.
         """
         tokens = self._file.current()
         if self._file.stale_for > VALID_S:

@@ -266,7 +266,7 @@ class TestModules:
         Uv makes such, and installs into them.
         """
         monkeypatch.setitem(sys.modules, "bs4", None)
-        monkeypatch.setattr("promptkit.compiler.missing_modules.find_spec", lambda _: None)
+        monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
         assert broken("import bs4").remedy == (
             f"install it: uv pip install --python {shlex.quote(sys.executable)} beautifulsoup4"

@@ -134,9 +134,10 @@ def as_user(name: str, *groups: str) -> list[str]:
 class Service:
     """The service that was installed, started as systemd starts it."""
 
-    def __init__(self) -> None:
-        self.unit = service_of(Path("/etc/systemd/system/promptkit.service"))
-        self.log = Path("/run/journal")
+    def __init__(self, unit: str = "/etc/systemd/system/promptkit.service") -> None:
+        self.unit = service_of(Path(unit))
+        self.log = Path("/run/journal", Path(unit).stem)
+        self.log.parent.mkdir(exist_ok=True)
 
     def start(self, *without: str) -> None:
         """Make its folders, and run its command; leave out some options, each with its value."""
@@ -312,6 +313,18 @@ def add_a_recipe() -> bool:
     return becomes(expected=True, look=lambda: b"Later." in ask(token, message=message)[2])
 
 
+def try_another_version() -> dict[str, object]:
+    """Follow the page: start the promptkit of another folder beside the service."""
+    Path("/run/systemd/system").mkdir(parents=True)
+    begin, answer = blocks("operating.md", "promptkit")[1].split("systemctl start promptkit-trial\n")
+    program(Path("/opt/promptkit-2/bin/promptkit"), 'exec /opt/promptkit-1/bin/promptkit "$@"')
+    follow(begin)
+    trial = Service("/run/systemd/system/promptkit-trial.service")
+    trial.start()
+    follow(answer)
+    return {"command": command_of(trial.unit), "code": trial.stop(), "left": ask(*tokens())[0]}
+
+
 def restart(service: Service) -> dict[str, object]:
     """What comes of a restart, and of a start without what lets nginx in."""
     (token,) = tokens()
@@ -340,7 +353,8 @@ def main() -> None:
     service.start()
     with behind_nginx():
         seen = {"around": look_around(service), "token": replace_the_token(), "key": replace_the_key()}
-        seen |= {"recipe": add_a_recipe(), "log": service.log.read_text(), "restart": restart(service)}
+        seen |= {"recipe": add_a_recipe(), "log": service.log.read_text(), "trial": try_another_version()}
+        seen |= {"restart": restart(service)}
     say(seen)
 
 

@@ -17,8 +17,11 @@ import pytest
 from tests.units import EXAMPLES, command_of, service_of
 
 ROOT = Path(__file__).parents[3]
-NEEDED = ("unshare", "mount", "setpriv", "useradd", "ip", "openssl", "nginx")
+NEEDED = ("unshare", "mount", "setpriv", "useradd", "ip", "openssl", "nginx", "curl")
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
+#: Where the page has another version listen.
+SOCKET = "/run/promptkit-trial/prompts.sock"
+
 ALONE = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(180)]
@@ -114,6 +117,17 @@ def test_a_recipe_is_added(seen):
     """
     assert seen["recipe"]
     assert seen["log"] == "promptkit: serving at unix:/run/promptkit/prompts.sock\n"
+
+
+def test_another_version_is_tried(seen):
+    """
+    By the page's commands, it answers at a socket of its own, with the service's files; the service goes on.
+    """
+    own, trial = command_of(service_of(EXAMPLES / "promptkit.service")), seen["trial"]
+
+    replaced = {own[0]: "/opt/promptkit-2/bin/promptkit", "/run/promptkit/prompts.sock": SOCKET}
+    assert trial["command"] == [replaced.get(word, word) for word in own]
+    assert (trial["code"], trial["left"]) == (0, 200)
 
 
 def test_a_restart(seen):

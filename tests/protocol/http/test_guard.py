@@ -221,6 +221,17 @@ class TestTheForm:
         assert status(path=path) == 404
 
     @pytest.mark.parametrize(
+        ("path", "use"), [("/metric", "use /mcp"), ("/metrics", "promptkit serve --metrics shows them")]
+    )
+    def test_what_is_said_of_other_paths(self, path, use):
+        """
+        Where prompts are, or which option shows what was looked for.
+        """
+        refused = Guard().check(head(path=path))
+
+        assert f"there is nothing at '{path}': {use}" in refused.body.decode()
+
+    @pytest.mark.parametrize(
         "content",
         ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"],
     )

@@ -126,7 +126,8 @@ class TestReading:
         file.chmod(mode)
         with pytest.raises(InvalidSecrets) as refused:
             TokenFile(str(file))
-        assert str(refused.value) == f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod 600 {file}"
+        said = f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod g-w,o-rwx {file}"
+        assert str(refused.value) == said
 
     def test_the_error_names_the_file(self, file):
         """
@@ -134,6 +135,9 @@ class TestReading:
         """
         file.write_text("ada secret")
         with pytest.raises(InvalidSecrets, match=f"^{file}: line 1: the token has 6 characters"):
+            TokenFile(str(file))
+        file.write_text(f"bob {BOB}\nada secret")
+        with pytest.raises(InvalidSecrets, match=f"^{file}: line 2: the token has 6 characters"):
             TokenFile(str(file))
         with pytest.raises(InvalidSecrets, match=f"^{file}x: cannot be read: No such file"):
             TokenFile(f"{file}x")
@@ -178,7 +182,7 @@ class TestChanges:
         ("fault", "said"),
         [
             ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
-            ("mode", "everybody can read it (mode 0644): make new tokens, and chmod 600"),
+            ("mode", "everybody can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
             ("gone", "cannot be read: No such file or directory"),
             ("folder", "cannot be read: Is a directory"),
             pytest.param("pipe", "cannot be read: it is no regular file", marks=posix),
@@ -209,6 +213,26 @@ class TestChanges:
         mended.replace(file)
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
+        assert capfd.readouterr().err == f"promptkit: {file}: this is mended: all tokens in it count\n"
+
+    @pytest.mark.parametrize("slip", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
+    def test_a_wrong_line(self, file, tokens, slip, capfd):
+        """
+        It lets nobody in, and keeps nobody else out, however long. Who was taken out with it is out at once.
+        """
+        file.write_text(f"bob {BOB} read\n{slip}\n")
+        for _ in range(int(VALID_S) + 2):
+            self.now += 1
+            assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob", "read"))
+        said, rest = capfd.readouterr().err.split("\n")
+
+        assert said.startswith(f"promptkit: {file}: line 2: ")
+        assert said.endswith("; what other lines say counts")
+        assert rest == ""
+        file.write_text(f"bob {BOB}\nada {ADA}\n")
+        self.now += 1
+        assert (tokens.verify(ADA), tokens.verify(BOB)) == (Principal("ada"), Principal("bob"))
+        assert capfd.readouterr().err == f"promptkit: {file}: this is mended: all tokens in it count\n"
 
     def test_a_file_that_goes_while_nobody_asks(self, file, tokens):
         """
