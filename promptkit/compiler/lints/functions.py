@@ -16,8 +16,8 @@ from promptkit.compiler.lints.formats import lint_filled_text
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.remedies import is_misspelt
 from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.near_names import is_misspelt
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.fragments.markdown import BLOCKS
 
