@@ -173,25 +173,30 @@ STAGED = """
 """
 
 
+@pytest.fixture(params=[None, "PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
+def work(request, tmp_path, monkeypatch):
+    """The workspace: a repository of its own if a variable names it."""
+    for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if request.param is None:
+        return tmp_path
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setenv(request.param, str(work))
+    subprocess.run(["git", "init", "-q", work], check=True)  # noqa: S607 (whichever there is)
+    return work
+
+
 @pytest.mark.parametrize("text", [[], ["--text"]], ids=["examples", "text"])
-@pytest.mark.parametrize("variable", [None, "PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
-def test_both_sides_have_the_workspace_of_the_command(variable, text, folder, capfd, tmp_path, monkeypatch):
+def test_both_sides_have_the_workspace_of_the_command(text, folder, work, capfd):
     """
     What a prompt says of the workspace is no change of the prompt, nor is it where the old one lies.
     """
-    for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    work = tmp_path
-    if variable is not None:
-        work = tmp_path / "work"
-        work.mkdir()
-        monkeypatch.setenv(variable, str(work))
-        subprocess.run(["git", "init", "-q", work], check=True)  # noqa: S603, S607 (whichever there is)
     folder("shelf", review=STAGED)
     subprocess.run(["git", "add", "shelf"], check=True)  # noqa: S607 (whichever there is)
     subprocess.run(["git", "commit", "-qm", "y"], check=True)  # noqa: S607 (whichever there is)
     (work / "notes.txt").write_text("x", encoding="utf-8")
-    subprocess.run(["git", "-C", work, "add", "notes.txt"], check=True)  # noqa: S603, S607
+    subprocess.run(["git", "-C", work, "add", "notes.txt"], check=True)  # noqa: S607 (whichever there is)
 
     assert main(["diff", "--target", "shelf", *text]) == 0
     unchanged = "no case says anything else than at" if text else "nothing that clients see has changed since"

@@ -303,7 +303,7 @@ class TestAboveTheFolder:
         write = f"write '{written.partition(' import')[0]} import ...'"
         instead = f"or name the folder {tmp_path / 'prompts'} in place of what is below it"
         assert found.remedy == f"{write}, {instead}"
-        recipes(folder="prompts/support", answer=f"from promptkit import prompt\n{written}\n{source}")
+        recipes(folder="prompts/support", answer=source.format(written))
         for named in (folder, tmp_path / "prompts"):
             assert load(named).diagnostics == ()
 
