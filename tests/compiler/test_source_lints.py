@@ -158,7 +158,6 @@ class TestForgottenF:
             'said = "Hello"\nsaid += " {name}"\nreturn user(said)',
             'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
             'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
-            'return ["{name}", "{name}"]',
             'return "{name}\\n" * 2',
         ],
     )
@@ -207,6 +206,23 @@ class TestForgottenF:
         Formats, templates, patterns, code and docstrings are left alone, and so are names of nothing.
         """
         assert rules(body) == []
+
+    @pytest.mark.parametrize(
+        ("body", "sent"),
+        [
+            ('return ["{name}", "{name}"]', ["'{name}' is", "'{name}' is"]),
+            ('return user("Hello {name}", "of {text}")', ["'{name}' is", "'{text}' is"]),
+            ('return "Hello {name}, " "of {text}, {name}"', ["'{name}' and '{text}' are"]),
+        ],
+    )
+    def test_each_is_found(self, body, sent, found):
+        """
+        Each text of a line, also if it has the same field, and all fields of one text.
+        """
+        told = [one.message for one in found(subject=HEAD + BODY.replace("{body}", body))]
+
+        says = "prompt 'subject': {} sent literally: its string has no f in front"
+        assert told == [says.format(each) for each in sent]
 
     @pytest.mark.parametrize(
         ("body", "meant"),

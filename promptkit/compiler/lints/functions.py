@@ -112,15 +112,20 @@ def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
     """Report a placeholder that is named like a variable of the function, or nearly so like a parameter."""
+    fields = dict[str, str | None]()
     for found in _FIELD.finditer(text):
         meant = _misspelt(found[1], scope)
         if (meant or _is_of(found[1], scope.variables)) and not _COMMAND.search(text, 0, found.start()):
-            fault = f"{found[0]!r} is sent literally: its string has no f in front"
-            instead = f"and {{{meant}}} in it, " if meant else ""
-            braces = "double the braces that are to be sent: {{ }}"
-            remedy = f"write f in front of the string, {instead}and {braces}"
-            report.add(Rule.FORGOTTEN_F, fault, remedy, node)
-            return
+            fields[found[0]] = meant
+    if fields:
+        sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
+        instead = " and ".join(f"{{{meant}}}" for meant in fields.values() if meant)
+        named = f"and {instead} in it, " if instead else ""
+        remedy = (
+            f"write f in front of the string, {named}and double the braces that are to be sent: {{{{ }}}}"
+        )
+        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", remedy, node)
+        return
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, found.groups())))
         if any(word in scope.variables or _misspelt(word, scope) for word in words):

@@ -293,10 +293,8 @@ class TestAboveTheFolder:
         (tmp_path / "pyproject.toml").touch()
         recipes(folder="prompts", _voice="X = 1")
         recipes(folder="prompts/_voices", calm="X = 1")
-        source = "\n@prompt\ndef answer() -> str:\n    return 'x'\n"
-        folder = recipes(
-            folder="prompts/support", answer=f"from promptkit import prompt\n{statement}\n{source}"
-        )
+        source = "from promptkit import prompt\n{}\n\n@prompt\ndef answer() -> str:\n    return 'x'\n"
+        folder = recipes(folder="prompts/support", answer=source.format(statement))
 
         (found,) = load(folder).diagnostics
 
