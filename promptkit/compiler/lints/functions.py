@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from promptkit.compiler.lints.blocking import lint_blocking_call
 from promptkit.compiler.lints.commands import lint_command
+from promptkit.compiler.lints.containers import shown_container
 from promptkit.compiler.lints.conversations import role_of
 from promptkit.compiler.lints.defaults import lint_changed_default, lint_fixed_default
 from promptkit.compiler.lints.formats import lint_filled_text
@@ -191,7 +192,10 @@ def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report an object in an f-string whose text is only a repr, such as ``<function f at 0x7f...>``."""
     if not isinstance(node, ast.FormattedValue) or node.conversion != -1:
         return
-    for what, remedy in _shown(node.value, scope):
+    found = [*_shown(node.value, scope)]
+    if node.format_spec is None and isinstance(node.value, ast.Name) and not found:
+        found = [*shown_container(node.value.id, scope)]
+    for what, remedy in found:
         message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {what}"
         report.add(Rule.OBJECT_IN_TEXT, message, remedy, node.value)
 
