@@ -88,14 +88,23 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
-    from promptkit.compiler.unusable_types import no_type, remedy_for_unreadable, unreadable_part
+    from promptkit.compiler.unusable_types import (
+        no_type,
+        refused_bounds,
+        remedy_for_unreadable,
+        unreadable_part,
+    )
 
     name, annotation = parameter.name, parameter.annotation
     part, place = unreadable_part(annotation, name)
     inside = "" if place == name else f": {place} is of type {type_name(part)}"
     fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
     remedy = _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_unreadable(part)
-    if (found := no_type(part, is_part=place != name)) is not None:
+    if (bounds := refused_bounds(part)) is not None:
+        names, remedy = bounds
+        kind, where = type_name(part.__origin__), "" if place == name else f" at {place}"
+        fault = f"parameter {name!r} has bounds{where} that {kind} does not take: {names}"
+    elif (found := no_type(part, is_part=place != name)) is not None:
         what, remedy = found
         said = f"has {what} at {place}" if place != name else f"is annotated with {what}"
         fault = f"parameter {name!r} {said}, which is no type"

@@ -5,6 +5,7 @@ What to install is not guessed. Anybody may have made a package that is called a
 a command names one only if promptkit knows it, or the project declares it.
 """
 
+import ast
 import re
 import sys
 import tomllib
@@ -20,9 +21,11 @@ from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
 from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import is_misspelt
 from promptkit.errors.regular_files import is_foreign, read_regular_file
+from promptkit.errors.sources import nodes_of, tree_of
 
-__all__ = ["missing_module", "modules_of"]
+__all__ = ["import_from_project", "missing_module", "modules_of"]
 
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
@@ -58,6 +61,39 @@ def missing_module(name: str, file: Path) -> str:
     return f"correct the name: {parent!r} has no module {last!r}"
 
 
+def import_from_project(file: Path, line: int) -> str | None:
+    """
+    Return what to write in place of a relative import that leads out of the folder that is loaded.
+
+    Args:
+        file:
+            The file that imports.
+
+        line:
+            A line of the statement.
+
+    Returns:
+        None if there is no such module in the project.
+    """
+    tree = tree_of(str(file))
+    statements = nodes_of(tree, ast.ImportFrom) if tree is not None else []
+    found = next((one for one in statements if one.lineno <= line <= (one.end_lineno or line)), None)
+    if found is None or found.level > len(file.parents):
+        return None
+    place = file.parents[found.level - 1].joinpath(*(found.module or "").split("."))
+    root = Path(project_root(file.parent))
+    if not place.is_relative_to(root) or not (place.is_dir() or place.with_suffix(".py").is_file()):
+        return None
+    return _written(place.relative_to(root))
+
+
+def _written(place: Path) -> str | None:
+    """How to import from a file or a folder of the project; None if its path has what no import can name."""
+    parts = place.with_suffix("").parts
+    named = bool(parts) and all(part.isidentifier() for part in parts)
+    return f"write 'from {'.'.join(parts)} import ...'" if named else None
+
+
 def modules_of(package: ModuleType) -> list[str]:
     """The names of the modules in a package; none if it is no package."""
     return [module.name for module in iter_modules(getattr(package, "__path__", ()))]
@@ -76,10 +112,8 @@ def _in_project(name: str, file: Path) -> str | None:
         if f"{name}.py" in names:
             found.append(path / f"{name}.py")
     for place in sorted(found, key=lambda path: (len(path.parts), path)):
-        parts = place.with_suffix("").parts
-        if all(part.isidentifier() for part in parts):
-            where = f"it is at {place}, and imports start at the project's root, {root}"
-            return f"{where}: write 'from {'.'.join(parts)} import ...'"
+        if (written := _written(place)) is not None:
+            return f"it is at {place}, and imports start at the project's root, {root}: {written}"
     return None
 
 
@@ -89,13 +123,15 @@ def _not_found(name: str, file: Path) -> str:
     looked = (
         f"beside the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
     )
-    advice = f"there is no {name!r} {looked}: a module of your own belongs into one of the two folders"
+    own = "a module of your own belongs into one of the two folders"
+    others = f"if it is a package of somebody else's, check its name, and give that to {pip()}"
+    advice = f"there is no {name!r} {looked}: {own}; {others}"
     beside = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
     if beside is not None:
         return f"did you mean {beside!r}, which is beside the recipe? {advice}"
     modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
     meant = nearest(name, [module for module in modules if not module.startswith("_")])
-    if meant is None or abs(len(meant) - len(name)) > 1:
+    if meant is None or not is_misspelt(name, meant):
         return advice
     another = (meant in name or name in meant) and _REPEATED.sub(r"\1", name) != _REPEATED.sub(r"\1", meant)
     return advice if another else f"did you mean {meant!r}? {advice}"

@@ -4,7 +4,6 @@ import builtins
 import re
 import sys
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
@@ -13,12 +12,13 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 from promptkit.compiler.known_elsewhere import instead_of
-from promptkit.compiler.missing_modules import missing_module, modules_of
+from promptkit.compiler.missing_modules import import_from_project, missing_module, modules_of
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 from promptkit.errors.filled_text import explain_filling
+from promptkit.errors.near_names import is_misspelt
 
-__all__ = ["import_of", "import_remedy", "is_misspelt", "missing_name", "operand_remedy", "undefined_name"]
+__all__ = ["import_of", "import_remedy", "missing_name", "operand_remedy", "undefined_name"]
 
 #: The modules that users import from; what two of them have is the first one's.
 _PUBLIC: Final = (
@@ -33,9 +33,6 @@ _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _OPERANDS: Final = re.compile(r"unsupported operand type\(s\) for \|: '(\w+)' and '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
-
-#: From which ratio of equal letters on a name is a misspelt one.
-_ALIKE: Final = 0.8
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
@@ -97,7 +94,10 @@ def _misnamed(file: Path, error: ImportError) -> str | None:
     """What to do about a file, or its folder, that cannot be imported by its name."""
     folder, name = file.parent, str(error.name)
     if "beyond top-level package" in str(error):
-        return f"name the folder {folder.parent} in place of what is below it, or do not import from above it"
+        *_, (frame, line) = walk_tb(error.__traceback__)
+        found = import_from_project(Path(frame.f_code.co_filename), line)
+        instead = f"name the folder {folder.parent} in place of what is below it"
+        return f"{found or 'do not import from above it'}, or {instead}"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if error.path and Path(error.path).parent == file.with_suffix(""):
@@ -120,14 +120,6 @@ def _missing_attribute(name: str, owner: Any) -> str | None:
 def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
     meant = nearest(name, [other for other in names if not other.startswith("_")])
     return None if meant is None else f"did you mean {meant!r}?"
-
-
-def is_misspelt(name: str, other: str) -> bool:
-    """Return whether *name* is probably *other*: with its letters in another order, or about one wrong."""
-    one, two = name.casefold(), other.casefold()
-    if abs(len(one) - len(two)) > 1:
-        return False
-    return sorted(one) == sorted(two) or SequenceMatcher(None, one, two).ratio() >= _ALIKE
 
 
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)

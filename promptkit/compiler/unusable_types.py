@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
 
+import msgspec
+
 from promptkit.conversion.kinds import (
     hints_of,
     is_constrained,
@@ -33,7 +35,7 @@ from promptkit.language.content import Content
 from promptkit.language.messages import Message
 from promptkit.language.validation import describe, remedy_for
 
-__all__ = ["check_return", "no_type", "remedy_for_unreadable", "unreadable_part"]
+__all__ = ["check_return", "no_type", "refused_bounds", "remedy_for_unreadable", "unreadable_part"]
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
@@ -41,6 +43,14 @@ _GENERAL: Final = (
 
 #: What to write where anything may be given.
 _FOR_TEXT: Final = "write the type that is meant: str takes any text"
+
+#: By the name of each bound, the types that take it.
+_BOUNDED: Final = {
+    **dict.fromkeys(("ge", "gt", "le", "lt", "multiple_of"), "int or float"),
+    **dict.fromkeys(("min_length", "max_length"), "str, bytes or a collection"),
+    "pattern": "str",
+    "tz": "datetime or time",
+}
 
 #: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
 _SENDABLE: Final = (
@@ -120,8 +130,7 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
             kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
         ]
         last = name.rpartition(".")[2]
-        begun = (kind for kind in kinds if last.startswith(kind.lower()))  # as Path is of pathlib
-        meant = nearest(last, kinds) or next(begun, None)
+        meant = nearest(last, kinds) or next((kind for kind in kinds if last.startswith(kind.lower())), None)
         return f"the module {name}", f"write a class of it, as in {name}.{meant}" if meant else "write a type"
     if inspect.isroutine(annotation):
         return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
@@ -129,6 +138,37 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     if is_type or type(annotation).__module__ in _TYPING:
         return None
     return describe(annotation), _instead_of_value(annotation)
+
+
+def refused_bounds(annotation: Any) -> tuple[str, str] | None:
+    """
+    Return the bounds that a type cannot have, and what to write instead; None if it is not for its bounds.
+
+    Args:
+        annotation:
+            A type, or a part of one, that has no reader.
+    """
+    if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
+        return None
+    notes = [note for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
+    given = {name: value for note in notes for name in _BOUNDED if (value := getattr(note, name)) is not None}
+    refused = [name for name, value in given.items() if not _takes(kind, name, value)]
+    if not refused:
+        return None
+    if is_union(kind):
+        one = type_name(plain(get_args(kind)[0]))
+        return ", ".join(refused), f"bound the member that is meant, as in Annotated[{one}, ...] | ..."
+    names, others = ", ".join(refused), " and ".join(dict.fromkeys(_BOUNDED[name] for name in refused))
+    return names, f"leave out {names} and check the value in the function, or take {others}"
+
+
+def _takes(kind: Any, name: str, value: Any) -> bool:
+    """Whether a type can have a bound."""
+    try:
+        msgspec.json.Decoder(Annotated[kind, msgspec.Meta(**{name: value})])
+    except TypeError:
+        return False
+    return True
 
 
 def _instead_of_value(value: Any) -> str:

@@ -182,9 +182,9 @@ class Report(Struct, frozen=True):
 
     def without_duplicates(self) -> list[Diagnostic]:
         """
-        Return what was found, without repetitions of a message for the same line.
+        Return what was found, without repetitions of a message for the same place.
         """
-        first: dict[tuple[str, str, int], Diagnostic] = {}
+        first: dict[tuple[str, Location], Diagnostic] = {}
         for one in self.found:
-            first.setdefault((one.message, one.location.file, one.location.line), one)
+            first.setdefault((one.message, one.location), one)
         return list(first.values())

@@ -7,10 +7,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-__all__ = ["near_file", "nearest_of"]
+__all__ = ["is_misspelt", "near_file", "nearest_of"]
 
 #: How much of the longer of two names the other one has, in order, if it is a slip of the hand.
 _SHARE: Final = 2 / 3
+
+#: From which ratio of equal letters on a name is a misspelt one.
+_ALIKE: Final = 0.8
 
 #: A shorter beginning may be that of anything.
 _SHORTEST_BEGINNING: Final = 3
@@ -45,6 +48,14 @@ def nearest_of(name: str, names: Collection[str]) -> str | None:
     slips = [folded[other] for other, share in shares.items() if share == best]
     found = slips or _longer(name, folded.values())
     return found[0] if len(found) == 1 else None
+
+
+def is_misspelt(name: str, other: str) -> bool:
+    """Return whether *name* is probably *other*: with its letters in another order, or about one wrong."""
+    one, two = name.casefold(), other.casefold()
+    if abs(len(one) - len(two)) > 1:
+        return False
+    return sorted(one) == sorted(two) or SequenceMatcher(None, one, two).ratio() >= _ALIKE
 
 
 def near_file(named: str, folder: Path = Path()) -> str:

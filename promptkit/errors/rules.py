@@ -82,6 +82,7 @@ class Rule(Enum):
         "a description of a parameter in a docstring that is not read, as it is laid out otherwise",
         _WARNING,
     )
+    FIXED_DEFAULT = "PK316", "a default that is the time, or the number, of the start", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command may read as an option", _WARNING

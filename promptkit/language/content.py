@@ -10,7 +10,13 @@ from typing import TypedDict
 
 import attrs
 
-from promptkit.language.validation import Role, checked_audience, checked_last_modified, checked_priority
+from promptkit.language.validation import (
+    Role,
+    checked_audience,
+    checked_last_modified,
+    checked_priority,
+    describe,
+)
 
 __all__ = ["Annotations", "Content", "Role"]
 
@@ -89,6 +95,12 @@ class Content(_Marked):
         All text in it that a model reads: also URIs and names. Images and recordings have none.
         """
         return ()
+
+    def __contains__(self, item: object) -> bool:
+        if isinstance(item, str):
+            return any(item in text for text in self.texts)
+        msg = f"{type(self).__name__} contains text, not {describe(item)}"
+        raise TypeError(msg)
 
     # One comparison for all kinds: attrs would compile two functions for each, before the first prompt.
 

@@ -70,7 +70,7 @@ class Message:
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
-            return any(item in text for text in self.content.texts)
+            return item in self.content
         if isinstance(item, Content):
             return item == self.content
         msg = f"a message contains text or content, not {describe(item)}"

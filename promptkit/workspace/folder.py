@@ -7,10 +7,10 @@ from typing import Final
 
 from promptkit.errors.exceptions import PromptError
 
-__all__ = ["workspace"]
+__all__ = ["VARIABLE", "workspace"]
 
 #: What ``promptkit serve`` sets, and anybody may. Empty, it means that there is none.
-_OURS: Final = "PROMPTKIT_WORKSPACE"
+VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 
 #: What Claude Code sets for the servers that it starts.
 _OF_CLAUDE_CODE: Final = "CLAUDE_PROJECT_DIR"
@@ -34,7 +34,7 @@ def workspace() -> Path:
     Raises:
         PromptError: If there is none, or what is named is not a folder.
     """
-    variable = _OURS if _OURS in os.environ else _OF_CLAUDE_CODE
+    variable = VARIABLE if VARIABLE in os.environ else _OF_CLAUDE_CODE
     named = os.environ.get(variable)
     if named:
         if not os.path.isdir(named):  # noqa: PTH112 (that of pathlib raises where a folder above is closed)
@@ -42,7 +42,7 @@ def workspace() -> Path:
             msg = f"{variable} names no folder where the server runs: correct it, or use --workspace DIR"
             raise PromptError(msg)
         return Path(named).absolute()
-    current = None if variable == _OURS else _current_folder()
+    current = None if variable == VARIABLE else _current_folder()
     if current is None:
         raise PromptError(_NOWHERE)
     return current

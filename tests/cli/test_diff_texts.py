@@ -178,3 +178,49 @@ def test_what_cannot_be_loaded(where, folder, capfd, tmp_path):
     said = capfd.readouterr().err
     assert code == 2
     assert ("at HEAD, " in said) == (where == "HEAD")
+
+
+STAGED = """
+    from promptkit import prompt
+    from promptkit.workspace import run
+
+    @prompt
+    def review_staged():
+        return f"{run('git', 'diff', '--staged', '--name-only', '--')}"
+"""
+
+
+@pytest.fixture(params=[None, "PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"])
+def work(request, tmp_path, monkeypatch):
+    """The workspace: a repository of its own if a variable names it."""
+    for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if request.param is None:
+        return tmp_path
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setenv(request.param, str(work))
+    subprocess.run(["git", "init", "-q", work], check=True)  # noqa: S607 (whichever there is)
+    return work
+
+
+@pytest.mark.parametrize("text", [[], ["--text"]], ids=["examples", "text"])
+def test_both_sides_have_the_workspace_of_the_command(text, folder, work, capfd):
+    """
+    What a prompt says of the workspace is no change of the prompt, nor is it where the old one lies.
+    """
+    folder("shelf", review=STAGED)
+    subprocess.run(["git", "add", "shelf"], check=True)  # noqa: S607 (whichever there is)
+    subprocess.run(["git", "commit", "-qm", "y"], check=True)  # noqa: S607 (whichever there is)
+    (work / "notes.txt").write_text("x", encoding="utf-8")
+    subprocess.run(["git", "-C", work, "add", "notes.txt"], check=True)  # noqa: S607 (whichever there is)
+
+    assert main(["diff", "--target", "shelf", *text]) == 0
+    unchanged = "no case says anything else than at" if text else "nothing that clients see has changed since"
+    assert capfd.readouterr().out == f"{unchanged} HEAD\n"
+
+    folder("shelf", review=STAGED.replace('f"{run', 'f"Staged: {run'))
+    assert main(["diff", "--target", "shelf", *text]) == 0
+    shown = capfd.readouterr().out
+    assert "Staged:" in shown
+    assert "notes.txt" in shown

@@ -165,3 +165,32 @@ def test_a_default_that_is_changed_is_found(parameters, body, changed, found):
     diagnostics = found(gathered=f"{recipe}def gathered({parameters}):\n    {body}\n")
 
     assert {diagnostic.rule for diagnostic in diagnostics} == ({Rule.CHANGED_DEFAULT} if changed else set())
+
+
+@pytest.mark.parametrize(
+    ("parameter", "fixed"),
+    [
+        ("since: dt.date = dt.date.today()", True),
+        ("since: date = date.today()", True),
+        ("*, since: datetime = datetime.now(dt.UTC)", True),
+        ("since: date = datetime.utcnow().date() - dt.timedelta(days=1)", True),
+        ("key: str = str(uuid4())", True),
+        ("at: float = time.time()", True),
+        ("since: date = date(2026, 1, 1)", False),
+        ("at: dt.time = dt.time()", False),
+        ("since: date | None = None", False),
+        ("clock: object = lambda: time.time()", False),
+        ("clock: object = time.time", False),
+        ("since: str = today()", False),
+    ],
+)
+def test_a_default_that_stands_still_is_found(parameter, fixed, found):
+    """
+    A call of the clock or of chance; not a function itself, nor an author's own of that name.
+    """
+    imports = "import datetime as dt, time\nfrom datetime import date, datetime\nfrom uuid import uuid4\n"
+    own = "from promptkit import prompt\n\ndef today(): return 'x'\n\n@prompt\ndef plain(): return 'x'\n"
+
+    diagnostics = found(held=f"{imports}{own}\ndef held({parameter}):\n    return 1\n")
+
+    assert {diagnostic.rule for diagnostic in diagnostics} == ({Rule.FIXED_DEFAULT} if fixed else set())

@@ -158,7 +158,6 @@ class TestForgottenF:
             'said = "Hello"\nsaid += " {name}"\nreturn user(said)',
             'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
             'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
-            'return ["{name}", "{name}"]',
             'return "{name}\\n" * 2',
         ],
     )
@@ -207,6 +206,23 @@ class TestForgottenF:
         Formats, templates, patterns, code and docstrings are left alone, and so are names of nothing.
         """
         assert rules(body) == []
+
+    @pytest.mark.parametrize(
+        ("body", "sent"),
+        [
+            ('return ["{name}", "{name}"]', ["'{name}' is", "'{name}' is"]),
+            ('return user("Hello {name}", "of {text}")', ["'{name}' is", "'{text}' is"]),
+            ('return "Hello {name}, " "of {text}, {name}"', ["'{name}' and '{text}' are"]),
+        ],
+    )
+    def test_each_is_found(self, body, sent, found):
+        """
+        Each text of a line, also if it has the same field, and all fields of one text.
+        """
+        told = [one.message for one in found(subject=HEAD + BODY.replace("{body}", body))]
+
+        says = "prompt 'subject': {} sent literally: its string has no f in front"
+        assert told == [says.format(each) for each in sent]
 
     @pytest.mark.parametrize(
         ("body", "meant"),
@@ -439,6 +455,50 @@ class TestObjects:
         Values, calls and lists are shown as they are meant.
         """
         assert rules(body) == []
+
+    @pytest.mark.parametrize(
+        ("annotation", "kind", "remedy"),
+        [
+            ("list[str]", "list", "write ', '.join(held), or bullets(held)"),
+            ("list[str] | None", "list", "write ', '.join(held), or bullets(held)"),
+            ("Annotated[list[str], Arg('x')]", "list", "write ', '.join(held), or bullets(held)"),
+            ("tuple[str, ...]", "tuple", "write ', '.join(held), or bullets(held)"),
+            ("list[int]", "list", "write ', '.join(map(str, held)), or bullets(held)"),
+            ("set[str]", "set", "write ', '.join(sorted(held)), or bullets(sorted(held))"),
+            ("dict[str, int]", "dict", "write json_block(held), or a text of its items"),
+        ],
+    )
+    @pytest.mark.parametrize("body", ['return f"All of {held}."', 'return user(f"All of {held}.")'])
+    def test_a_container(self, annotation, kind, remedy, body, found):
+        """
+        It would be shown with the brackets and quotes of Python.
+        """
+        prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
+
+        (told,) = found(subject=HEAD + prompted)
+
+        assert (told.rule, told.remedy) == (Rule.OBJECT_IN_TEXT, remedy)
+        assert told.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
+
+    @pytest.mark.parametrize(
+        ("annotation", "body"),
+        [
+            ("list[str]", 'return f"{held!r} {len(held)} {held[0]} {held=}"'),
+            ("list[str]", "held = ', '.join(held)\nreturn f\"{held}\""),
+            ("list[str] | str", 'return f"{held}"'),
+            ("str", 'return f"{held}"'),
+            ("list[str]", "return f\"{', '.join(held)}{bullets(held)}\""),
+        ],
+    )
+    def test_what_is_no_container(self, annotation, body, found):
+        """
+        What is asked for as Python writes it, made into text before, or may be text.
+        """
+        body = body.replace("\n", "\n    ")
+
+        prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
+
+        assert found(subject=HEAD + prompted) == ()
 
     def test_what_is_awaited(self, rules):
         """

@@ -261,3 +261,63 @@ def test_what_may_be_anything(annotation):
     A client sends text; of JSON, a member may be anything.
     """
     assert found_in(annotation)[1] == FOR_TEXT
+
+
+LEAVE = "leave out {} and check the value in the function, or take "
+
+
+@pytest.mark.parametrize(
+    ("annotation", "fault", "remedy"),
+    [
+        (
+            Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
+            "has bounds that Decimal does not take: ge, le",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[dt.date, msgspec.Meta(gt=0)],
+            "has bounds that date does not take: gt",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[str, msgspec.Meta(lt=0)],
+            "has bounds that str does not take: lt",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[int, msgspec.Meta(pattern="x")],
+            "has bounds that int does not take: pattern",
+            f"{LEAVE}str",
+        ),
+        (
+            Annotated[dt.date, msgspec.Meta(tz=True)],
+            "has bounds that date does not take: tz",
+            f"{LEAVE}datetime or time",
+        ),
+        (
+            list[Annotated[decimal.Decimal, msgspec.Meta(ge=0)]],
+            "has bounds at order[...] that Decimal does not take: ge",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[int | None, msgspec.Meta(ge=0)],
+            "has bounds that int | None does not take: ge",
+            "bound the member that is meant, as in Annotated[int, ...] | ...",
+        ),
+    ],
+    ids=str,
+)
+def test_bounds_that_a_type_does_not_take(annotation, fault, remedy):
+    """
+    The type itself is taken: what is wrong are its bounds.
+    """
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    _, (told,) = prompt(made).compile()
+
+    assert told.rule is Rule.UNSUPPORTED_TYPE
+    assert told.message == f"prompt 'made': parameter 'order' {fault}"
+    assert told.remedy == remedy.format(fault.partition(": ")[2])

@@ -98,6 +98,7 @@ MENDED = {
     "PK313": ('"cold"', '"warm"'),
     "PK314": ("names.append(name)", "names = [*names, name]"),
     "PK315": ("    diff: The", "        diff: The"),
+    "PK316": ("date = date.today()", "date | None = None"),
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),

@@ -210,6 +210,24 @@ class TestEveryKind:
         assert make(audience="user", priority=1).annotations == (("user",), 1, None)
 
 
+class TestIn:
+    def test_its_text_is_looked_through(self):
+        """
+        As for a message: what a function returns is tested like what it renders to.
+        """
+        assert "go" in Text("a go function")
+        assert "rust" not in Text("a go function")
+        assert "notes" in EmbeddedResource("memo://notes", text="x")
+
+    @pytest.mark.parametrize("item", [3, None, Text("go"), ["go"]], ids=repr)
+    def test_what_is_never_in_it_is_refused(self, item):
+        """
+        ``not in`` would always be true of it.
+        """
+        with pytest.raises(TypeError, match=r"^Text contains text, not (?:an? |None)"):
+            assert item not in Text("a go function")
+
+
 class TestRepr:
     @pytest.mark.parametrize("made", WITHOUT_BYTES, ids=shown)
     def test_it_is_what_the_author_would_write(self, made):

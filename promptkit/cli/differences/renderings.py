@@ -34,10 +34,10 @@ Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
 Said: TypeAlias = Mapping[str, Mapping[str, str]]
 
 #: The variables of the environment that a process keeps: what programs need to find their parts, and words of
-#: people. All else may be a secret.
+#: people. All else may be a secret. The workspace is known in any case.
 _KEPT: Final = (
     *("PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"),
-    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PROMPTKIT_WORKSPACE", "PYTHONPYCACHEPREFIX"),
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPYCACHEPREFIX"),
 )
 
 #: The moment at which everything is rendered, and the seed of what is drawn by lot.

@@ -6,6 +6,7 @@ reads what is wanted from standard input, and prints the data.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,8 @@ from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import capture_output
-from promptkit.errors.exceptions import LoadError
+from promptkit.errors.exceptions import LoadError, PromptError
+from promptkit.workspace.folder import VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
@@ -91,7 +93,7 @@ class Side:
             As for `ask_side`.
 
         environment:
-            The variables of the process; None for those of this one.
+            The variables of the process; None for those of this one. The workspace is this one's in any case.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class Side:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=folder,
-            env=environment,
+            env={**(os.environ if environment is None else environment), **_callers_workspace()},
         )
         assert self._process.stdin is not None  # noqa: S101 (it is a pipe)
         with suppress(BrokenPipeError):  # it has ended already, and `answer` says how
@@ -151,6 +153,15 @@ class Side:
         if "unloadable" in data:
             raise LoadError(data["target"], data["unloadable"])
         return data
+
+
+def _callers_workspace() -> dict[str, str]:
+    """The variable that gives a process, wherever it runs, the workspace that this one has, or none."""
+    try:
+        named = str(workspace())
+    except PromptError:  # there is none, or it is misnamed, and both sides say so
+        named = os.environ.get(VARIABLE, "")
+    return {VARIABLE: named}
 
 
 def _line(value: Any) -> bytes:

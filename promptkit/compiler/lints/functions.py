@@ -1,4 +1,4 @@
-"""Lints of any function: text that nothing fills in, objects and blocks in f-strings, changed defaults."""
+"""Lints of any function: text that nothing fills in, objects and blocks in f-strings."""
 
 import ast
 import builtins
@@ -11,14 +11,16 @@ from typing import Any, Final
 
 from promptkit.compiler.lints.blocking import lint_blocking_call
 from promptkit.compiler.lints.commands import lint_command
+from promptkit.compiler.lints.containers import shown_container
 from promptkit.compiler.lints.conversations import role_of
+from promptkit.compiler.lints.defaults import lint_changed_default, lint_fixed_default
 from promptkit.compiler.lints.formats import lint_filled_text
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.remedies import is_misspelt
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
+from promptkit.errors.near_names import is_misspelt
+from promptkit.errors.sources import Function, nodes_of, plain_pieces
 from promptkit.fragments.markdown import BLOCKS
 
 __all__ = ["LINTS"]
@@ -46,15 +48,6 @@ _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 _HOLE: Final = "\0"
 
 _JOIN: Final = "join them: ', '.join(...)"
-
-#: Methods of lists, dictionaries and sets that change them.
-_CHANGING: Final = (
-    *("add", "append", "clear", "discard", "extend", "insert", "pop"),
-    *("popitem", "remove", "reverse", "setdefault", "sort", "update"),
-)
-
-#: What makes a new list, dictionary or set.
-_MAKERS: Final = ("list", "dict", "set", "bytearray", "defaultdict", "deque", "OrderedDict", "Counter")
 
 
 def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
@@ -112,15 +105,20 @@ def _parts_of_text(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
     """Report a placeholder that is named like a variable of the function, or nearly so like a parameter."""
+    fields = dict[str, str | None]()
     for found in _FIELD.finditer(text):
         meant = _misspelt(found[1], scope)
         if (meant or _is_of(found[1], scope.variables)) and not _COMMAND.search(text, 0, found.start()):
-            fault = f"{found[0]!r} is sent literally: its string has no f in front"
-            instead = f"and {{{meant}}} in it, " if meant else ""
-            braces = "double the braces that are to be sent: {{ }}"
-            remedy = f"write f in front of the string, {instead}and {braces}"
-            report.add(Rule.FORGOTTEN_F, fault, remedy, node)
-            return
+            fields[found[0]] = meant
+    if fields:
+        sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
+        instead = " and ".join(f"{{{meant}}}" for meant in fields.values() if meant)
+        named = f"and {instead} in it, " if instead else ""
+        remedy = (
+            f"write f in front of the string, {named}and double the braces that are to be sent: {{{{ }}}}"
+        )
+        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", remedy, node)
+        return
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, found.groups())))
         if any(word in scope.variables or _misspelt(word, scope) for word in words):
@@ -194,7 +192,10 @@ def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report an object in an f-string whose text is only a repr, such as ``<function f at 0x7f...>``."""
     if not isinstance(node, ast.FormattedValue) or node.conversion != -1:
         return
-    for what, remedy in _shown(node.value, scope):
+    found = [*_shown(node.value, scope)]
+    if node.format_spec is None and isinstance(node.value, ast.Name) and not found:
+        found = [*shown_container(node.value.id, scope)]
+    for what, remedy in found:
         message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {what}"
         report.add(Rule.OBJECT_IN_TEXT, message, remedy, node.value)
 
@@ -247,34 +248,6 @@ def _shown_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
                 yield f"{str(member)!r}, not its value", f"write {{{name}.value}}"
 
 
-def _lint_default(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a change of a parameter's default, which is one object for all calls."""
-    match node:
-        case ast.AugAssign(ast.Name(name) as changed):
-            pass
-        case ast.Call(ast.Attribute(ast.Name(name), method)) as changed if method in _CHANGING:
-            pass
-        case ast.Subscript(ast.Name(name), ctx=ast.Store() | ast.Del()) as changed:
-            pass
-        case _:
-            return
-    changes = own_nodes(scope.syntax, ast.AugAssign)  # in its place: the name is not bound anew
-    if scope.stored[name] > sum(getattr(change.target, "id", None) == name for change in changes):
-        return
-    match _defaults_of(scope.syntax).get(name):
-        case ast.List() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.SetComp() as default:
-            pass
-        case ast.Call(ast.Name(maker) | ast.Attribute(attr=maker)) as default if maker in _MAKERS:
-            pass
-        case _:
-            return
-    shown = ast.unparse(default)
-    fault = f"it changes {name!r}, whose default Python makes once, for all calls"
-    anew = f"{name} = {shown} if {name} is None else {name}"
-    remedy = f"add '| None' to its type, with the default None, and make a new one: {anew}"
-    report.add(Rule.CHANGED_DEFAULT, fault, remedy, changed)
-
-
 def _lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report a call of a prompt that its author has deprecated."""
     match node:
@@ -285,29 +258,20 @@ def _lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
                 report.add(Rule.CALLS_DEPRECATED, fault, made.options.deprecated, node)
 
 
-def _defaults_of(function: ast.AST) -> dict[str, ast.expr | None]:
-    if not isinstance(function, Function):
-        return {}
-    arguments = function.args
-    by_position = zip([*arguments.posonlyargs, *arguments.args][::-1], arguments.defaults[::-1], strict=False)
-    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return {argument.arg: default for argument, default in (*by_position, *by_name)}
-
-
 #: By kind of syntax, what is looked for there.
 LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
-    "FunctionDef": (_lint_docstring,),
-    "AsyncFunctionDef": (_lint_docstring,),
+    "FunctionDef": (_lint_docstring, lint_fixed_default),
+    "AsyncFunctionDef": (_lint_docstring, lint_fixed_default),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
     "BinOp": (lint_filled_text,),
     "Call": (
-        *(_lint_text, _lint_default, _lint_deprecated, lint_holes, lint_shifted_lines),
+        *(_lint_text, lint_changed_default, _lint_deprecated, lint_holes, lint_shifted_lines),
         *(lint_filled_text, lint_blocking_call, lint_command),
     ),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),
-    "AugAssign": (_lint_default,),
-    "Subscript": (_lint_default,),
+    "AugAssign": (lint_changed_default,),
+    "Subscript": (lint_changed_default,),
 }

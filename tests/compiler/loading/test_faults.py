@@ -18,7 +18,8 @@ LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 LOOKED = (
     "there is no '{}' beside the recipe, in the project's root ROOT, or installed for "
-    f"{sys.executable}: a module of your own belongs into one of the two folders"
+    f"{sys.executable}: a module of your own belongs into one of the two folders; "
+    f"if it is a package of somebody else's, check its name, and give that to {PIP}"
 )
 
 
@@ -175,6 +176,7 @@ class TestModules:
         [
             ("import no_such_module", LOOKED.format("no_such_module")),
             ("import no_such.module", LOOKED.format("no_such")),
+            ("import nolib", LOOKED.format("nolib")),  # not 'poplib'
             ("import jsn", f"did you mean 'json'? {LOOKED.format('jsn')}"),
             (
                 "import helprs",
@@ -201,7 +203,9 @@ class TestModules:
         """
         A package of that name may be anybody's: its author's code would run.
         """
-        assert "pip install" not in broken(f"import {name}").remedy
+        remedy = broken(f"import {name}").remedy
+
+        assert remedy.endswith(" install") or " install " not in remedy
 
     @pytest.mark.parametrize(
         ("module", "package"),
@@ -271,6 +275,46 @@ class TestModules:
         assert broken("import bs4").remedy == (
             f"install it: uv pip install --python {shlex.quote(sys.executable)} beautifulsoup4"
         )
+
+
+class TestAboveTheFolder:
+    @pytest.mark.parametrize(
+        ("statement", "written"),
+        [
+            ("from .._voice import X", "from prompts._voice import X"),
+            ("from .. import (\n    _voice,\n)", "from prompts import _voice"),
+            ("from .._voices.calm import X", "from prompts._voices.calm import X"),
+        ],
+    )
+    def test_a_folder_that_is_named_alone(self, statement, written, recipes, tmp_path):
+        """
+        The remedy is the import that finds the module whichever of the folders is named.
+        """
+        (tmp_path / "pyproject.toml").touch()
+        recipes(folder="prompts", _voice="X = 1")
+        recipes(folder="prompts/_voices", calm="X = 1")
+        source = "from promptkit import prompt\n{}\n\n@prompt\ndef answer() -> str:\n    return 'x'\n"
+        folder = recipes(folder="prompts/support", answer=source.format(statement))
+
+        (found,) = load(folder).diagnostics
+
+        write = f"write '{written.partition(' import')[0]} import ...'"
+        instead = f"or name the folder {tmp_path / 'prompts'} in place of what is below it"
+        assert found.remedy == f"{write}, {instead}"
+        recipes(folder="prompts/support", answer=source.format(written))
+        for named in (folder, tmp_path / "prompts"):
+            assert load(named).diagnostics == ()
+
+    def test_a_module_that_is_nowhere(self, recipes, tmp_path):
+        """
+        Nothing of the project's is named then.
+        """
+        (tmp_path / "pyproject.toml").touch()
+        folder = recipes(folder="prompts/support", answer="from .._voice import X")
+
+        (found,) = load(folder).diagnostics
+
+        assert found.remedy.startswith("do not import from above it, or name the folder ")
 
 
 class TestFiles:
