@@ -89,7 +89,7 @@ def import_from_project(file: Path, line: int) -> str | None:
 
 def _written(place: Path) -> str | None:
     """How to import from a file or a folder of the project; None if its path has what no import can name."""
-    parts = place.with_suffix("").parts
+    parts = place.with_suffix("").parts if place.name else ()  # the root itself has no name
     named = bool(parts) and all(part.isidentifier() for part in parts)
     return f"write 'from {'.'.join(parts)} import ...'" if named else None
 

@@ -97,7 +97,7 @@ def _misnamed(file: Path, error: ImportError) -> str | None:
         *_, (frame, line) = walk_tb(error.__traceback__)
         found = import_from_project(Path(frame.f_code.co_filename), line)
         instead = f"name the folder {folder.parent} in place of what is below it"
-        return f"{found or 'do not import from above it'}, or {instead}"
+        return f"{found}, or {instead}" if found else f"{instead}, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if error.path and Path(error.path).parent == file.with_suffix(""):

@@ -314,7 +314,8 @@ class TestAboveTheFolder:
 
         (found,) = load(folder).diagnostics
 
-        assert found.remedy.startswith("do not import from above it, or name the folder ")
+        assert found.remedy.startswith("name the folder ")
+        assert found.remedy.endswith(", or do not import from above it")
 
 
 class TestFiles:
