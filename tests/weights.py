@@ -146,6 +146,13 @@ ADDED: Final = {
         "conversion": Weight(46, 0),
         "errors": Weight(42, 1),
     },
+    "what a trial of all that met": {
+        "cli": Weight(37, 0),
+        "compiler": Weight(128, 2),
+        "errors": Weight(14, 0),
+        "language": Weight(11, 0),
+        "transports": Weight(8, 0),
+    },
     "diagnostics that first-time users met": {
         "cli": Weight(1, 0),
         "compiler": Weight(260, 4),

@@ -465,11 +465,16 @@ class TestCompile:
         assert arguments.required == {"a"}
 
     @pytest.mark.parametrize(
-        ("annotation", "name"),
-        [(object, "object"), (Any, "Any"), (complex, "complex"), (type[int], "type[int]")],
+        ("annotation", "name", "remedy"),
+        [
+            (object, "object", "write the type that is meant: str takes any text"),
+            (Any, "Any", "write the type that is meant: str takes any text"),
+            (complex, "complex", "use a type that "),
+            (type[int], "type[int]", "use a type that "),
+        ],
         ids=str,
     )
-    def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name):
+    def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name, remedy):
         """
         With the type as the author wrote it.
         """
@@ -480,7 +485,7 @@ class TestCompile:
         (found,) = report.found
         assert found.rule is Rule.UNSUPPORTED_TYPE
         assert found.message == f"prompt 'review': no client can fill parameter 'a' of type {name}"
-        assert found.remedy.startswith("use a type that ")
+        assert found.remedy.startswith(remedy)
         assert arguments.ordered == ()
 
     @pytest.mark.parametrize(
