@@ -112,8 +112,9 @@ def test_a_time_limit_holds(start, name, revision):
     assert said == f"prompt '{name}' took longer than its limit of 0.2 s"
     assert re.fullmatch(r"[0-9a-f]{8}\)", told)
     assert client.end()[2] == []
-    printed = client.process.stderr.read().decode()
-    assert printed == f"promptkit: error {told[:8]} in prompts/get, request 1: {said}\n"
+    printed, _, place = client.process.stderr.read().decode().partition(", and was at ")
+    assert printed == f"promptkit: error {told[:8]} in prompts/get, request 1: {said}"
+    assert re.fullmatch(r"\S+recipe\.py:\d+\n", place)
 
 
 #: What stands in the line in which each of them is stuck.

@@ -291,18 +291,20 @@ class TestAboveTheFolder:
         The remedy is the import that finds the module whichever of the folders is named.
         """
         (tmp_path / "pyproject.toml").touch()
-        recipes(folder="prompts", _voice="X = 1")
-        recipes(folder="prompts/_voices", calm="X = 1")
+        name = tmp_path.name  # which no other test imports
+        written = written.replace("prompts", name)
+        recipes(folder=name, _voice="X = 1")
+        recipes(folder=f"{name}/_voices", calm="X = 1")
         source = "from promptkit import prompt\n{}\n\n@prompt\ndef answer() -> str:\n    return 'x'\n"
-        folder = recipes(folder="prompts/support", answer=source.format(statement))
+        folder = recipes(folder=f"{name}/support", answer=source.format(statement))
 
         (found,) = load(folder).diagnostics
 
         write = f"write '{written.partition(' import')[0]} import ...'"
-        instead = f"or name the folder {tmp_path / 'prompts'} in place of what is below it"
+        instead = f"or name the folder {tmp_path / name} in place of what is below it"
         assert found.remedy == f"{write}, {instead}"
-        recipes(folder="prompts/support", answer=source.format(written))
-        for named in (folder, tmp_path / "prompts"):
+        recipes(folder=f"{name}/support", answer=source.format(written))
+        for named in (folder, tmp_path / name):
             assert load(named).diagnostics == ()
 
     def test_a_module_that_is_nowhere(self, recipes, tmp_path):
