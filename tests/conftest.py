@@ -1,6 +1,7 @@
 """What the tests share: recipes on disk, and media that are real."""
 
 import compileall
+import gc
 import os
 import struct
 import sys
@@ -70,6 +71,12 @@ def _sample(items):
         seen[claim] += 1
         (kept if is_kept else left).append(item)
     return kept, left
+
+
+def pytest_collection_finish():
+    """What was collected stays: whoever looks for garbage, as each reload does, need not look at it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,8 +1,11 @@
 """What was served before a reload is let go, whatever keeps parts of recipes."""
 
+import gc
 import linecache
 import sys
+import weakref
 
+import msgspec
 import pytest
 
 from promptkit.compiler.loading.old_versions import forget_modules
@@ -121,15 +124,26 @@ def save(author, body, number):
     author.write_bytes("recipe.py", source.encode())
 
 
+def msgspec_keeps_unions():
+    """Whether msgspec keeps each class that it has found in a union, as 0.22 does on Python 3.14."""
+
+    class Found(msgspec.Struct):
+        pass
+
+    msgspec.json.Decoder(Found | None)
+    kept = weakref.ref(Found)
+    del Found
+    gc.collect()
+    return kept() is not None
+
+
 @pytest.mark.parametrize("body", KEEPERS.values(), ids=KEEPERS)
-def test_only_what_is_served_is_kept(author, body, request):
+def test_only_what_is_served_is_kept(author, body):
     """
     Of many versions there are two at most: that which is served, and that which was last.
     """
-    if sys.version_info >= (3, 14) and request.node.callspec.id == "Optional":
-        request.applymarker(
-            pytest.mark.xfail(reason="seen once on 3.14: what keeps a union there is not known")
-        )
+    if body == KEEPERS["Optional"] and msgspec_keeps_unions():
+        pytest.skip("this msgspec keeps classes in unions by itself, on this Python")
     save(author, body, 0)
     author.start()
     for number in range(1, 6):

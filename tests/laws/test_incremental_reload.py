@@ -2,7 +2,6 @@
 Laws of reloading: a catalog that grew by edits is the one that is compiled from nothing.
 """
 
-import gc
 import os
 import sys
 from itertools import count
@@ -24,15 +23,6 @@ from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.snapshot import Snapshot
 
 SERVER_INFO = ServerInfo("law", "1")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def left_alone():
-    """Each reload looks for garbage: what other tests have left is not looked at again and again."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
 
 #: Recipes, helpers, a helper that is seldom there, a package and a module in it.
 NAMES = ["a", "b", "c", "_g", "_h", "_sub/__init__", "_sub/part"]

@@ -186,3 +186,20 @@ def serve(recipes, tmp_path):
                 served.process.wait(3)
             served.process.kill()
             served.process.wait()
+
+
+@pytest.fixture
+def started(recipes, tmp_path):
+    """A function that has promptkit itself serve recipes, and returns once it does."""
+    running = []
+
+    def start(*options, env=None, **files):
+        command = [sys.executable, "-m", "promptkit", "serve", str(recipes(**files)), *options]
+        running.append(Served(command, tmp_path / f"log{len(running)}", env=env))
+        running[-1].wait_for("serving at")
+        return running[-1]
+
+    yield start
+    for served in running:
+        served.process.kill()
+        served.process.wait(PATIENCE)

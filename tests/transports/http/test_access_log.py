@@ -6,12 +6,13 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPConnection
 
 import pytest
 
 from tests.posting import PLAIN, agreeing
-from tests.transports.http.conftest import PATIENCE, Served
+from tests.transports.http.conftest import PATIENCE
 from tests.wire import line as line_of
 from tests.wire import modern
 
@@ -40,24 +41,12 @@ LINE = re.compile(
 
 
 @pytest.fixture
-def serving(recipes, tmp_path):
+def serving(started, tmp_path):
     """A function that serves recipes over HTTP to who has a token."""
-    (tmp_path / "tokens").write_text(f"ada {TOKEN}\n")
-    (tmp_path / "tokens").chmod(0o600)
-    started = []
-
-    def start(*options):
-        words = ["serve", str(recipes(greet=RECIPE)), "--http", "0", "--token-file", str(tmp_path / "tokens")]
-        command = [sys.executable, "-m", "promptkit", *words, "--grace", "0", *options]
-        served = Served(command, tmp_path / f"log{len(started)}")
-        started.append(served)
-        served.wait_for("serving at")
-        return served
-
-    yield start
-    for served in started:
-        served.process.kill()
-        served.process.wait(PATIENCE)
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"ada {TOKEN}\n")
+    tokens.chmod(0o600)
+    return partial(started, "--http", "0", "--token-file", str(tokens), "--grace", "0", greet=RECIPE)
 
 
 def ask(served, path="/mcp", bearer=TOKEN):

@@ -77,22 +77,15 @@ def slow():
 
 
 @pytest.fixture
-def audited(recipes, tmp_path):
+def audited(started, tmp_path):
     """A function that serves recipes and notes requests: what serves, and what returns the lines so far."""
-    started = []
+    audit = tmp_path / "audit"
 
     def start(*options, **files):
-        audit = tmp_path / "audit"
-        command = [sys.executable, "-m", "promptkit", "serve", str(recipes(**files)), *options]
-        served = Served([*command, "--audit", str(audit)], tmp_path / "log")
-        started.append(served)
-        served.wait_for("serving at")
+        served = started(*options, "--audit", str(audit), **files)
         return served, lambda: [json.loads(line) for line in audit.read_bytes().splitlines()]
 
-    yield start
-    for served in started:
-        served.process.kill()
-        served.process.wait(PATIENCE)
+    return start
 
 
 def posted(connection, message, **fields):

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 
 import pytest
@@ -15,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from promptkit.errors.distribution import install_command
 from tests.posting import PLAIN, agreeing
-from tests.transports.http.conftest import GREET, PATIENCE, Served
+from tests.transports.http.conftest import GREET, PATIENCE
 from tests.wire import modern
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
@@ -48,24 +49,10 @@ TOKEN = "t0" * 20
 
 
 @pytest.fixture
-def serving(recipes, tmp_path):
+def serving(started, tmp_path):
     """A function that serves recipes over HTTP, with a folder for what is temporary."""
-    started = []
     (tmp_path / "tmp").mkdir()
-
-    def start(*options, **files):
-        folder = recipes(**files)
-        command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0", *options]
-        environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-        served = Served(command, tmp_path / f"log{len(started)}", env=environment)
-        started.append(served)
-        served.wait_for("serving at")
-        return served
-
-    yield start
-    for served in started:
-        if served.process.poll() is None:
-            served.end()
+    return partial(started, "--http", "0", env={**os.environ, "TMPDIR": str(tmp_path / "tmp")})
 
 
 def refused(folder, *options, **environment):

@@ -3,11 +3,12 @@
 import json
 import sys
 import time
+from functools import partial
 from http.client import HTTPConnection
 
 import pytest
 
-from tests.transports.http.conftest import GREET, PATIENCE, Served
+from tests.transports.http.conftest import GREET, PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 
@@ -15,21 +16,9 @@ READY = {"status": "ready", "faults": 0}
 
 
 @pytest.fixture
-def serving(recipes, tmp_path):
+def serving(started):
     """A function that serves recipes over HTTP."""
-    started = []
-
-    def start(*options, **files):
-        command = [sys.executable, "-m", "promptkit", "serve", str(recipes(**files)), "--http", "0", *options]
-        served = Served(command, tmp_path / f"log{len(started)}")
-        started.append(served)
-        served.wait_for("serving at")
-        return served
-
-    yield start
-    for served in started:
-        served.process.kill()
-        served.process.wait(PATIENCE)
+    return partial(started, "--http", "0")
 
 
 def asked(served, path="/readyz"):
