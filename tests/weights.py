@@ -109,6 +109,7 @@ ADDED: Final = {
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "imports of slash commands": {"cli": Weight(754, 11)},
     "batches by processes that are forked": {"batch": Weight(17, 0)},
+    "batches without threads between their processes": {"batch": Weight(43, 0)},
     "documents that differ by origin": {"protocol": Weight(1, 0)},
     "install: several clients, variables, options of serve, files that are shared": {
         "cli": Weight(287, 3),
@@ -153,6 +154,7 @@ ADDED: Final = {
         "language": Weight(11, 0),
         "transports": Weight(8, 0),
     },
+    "what the trial had left": {"cli": Weight(17, 0), "compiler": Weight(39, 1)},
     "diagnostics that first-time users met": {
         "cli": Weight(1, 0),
         "compiler": Weight(260, 4),

@@ -47,12 +47,16 @@ class Beside(Struct):
 
         stale:
             Why a built set cannot be served.
+
+        refused:
+            Why a server does not take files of tokens or keys.
     """
 
     skipped: Mapping[str, str] = {}
     prefixes: "Mapping[str, StablePrefix]" = {}
     unmeasured: Mapping[str, str] = {}
     stale: str | None = None
+    refused: Sequence[str] = ()
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -60,14 +64,15 @@ def run(options: Namespace, output: Output) -> int:
     Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
 
     With ``--compiled``, also print whether that built set is stale; with ``--cache``, how much of each prompt
-    never differs.
+    never differs; with ``--token-file`` and ``--state-keys``, why a server would not take these files.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
     if options.cache and (missing := _what_is_missing()) is not None:
         return fail(missing, Exit.USAGE)
-    beside = Beside(stale=None if options.compiled is None else _why_stale(options))
+    stale = None if options.compiled is None else _why_stale(options)
+    beside = Beside(stale=stale, refused=list(_why_refused(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _linted(options.targets)
     catalog = catalog.with_diagnostics(checks.kept(_findings(options, catalog, checks, beside)))
@@ -77,7 +82,7 @@ def run(options: Namespace, output: Output) -> int:
         _print(options, catalog, _notes(options, beside), output)
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and beside.stale is None else Exit.FAULTY
+    return Exit.FINE if is_fine and beside.stale is None and not beside.refused else Exit.FAULTY
 
 
 def _what_is_missing() -> str | None:
@@ -131,6 +136,21 @@ def _why_stale(options: Namespace) -> str | None:
     return None
 
 
+def _why_refused(options: Namespace) -> Iterator[str]:
+    """Why a server would not take the files of tokens and keys that are named."""
+    if options.token_file is None and options.state_keys is None:
+        return
+    from promptkit.transports.authorization.token_file import TokenFile  # only for such files
+    from promptkit.transports.secret_files import InvalidSecrets, read_key_file
+
+    for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
+        try:
+            if file is not None:
+                read(file)
+        except InvalidSecrets as error:
+            yield str(error)
+
+
 def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any]:
     data: dict[str, Any] = {
         "prompts": list(catalog),
@@ -145,6 +165,8 @@ def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any
         data["not_measured"] = beside.unmeasured
     if options.compiled is not None:
         data["stale"] = beside.stale
+    if options.token_file is not None or options.state_keys is not None:
+        data["refused"] = beside.refused
     return data
 
 
@@ -168,6 +190,7 @@ def _notes(options: Namespace, beside: Beside) -> Iterator[tuple[str, str]]:
         yield "notice", f"not measured: {name}: {reason}"
     if beside.stale is not None:
         yield "error", f"{options.compiled} is stale, so run promptkit build again: {beside.stale}"
+    yield from (("error", f"no server starts with {reason}") for reason in beside.refused)
 
 
 def _print(options: Namespace, catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:

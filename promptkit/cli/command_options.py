@@ -108,6 +108,8 @@ def _add_check(check: ArgumentParser) -> None:
     fail_on = "the least that ends with 1 (default: that of the configuration, else error)"
     add("--fail-on", choices=("error", "warning"), help=fail_on)
     add("--compiled", metavar="FILE", help="also report if what build wrote is stale")
+    add("--token-file", metavar="FILE", help="also report what is wrong with a file of tokens, as for serve")
+    add("--state-keys", metavar="FILE", help="also report what is wrong with a file of keys, as for serve")
 
 
 def _add_complete(complete: ArgumentParser) -> None:

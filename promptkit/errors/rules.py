@@ -37,7 +37,7 @@ class Rule(Enum):
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     BAD_RETURN = "PK204", "a return annotation that no message can hold"
-    SAYS_NOTHING = "PK205", "a function that never returns or yields anything"
+    SAYS_NOTHING = "PK205", "a function that never returns or yields anything, or a system part alone"
     UNSENDABLE_VALUE = "PK206", "a value returned or yielded that no message can hold"
     FORGOTTEN_F = "PK207", "an f-string without its `f`", _WARNING
     TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in", _WARNING

@@ -81,6 +81,24 @@ def checked(capsys, *argv):
     return code, json.loads(capsys.readouterr().out)
 
 
+#: What the bodies of functions in these tests use.
+HEAD = """
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+
+from promptkit import prompt, system, user
+
+class Level(Enum):
+    LOW = 1
+
+async def fetch(name):
+    return name
+
+"""
+
+
 class TestFailOn:
     @pytest.fixture
     def warned(self, recipes, folder):
@@ -133,15 +151,22 @@ class TestGreenAndWrong:
             ("user(name)", "PK205"),
             ("text = name\n    if text:\n        return", "PK205"),
             ("return nmae", "PK103"),
+            ('return user("x", since)', "PK206"),
+            ('yield "x"\n    yield since', "PK206"),
+            ('return user("x", Path(name))', "PK206"),
+            ('return user("x", level)', "PK206"),
+            ('return ["x", Decimal(name)]', "PK206"),
+            ("return system(name)", "PK205"),
+            ("yield system(name)", "PK205"),
+            ('return system(name) if name else "x"', "PK205"),
         ],
-        ids=range(10),
+        ids=range(18),
     )
     def test_what_fails_for_everybody_is_an_error(self, body, code, recipes, folder, capsys):
         """
         A prompt that returns what no message can hold, that returns nothing, or that names what is not there.
         """
-        head = "from promptkit import prompt, user\n\nasync def fetch(name):\n    return name\n\n"
-        recipes(wrong=f"{head}@prompt\ndef wrong(name: str):\n    {body}\n")
+        recipes(wrong=f"{HEAD}@prompt\ndef wrong(name: str, since: date, level: Level):\n    {body}\n")
 
         ended, data = checked(capsys)
 
@@ -599,6 +624,51 @@ class TestClients:
         told = capsys.readouterr().err
         said = "there is no client 'narow': did you mean 'narrow'?"
         assert told == f"promptkit: {file}: [tool.promptkit] clients: {said}\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
+class TestSecrets:
+    """Files of tokens and keys are read as a server reads them, before it does."""
+
+    @pytest.fixture
+    def refused(self, recipes, folder, capsys):
+        """Return the exit code, and what a server would say of a file of tokens and one of keys."""
+        recipes(greet=FORGOTTEN)
+
+        def check(tokens, keys, mode=0o600):
+            for name, text in (("tokens", tokens), ("keys", keys)):
+                (folder / name).write_text(text)
+                (folder / name).chmod(mode)
+            code, data = checked(capsys, "--token-file", "tokens", "--state-keys", "keys")
+            return code, data["refused"]
+
+        return check
+
+    def test_what_a_server_takes(self, refused):
+        """
+        Nothing is said of it.
+        """
+        assert refused(f"ada {'a' * 32}\n", f"{'ab' * 32}\n") == (0, [])
+
+    def test_what_it_does_not(self, refused):
+        """
+        The line is named, and no secret is shown.
+        """
+        code, found = refused(f"ada {'a' * 32}\nbob short\n", "abc\n")
+
+        assert code == 1
+        assert found[0] == "tokens: line 2: the token has 5 characters and could be guessed: it needs 32"
+        assert found[1].startswith("keys: line 1: this is neither base64 nor hexadecimal; ")
+
+    def test_what_others_can_read(self, refused):
+        """
+        Each file is refused with what to do.
+        """
+        code, found = refused(f"ada {'a' * 32}\n", f"{'ab' * 32}\n", mode=0o644)
+
+        assert code == 1
+        assert [one.partition(":")[0] for one in found] == ["tokens", "keys"]
+        assert all("everybody can read it (mode 0644): make new " in one for one in found)
 
 
 def test_json_is_a_format(recipes, folder):

@@ -55,6 +55,7 @@ SERVED = "1 prompt and 1 resource can be served\n"
 BARE = "prompt 'bare': parameter 'text' has no annotation"
 FAILS = "prompt 'fails': it fails for its defaults: IndexError: string index out of range"
 UNREAD = "it cannot be read: No such file or directory"
+ABSENT = "nofile: cannot be read: No such file or directory"
 
 #: Command lines, how they end, what they print as text, and the data that they print with ``--json``.
 SOUND = [
@@ -73,6 +74,12 @@ SOUND = [
         1,
         f"{SERVED}nofile is stale, so run promptkit build again: {UNREAD}\n",
         {**CHECKED, "stale": UNREAD},
+    ),
+    (
+        ["check", "--token-file", "nofile"],
+        1,
+        f"{SERVED}no server starts with {ABSENT}\n",
+        {**CHECKED, "refused": [ABSENT]},
     ),
     (["complete", "review", "language", "r"], 0, "rust\n", COMPLETED),
     (["complete", "style://{language}", "language", "r"], 0, "rust\n", COMPLETED),

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
-from promptkit.compiler.lints.scopes import Scope, choices_of
+from promptkit.compiler.lints.scopes import Scope
+from promptkit.compiler.lints.ways import choices_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.sources import nodes_of
 

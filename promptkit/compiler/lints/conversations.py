@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.compiler.client_profiles import Kind
-from promptkit.compiler.lints.scopes import MOST_WAYS, Scope, choices_of, items_of, ways_through
+from promptkit.compiler.lints.scopes import Scope
+from promptkit.compiler.lints.ways import MOST_WAYS, choices_of, items_of, ways_through
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import own_nodes
 from promptkit.language.content import Content
@@ -37,7 +38,7 @@ _NAMES: Final[Mapping[Kind, str]] = {
 }
 
 #: The roles of what functions make.
-_ROLES: Final[dict[Any, str]] = {user: "user", assistant: "assistant", system: "user"}
+_ROLES: Final[dict[Any, str]] = {user: "user", assistant: "assistant", system: "system"}
 
 #: What the methods of classes of content, and of resources, make.
 _METHODS: Final[dict[str, Kind]] = {"embed": "document", "link": "link"}
@@ -49,7 +50,7 @@ class SentMessage(Struct, frozen=True):
 
     Args:
         role:
-            Who says it: ``"user"``, ``"assistant"``, or ``"unknown"``.
+            Who says it: ``"user"``, ``"assistant"``, ``"system"`` in a source, or ``"unknown"``.
 
         kind:
             What it holds.
@@ -125,7 +126,7 @@ def _content_in(scope: Scope) -> Iterator[SentMessage]:
 
 
 def role_of(maker: Any) -> str | None:
-    """Return the role in which MCP has what a function makes, if it is `user`, `assistant` or `system`."""
+    """Return the role of what a function makes, if it is `user`, `assistant` or `system`."""
     return next((role for turn, role in _ROLES.items() if turn is maker), None)
 
 

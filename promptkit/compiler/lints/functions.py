@@ -16,7 +16,8 @@ from promptkit.compiler.lints.conversations import role_of
 from promptkit.compiler.lints.defaults import lint_changed_default, lint_fixed_default
 from promptkit.compiler.lints.formats import lint_filled_text
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
-from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited, choices_of, items_of
+from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited
+from promptkit.compiler.lints.ways import choices_of, items_of
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.near_names import is_misspelt

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from promptkit.compiler.lints.scopes import Scope, choices_of
+from promptkit.compiler.lints.scopes import Scope
+from promptkit.compiler.lints.ways import choices_of
 from promptkit.compiler.loading.targets import display_path
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import MediaError, nearest

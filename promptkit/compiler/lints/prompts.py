@@ -5,10 +5,14 @@ import inspect
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from itertools import product
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
+from uuid import UUID
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
@@ -17,7 +21,8 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.docstrings import read_descriptions, unread_descriptions
 from promptkit.compiler.lints.cases import lint_cases
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
-from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
+from promptkit.compiler.lints.scopes import Scope, Unawaited
+from promptkit.compiler.lints.ways import choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
@@ -36,6 +41,9 @@ __all__ = ["accepts", "lint_first_message", "lint_prompt", "with_lints"]
 #: Packages whose notes in ``Annotated`` are for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
+#: Types that no message can hold, and that people call by their names.
+_NAMED: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
+
 #: What values are called that no message can hold, if it is not by the name of their type.
 _KINDS: Final = {
     bytes: "bytes",
@@ -43,6 +51,7 @@ _KINDS: Final = {
     float: "a number",
     bool: "True",
     type(iter(())): "a generator",
+    type(Path()): "a path",
     Unawaited: "a coroutine",
 }
 
@@ -63,7 +72,9 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
         _lint_silence(scope, report)
         if arguments is not None:
             _lint_values(scope, report)
-            _lint_first(SentMessages.of_source(scope), report)
+            sent = SentMessages.of_source(scope)
+            _lint_system(sent, report)
+            _lint_first(sent, report)
             _lint_media(scope, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
@@ -137,7 +148,17 @@ def _kind(value: Any) -> str | None:
     if inspect.isroutine(value) or isinstance(value, type):
         return f"{getattr(value, '__name__', 'a function')!r} itself"
     kind = type(value)
-    return f"a {kind.__name__}" if kind in (dict, list, set, tuple) else _KINDS.get(kind)
+    if isinstance(value, Enum) and not isinstance(value, str):
+        return f"a member of {kind.__name__}"
+    return f"a {kind.__name__}" if kind in _NAMED else _KINDS.get(kind)
+
+
+def _lint_system(sent: SentMessages, report: Report) -> None:
+    """Report a way through a prompt on which nobody takes a turn."""
+    for conversation in sent.conversations:
+        if conversation and all(each.role == "system" for each in conversation):
+            remedy = "add what the person says, as in system(...) + user(...)"
+            report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", remedy, conversation[0].node)
 
 
 def _lint_first(sent: SentMessages, report: Report) -> None:

@@ -5,17 +5,23 @@ import builtins
 import inspect
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import EnumMeta
 from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+from uuid import UUID
 
 from msgspec import Struct
 
+from promptkit.compiler.lints.ways import items_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
 
-__all__ = ["TEXT_METHODS", "CallResult", "Scope", "Unawaited", "choices_of", "items_of", "ways_through"]
+__all__ = ["TEXT_METHODS", "CallResult", "Scope", "Unawaited"]
 
 #: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
 _TEXT_FUNCTIONS: Final = (
@@ -31,8 +37,12 @@ _FOLLOWED: Final = (*TEXT_METHODS, "append")
 #: The value of an expression that is not known before it runs.
 _UNKNOWN: Final = object()
 
-#: Types whose values are all alike here: an empty one stands for any.
-_PLAIN: Final = (str, int, float, bytes, dict, set, list)
+#: Types whose values are all alike here, each with the value that stands for any.
+_PLAIN: Final[Sequence[tuple[type, Any]]] = (
+    *((type(value), value) for value in ("", 0, 0.0, b"", Decimal(), UUID(int=0), timedelta())),
+    *((kind, kind.min) for kind in (date, datetime, time)),
+    *((dict, {}), (set, set()), (list, []), (Path, Path())),
+)
 
 #: By the syntax of an expression, what makes a value like its own.
 _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
@@ -45,9 +55,6 @@ _LITERALS: Final[Mapping[type[ast.AST], Callable[[], Any]]] = {
     ast.GeneratorExp: lambda: iter(()),
     ast.Lambda: lambda: lambda: None,
 }
-
-#: A function of very many branches is not followed into each combination of them.
-MOST_WAYS: Final = 32
 
 
 class CallResult(Struct, frozen=True):
@@ -258,13 +265,19 @@ class Scope:
             case ast.Subscript(value=annotation):
                 pass
         kind = self.value(annotation)
-        return kind() if any(kind is plain for plain in _PLAIN) else _UNKNOWN
+        if isinstance(kind, EnumMeta):
+            return next(iter(kind), _UNKNOWN)
+        return _plain(kind)
+
+
+def _plain(kind: Any) -> Any:
+    return next((value for plain, value in _PLAIN if kind is plain), _UNKNOWN)
 
 
 def _made(called: Any) -> Any:
     """What a call of *called* stands for."""
-    if any(called is plain for plain in _PLAIN):
-        return called()
+    if (value := _plain(called)) is not _UNKNOWN:
+        return value
     if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
         return ""
     if callable(called) and inspect.iscoroutinefunction(inspect.unwrap(called)):
@@ -290,61 +303,3 @@ def _constant(node: ast.expr | None) -> Any:
 
 def _is_above(value: ast.expr, name: ast.Name) -> bool:
     return (value.end_lineno or 0, value.end_col_offset or 0) <= (name.lineno, name.col_offset)
-
-
-def choices_of(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions one of which an expression stands for, if it chooses."""
-    match node:
-        case ast.IfExp(body=then, orelse=otherwise):
-            return [then, otherwise]
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return values
-        case ast.BoolOp(values=values):
-            return values[-1:]
-    return []
-
-
-def items_of(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions that one holds, yields or adds, in order; a comprehension's counts once."""
-    added = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # deeper than functions may call
-        added.append(node.right)
-        node = node.left
-    if added:
-        return [node, *reversed(added)]
-    match node:
-        case ast.List(items) | ast.Tuple(items):
-            return items
-        case ast.ListComp(item) | ast.GeneratorExp(item):
-            return [item]
-    return []
-
-
-def ways_through(body: Iterable[ast.stmt]) -> list[tuple[ast.stmt, ...]]:
-    """Return the ways through a body, each with its simple statements. A loop is taken to run once."""
-    found: list[tuple[ast.stmt, ...]] = [()]
-    for statement in body:
-        ended = filter(_has_ended, found)
-        going = (way + more for way in found if not _has_ended(way) for more in _ways_of(statement))
-        found = [*going, *ended][:MOST_WAYS]
-    return found
-
-
-def _has_ended(way: tuple[ast.stmt, ...]) -> bool:
-    return bool(way) and isinstance(way[-1], ast.Return | ast.Raise)
-
-
-def _ways_of(statement: ast.stmt) -> list[tuple[ast.stmt, ...]]:
-    match statement:
-        case ast.If(body=then, orelse=otherwise):
-            return ways_through(then) + ways_through(otherwise)
-        case ast.For() | ast.AsyncFor() | ast.While():  # whose end may be behind a condition
-            return [way[:-1] if _has_ended(way) else way for way in ways_through(statement.body)]
-        case ast.With() | ast.AsyncWith():
-            return ways_through(statement.body)
-        case ast.Try(body=body, handlers=handlers, orelse=otherwise, finalbody=last):
-            bodies = [[*body, *otherwise, *last], *([*handler.body, *last] for handler in handlers)]
-            return [way for each in bodies for way in ways_through(each)]
-        case ast.Match(cases=cases):
-            return [way for case in cases for way in ways_through(case.body)]
-    return [(statement,)]

@@ -63,7 +63,8 @@ def _import_failed(
     location: Location | None = None,
 ) -> Diagnostic:
     """The diagnostic for a recipe that cannot be loaded."""
-    message = printable(f"recipe {file.stem!r} {what}")
+    kind = "cases" if is_cases(file.name) else "recipe"
+    message = printable(f"{kind} {file.stem!r} {what}")
     return Diagnostic(Rule.IMPORT_FAILED, message, remedy, location or Location(str(file)))
 
 
