@@ -1,25 +1,28 @@
 """Renders chunks of rows in this process and in others, and returns what became of them in order."""
 
 import os
+import pickle
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from msgspec import structs
 
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.rows import Chunk
 
-__all__ = ["begun"]
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["WorkerEnded", "begun"]
 
 #: How many chunks are on their way to each other process.
 _AHEAD: Final = 4
@@ -30,6 +33,12 @@ _KEPT: Final = 32
 
 #: Renders chunks, and yields them in order. Each has to be written before the next is asked for.
 Rendering: TypeAlias = Callable[[Iterable[Chunk]], Iterator[RenderedChunk]]
+
+
+class WorkerEnded(Exception):
+    """
+    A process that renders has ended before its time.
+    """
 
 
 @contextmanager
@@ -45,24 +54,110 @@ def begun(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
             How many processes do so, this one among them: what it renders need not be handed over.
 
     Raises:
-        BrokenProcessPool: If one of them has ended.
+        WorkerEnded: If one of them has ended.
 
-        OSError: If one of them cannot hand over what it has rendered.
+        OSError: If a chunk, or what became of it, cannot be handed over.
 
-        Exception: What `ChunkRenderer` raises.
+        Exception: What `ChunkRenderer` raises in this process.
     """
     if workers == 1:
         yield partial(map, render)
         return
-    with TemporaryDirectory(prefix="promptkit-") as folder:
-        pool = ProcessPoolExecutor(workers - 1, _context(), _begin, (render,))
+    with TemporaryDirectory(prefix="promptkit-") as folder, ExitStack() as running:
+        others = [running.enter_context(_Worker(render)) for _ in range(workers - 1)]
+        files = [Path(folder, str(number)) for number in range(len(others) * _AHEAD + _KEPT)]
+        yield partial(_rendered, render=render, others=others, files=files)
+
+
+def _rendered(
+    chunks: Iterable[Chunk], render: ChunkRenderer, others: Sequence["_Worker"], files: Sequence[Path]
+) -> Iterator[RenderedChunk]:
+    made = deque[RenderedChunk | _Worker]()
+    for number, chunk in enumerate(chunks):
+        other = min(others, key=_Worker.busy)
+        if other.rendering < _AHEAD:
+            other.send(chunk, files[number % len(files)])
+            made.append(other)
+        else:
+            made.append(render(chunk))
+        while made and (_is_done(made[0]) or len(made) == len(files)):
+            yield _taken(made.popleft())
+    yield from map(_taken, made)
+
+
+def _is_done(made: "RenderedChunk | _Worker") -> bool:
+    return isinstance(made, RenderedChunk) or bool(made.done)
+
+
+def _taken(made: "RenderedChunk | _Worker") -> RenderedChunk:
+    return made if isinstance(made, RenderedChunk) else made.take()
+
+
+class _Worker:
+    """
+    Another process. It takes chunks, and answers them, in order.
+
+    They lie in files, and pipes have their names: what a pipe takes at once needs no thread to send it.
+
+    Attributes:
+        sent:
+            How many chunks were sent, and not taken.
+
+        done:
+            What became of the first of them.
+    """
+
+    def __init__(self, render: ChunkRenderer) -> None:
+        self.sent, self.done = 0, deque[RenderedChunk]()
+        context = _context()
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, render), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()  # nobody waits for what it still has
+        self._process.join()
+        self._pipe.close()
+
+    @property
+    def rendering(self) -> int:
+        """How many chunks it has."""
+        return self.sent - len(self.done)
+
+    def busy(self) -> int:
+        """Receive what it has done; return how many chunks it still has."""
+        while len(self.done) < self.sent and self._pipe.poll():
+            self._receive()
+        return self.rendering
+
+    def send(self, chunk: Chunk, file: Path) -> None:
+        """Give it another one, with a file that nothing else is in."""
+        _write(file.with_suffix(".rows"), pickle.dumps(chunk))
         try:
-            pool.submit(os.getpid)  # begins them
-            ahead = (workers - 1) * _AHEAD
-            files = [Path(folder, str(number)) for number in range(ahead + _KEPT)]
-            yield partial(_rendered, render=render, pool=pool, ahead=ahead, files=files)
-        finally:
-            pool.shutdown(cancel_futures=True)
+            self._pipe.send(file)
+        except ConnectionError:
+            raise WorkerEnded from None
+        self.sent += 1
+
+    def take(self) -> RenderedChunk:
+        """Wait for what became of the first."""
+        if not self.done:
+            self._receive()
+        self.sent -= 1
+        return self.done.popleft()
+
+    def _receive(self) -> None:
+        try:
+            found = self._pipe.recv()
+        except (EOFError, ConnectionError):
+            raise WorkerEnded from None
+        if isinstance(found, OSError):
+            raise found
+        self.done.append(found)
 
 
 def _context() -> Any:
@@ -71,48 +166,29 @@ def _context() -> Any:
     return get_context("fork" if is_alone else "spawn")
 
 
-def _rendered(
-    chunks: Iterable[Chunk],
-    render: ChunkRenderer,
-    pool: ProcessPoolExecutor,
-    ahead: int,
-    files: Sequence[Path],
-) -> Iterator[RenderedChunk]:
-    waiting = deque[Future[RenderedChunk]]()
-    for number, chunk in enumerate(chunks):
-        if sum(not one.done() for one in waiting) < ahead:
-            waiting.append(pool.submit(_render_to, files[number % len(files)], chunk))
-        else:
-            waiting.append(Future())
-            waiting[-1].set_result(render(chunk))
-        while waiting and (waiting[0].done() or len(waiting) == len(files)):
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
-
-
-#: In another process: what renders.
-_renderer: list[ChunkRenderer] = []
-
-
-def _begin(render: ChunkRenderer) -> None:
-    _renderer.append(render)
+def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
+    """Render what comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that Ctrl-C is meant for ends this one
     Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        file = pipe.recv()
+        try:
+            made = render(pickle.loads(file.with_suffix(".rows").read_bytes()))  # noqa: S301 (its parent wrote it)
+            _write(file, made.data())
+        except OSError as error:
+            pipe.send(error)
+        else:
+            pipe.send(structs.replace(made, lines=file))
 
 
 def _end_with_parent() -> None:
-    """The pool itself would wait for ever for what a parent sends that was killed."""
+    """Whether it is killed or not: what renders may never come to its end."""
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)
 
 
-def _render_to(path: Path, chunk: Chunk) -> RenderedChunk:
-    """Render a chunk, and leave the requests in a file: a pipe would take several times as long."""
-    (render,) = _renderer
-    made = render(chunk)
-    with path.open("r+b" if path.exists() else "wb") as file:  # room that it has is not given back
-        file.write(made.data())
-        file.truncate()
-    return structs.replace(made, lines=path)
+def _write(file: Path, data: bytes) -> None:
+    with file.open("r+b" if file.exists() else "wb") as opened:  # room that it has is not given back
+        opened.write(data)
+        opened.truncate()

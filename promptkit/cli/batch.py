@@ -3,7 +3,6 @@
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +20,7 @@ from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch, is_whole, rejected_file
-from promptkit.batch.workers import begun
+from promptkit.batch.workers import WorkerEnded, begun
 from promptkit.batch.writing import Keys, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
@@ -161,7 +160,7 @@ def _stopping(folder: Path, hint: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print_error(f"interrupted{hint}")
         raise
-    except BrokenProcessPool:
+    except WorkerEnded:
         msg = f"a process of --workers has ended{hint}"
         raise _Stopped(msg) from None
     except OSError as error:
