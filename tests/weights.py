@@ -109,7 +109,7 @@ ADDED: Final = {
     "attrs without its validators": {"cli": Weight(8, 0), "server": Weight(9, 0)},
     "imports of slash commands": {"cli": Weight(754, 11)},
     "batches by processes that are forked": {"batch": Weight(17, 0)},
-    "batches without threads between their processes": {"batch": Weight(43, 0)},
+    "batches without threads between their processes": {"batch": Weight(44, 0)},
     "documents that differ by origin": {"protocol": Weight(1, 0)},
     "install: several clients, variables, options of serve, files that are shared": {
         "cli": Weight(287, 3),

@@ -6,21 +6,19 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from msgspec import structs
 
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.rows import Chunk
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
 
 __all__ = ["WorkerEnded", "begun"]
 
@@ -94,23 +92,12 @@ def _taken(made: "RenderedChunk | _Worker") -> RenderedChunk:
 
 
 class _Worker:
-    """
-    Another process. It takes chunks, and answers them, in order.
-
-    They lie in files, and pipes have their names: what a pipe takes at once needs no thread to send it.
-
-    Attributes:
-        sent:
-            How many chunks were sent, and not taken.
-
-        done:
-            What became of the first of them.
-    """
+    """Another process: takes chunks that lie in files, and answers them in order."""
 
     def __init__(self, render: ChunkRenderer) -> None:
-        self.sent, self.done = 0, deque[RenderedChunk]()
+        self.sent, self.done = 0, deque[RenderedChunk]()  # both without what was taken
         context = _context()
-        self._pipe, theirs = context.Pipe()
+        self._pipe, theirs = context.Pipe()  # takes names of files at once, so that no thread need send them
         self._process = context.Process(target=_serve, args=(theirs, render), daemon=True)
         self._process.start()
         theirs.close()
@@ -167,22 +154,26 @@ def _context() -> Any:
 
 
 def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
-    """Render what comes."""
+    """Render what comes of a process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that Ctrl-C is meant for ends this one
     Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        file = pipe.recv()
-        try:
-            made = render(pickle.loads(file.with_suffix(".rows").read_bytes()))  # noqa: S301 (its parent wrote it)
-            _write(file, made.data())
-        except OSError as error:
-            pipe.send(error)
-        else:
-            pipe.send(structs.replace(made, lines=file))
+    with suppress(EOFError, ConnectionError):  # that sends no more
+        while True:
+            file = pipe.recv()
+            pipe.send(_render_in(file, render))
+
+
+def _render_in(file: Path, render: ChunkRenderer) -> RenderedChunk | OSError:
+    try:
+        made = render(pickle.loads(file.with_suffix(".rows").read_bytes()))  # noqa: S301 (its parent wrote it)
+        _write(file, made.data())
+    except OSError as error:
+        return error
+    return structs.replace(made, lines=file)
 
 
 def _end_with_parent() -> None:
-    """Whether it is killed or not: what renders may never come to its end."""
+    """What renders may never come to its end, and the parent may be killed."""
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)
