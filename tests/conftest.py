@@ -73,12 +73,6 @@ def _sample(items):
     return kept, left
 
 
-def pytest_collection_finish():
-    """What was collected stays: whoever looks for garbage, as each reload does, need not look at it."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_collection_modifyitems(config, items):
     """Tests that install programs of others first take minutes, so that only CI runs them unasked."""
     items.sort(key=lambda item: not item.nodeid.partition("::")[0].endswith(LONG))
@@ -92,6 +86,13 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("installs"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def what_was_there():
+    """Whoever looks for garbage, as each reload does, need not look at what was there before these tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
