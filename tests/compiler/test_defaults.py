@@ -167,6 +167,7 @@ def test_a_default_that_is_changed_is_found(parameters, body, changed, found):
     assert {diagnostic.rule for diagnostic in diagnostics} == ({Rule.CHANGED_DEFAULT} if changed else set())
 
 
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")  # since Python 3.12
 @pytest.mark.parametrize(
     ("parameter", "fixed"),
     [
