@@ -72,19 +72,17 @@ def _rendered(
 ) -> Iterator[RenderedChunk]:
     made = deque[RenderedChunk | _Worker]()
     for number, chunk in enumerate(chunks):
-        other = min(others, key=_Worker.busy)
+        for other in others:
+            other.receive()
+        other = min(others, key=lambda each: each.rendering)
         if other.rendering < _AHEAD:
             other.send(chunk, files[number % len(files)])
             made.append(other)
         else:
             made.append(render(chunk))
-        while made and (_is_done(made[0]) or len(made) == len(files)):
+        while made and (len(made) == len(files) or not isinstance(made[0], _Worker) or made[0].done):
             yield _taken(made.popleft())
     yield from map(_taken, made)
-
-
-def _is_done(made: "RenderedChunk | _Worker") -> bool:
-    return isinstance(made, RenderedChunk) or bool(made.done)
 
 
 def _taken(made: "RenderedChunk | _Worker") -> RenderedChunk:
@@ -115,11 +113,10 @@ class _Worker:
         """How many chunks it has."""
         return self.sent - len(self.done)
 
-    def busy(self) -> int:
-        """Receive what it has done; return how many chunks it still has."""
-        while len(self.done) < self.sent and self._pipe.poll():
-            self._receive()
-        return self.rendering
+    def receive(self) -> None:
+        """Receive what it has done."""
+        while self.rendering and self._pipe.poll():
+            self._receive_next()
 
     def send(self, chunk: Chunk, file: Path) -> None:
         """Give it another one, with a file that nothing else is in."""
@@ -133,11 +130,11 @@ class _Worker:
     def take(self) -> RenderedChunk:
         """Wait for what became of the first."""
         if not self.done:
-            self._receive()
+            self._receive_next()
         self.sent -= 1
         return self.done.popleft()
 
-    def _receive(self) -> None:
+    def _receive_next(self) -> None:
         try:
             found = self._pipe.recv()
         except (EOFError, ConnectionError):

@@ -1,7 +1,8 @@
-"""The processes of ``--workers``: how they begin."""
+"""The processes of ``--workers``: how they begin, and end."""
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -46,3 +47,23 @@ def test_how_they_begin(folder, more, imports):
     assert len((folder / "imported").read_text().split()) == imports
     assert requests_in(folder / "1") == requests_in(folder / "2")
     assert len(requests_in(folder / "1")) == 2000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+def test_they_end_with_the_one_that_began_them(folder):
+    """
+    Without a word, also if it is killed.
+    """
+    (folder / "triage.py").write_text(RECIPE.format(more=""), encoding="utf-8")
+    (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(200_000)), encoding="utf-8")
+    words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
+    command = (sys.executable, "-m", "promptkit", *words, "--workers", "3", "-o", "out")
+
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) as process:
+        while not any(file.stat().st_size for file in folder.glob("out/*.jsonl")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+        _, said = process.communicate(timeout=20)  # the others would keep the pipe open
+
+    assert said == b""

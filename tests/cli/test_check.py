@@ -177,6 +177,26 @@ class TestGreenAndWrong:
         assert data["prompts"] == ["wrong"]  # it is served all the same: sources do not show all
 
     @pytest.mark.parametrize(
+        "body",
+        [
+            'yield system(name)\n    if not name:\n        raise PromptError("x")\n    yield name',
+            "yield system(name)\n    yield from turns()",
+            "return system(name) + turns()",
+            "since = since.isoformat()\n    return user(since)",
+            "return user(level.name, str(since))",
+        ],
+        ids=range(5),
+    )
+    def test_what_can_be_sent_is_no_error(self, body, recipes, folder, capsys):
+        """
+        A way that raises sends nothing, and what the source does not show may be a turn.
+        """
+        turns = "from promptkit import PromptError\n\ndef turns():\n    return [user('x')]\n"
+        recipes(fine=f"{HEAD}{turns}\n@prompt\ndef fine(name: str, since: date, level: Level):\n    {body}\n")
+
+        assert checked(capsys)[1]["diagnostics"] == []
+
+    @pytest.mark.parametrize(
         "source", ["", "import os\n\ndef helper():\n    return open('style.md').read()\n"]
     )
     def test_a_folder_without_prompts_is_an_error(self, source, recipes, folder, capsys):

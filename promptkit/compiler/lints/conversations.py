@@ -105,7 +105,8 @@ class SentMessages(Struct, frozen=True):
 def _conversations_in(scope: Scope) -> list[Conversation]:
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
         body: list[ast.stmt] = getattr(scope.syntax, "body", [])
-        ways = [[each for step in way if (each := _yielded(step))] for way in ways_through(body)]
+        sending = (way for way in ways_through(body) if not (way and isinstance(way[-1], ast.Raise)))
+        ways = [[each for step in way if (each := _yielded(step))] for way in sending]
     else:
         ways = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
     return [conversation for way in ways for conversation in _joined(way, scope)]

@@ -265,9 +265,7 @@ class Scope:
             case ast.Subscript(value=annotation):
                 pass
         kind = self.value(annotation)
-        if isinstance(kind, EnumMeta):
-            return next(iter(kind), _UNKNOWN)
-        return _plain(kind)
+        return next(iter(kind), _UNKNOWN) if isinstance(kind, EnumMeta) else _plain(kind)
 
 
 def _plain(kind: Any) -> Any:
