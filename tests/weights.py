@@ -110,6 +110,7 @@ ADDED: Final = {
     "imports of slash commands": {"cli": Weight(754, 11)},
     "batches by processes that are forked": {"batch": Weight(17, 0)},
     "batches without threads between their processes": {"batch": Weight(44, 0)},
+    "chunks that another process has not begun": {"batch": Weight(13, 0)},
     "documents that differ by origin": {"protocol": Weight(1, 0)},
     "install: several clients, variables, options of serve, files that are shared": {
         "cli": Weight(287, 3),
@@ -214,6 +215,17 @@ def lines_of_code(source: str, tree: ast.Module) -> int:
     return len(found)
 
 
+def package(module: str) -> str:
+    """
+    What a module is counted as: its layer, or `promptkit` itself.
+    """
+    return layer(module) if MODULES[module].parent.name != "promptkit" else "promptkit"
+
+
+#: All that is counted.
+PACKAGES: Final = sorted({package(module) for module in MODULES})
+
+
 @cache
 def weights() -> dict[str, Weight]:
     """
@@ -221,10 +233,9 @@ def weights() -> dict[str, Weight]:
     """
     lines, modules = Counter[str](), Counter[str]()
     for name, path in MODULES.items():
-        package = layer(name) if path.parent.name != "promptkit" else "promptkit"
-        lines[package] += lines_of_code(path.read_text(encoding="utf-8"), tree_of(name))
-        modules[package] += 1
-    return {package: Weight(lines[package], modules[package]) for package in sorted(lines)}
+        lines[package(name)] += lines_of_code(path.read_text(encoding="utf-8"), tree_of(name))
+        modules[package(name)] += 1
+    return {name: Weight(lines[name], modules[name]) for name in PACKAGES}
 
 
 def table() -> str:

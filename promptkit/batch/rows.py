@@ -21,7 +21,7 @@ _ROWS: Final = 1000
 _LEAST_ROWS: Final = 16
 
 #: Which part of the rows before it a chunk may be, so that all processes end at about the same time.
-_PART: Final = 32
+_PART: Final = 16
 
 #: How many bytes a chunk has before it ends.
 _CHUNK_BYTES: Final = 16 * 1024 * 1024

@@ -74,15 +74,27 @@ def _rendered(
     for number, chunk in enumerate(chunks):
         for other in others:
             other.receive()
-        other = min(others, key=lambda each: each.rendering)
-        if other.rendering < _AHEAD:
+        other = min(others, key=_Worker.rendering)
+        if other.rendering() < _AHEAD:
             other.send(chunk, files[number % len(files)])
             made.append(other)
         else:
             made.append(render(chunk))
-        while made and (len(made) == len(files) or not isinstance(made[0], _Worker) or made[0].done):
+        while made and (len(made) == len(files) or _is_done(made[0])):
             yield _taken(made.popleft())
-    yield from map(_taken, made)
+    while made:
+        for other in others:
+            other.receive()
+        other = max(others, key=_Worker.rendering)
+        if not _is_done(made[0]) and other.rendering() > 1:  # what it has not begun need not wait for it
+            last = len(made) - 1 - list(reversed(made)).index(other)
+            made[last] = render(other.take_back())
+        else:
+            yield _taken(made.popleft())
+
+
+def _is_done(made: "RenderedChunk | _Worker") -> bool:
+    return isinstance(made, RenderedChunk) or bool(made.done)
 
 
 def _taken(made: "RenderedChunk | _Worker") -> RenderedChunk:
@@ -93,7 +105,10 @@ class _Worker:
     """Another process: takes chunks that lie in files, and answers them in order."""
 
     def __init__(self, render: ChunkRenderer) -> None:
-        self.sent, self.done = 0, deque[RenderedChunk]()  # both without what was taken
+        self._sent, self.done = (
+            deque[Chunk](),
+            deque[RenderedChunk](),
+        )  # in order: what it has, and what became of it
         context = _context()
         self._pipe, theirs = context.Pipe()  # takes names of files at once, so that no thread need send them
         self._process = context.Process(target=_serve, args=(theirs, render), daemon=True)
@@ -108,14 +123,13 @@ class _Worker:
         self._process.join()
         self._pipe.close()
 
-    @property
     def rendering(self) -> int:
         """How many chunks it has."""
-        return self.sent - len(self.done)
+        return len(self._sent)
 
     def receive(self) -> None:
         """Receive what it has done."""
-        while self.rendering and self._pipe.poll():
+        while self._sent and self._pipe.poll():
             self._receive_next()
 
     def send(self, chunk: Chunk, file: Path) -> None:
@@ -125,13 +139,16 @@ class _Worker:
             self._pipe.send(file)
         except ConnectionError:
             raise WorkerEnded from None
-        self.sent += 1
+        self._sent.append(chunk)
+
+    def take_back(self) -> Chunk:
+        """Take the last chunk that it has, for good: nothing may be sent after it."""
+        return self._sent.pop()
 
     def take(self) -> RenderedChunk:
         """Wait for what became of the first."""
         if not self.done:
             self._receive_next()
-        self.sent -= 1
         return self.done.popleft()
 
     def _receive_next(self) -> None:
@@ -141,6 +158,7 @@ class _Worker:
             raise WorkerEnded from None
         if isinstance(found, OSError):
             raise found
+        self._sent.popleft()
         self.done.append(found)
 
 

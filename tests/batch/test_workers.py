@@ -49,6 +49,33 @@ def test_how_they_begin(folder, more, imports):
     assert len(requests_in(folder / "1")) == 2000
 
 
+HELPED = """
+    if parent_process() is not None and ticket != "0":
+        while not Path("helped").exists():
+            time.sleep(0.01)
+    if parent_process() is None and ticket == "63":
+        Path("helped").touch()
+    return ticket
+"""
+
+
+def test_who_has_nothing_to_do_helps(folder):
+    """
+    What another process was given is rendered here, if it has not begun it when nothing else is left.
+    """
+    source = f"from multiprocessing import parent_process{RECIPE.format(more='')}"
+    (folder / "triage.py").write_text(source.replace("\n    return ticket\n", HELPED), encoding="utf-8")
+    (folder / "t.csv").write_text("ticket\n" + "".join(f"{n}\n" for n in range(200)), encoding="utf-8")
+    words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
+    command = (sys.executable, "-m", "promptkit", *words, "--workers", "2", "-o", "out")
+
+    subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=30)
+
+    assert [request["body"]["messages"][0]["content"] for request in requests_in(folder / "out")] == [
+        str(n) for n in range(200)
+    ]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 def test_they_end_with_the_one_that_began_them(folder):
     """
