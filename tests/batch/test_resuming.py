@@ -1,13 +1,14 @@
 """A batch that is killed at any moment, and goes on."""
 
 import json
+import os
 import random
 import resource
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -30,12 +31,40 @@ def rows_done(folder):
 OPTIONS = ("--for", "openai-chat", "--model", "m", "--key", "id")
 
 
+#: Where it is told to, a batch stands still here, however long it takes to see how far it is.
+STANDS_STILL = f"""
+    while "STANDS_STILL" in os.environ and ticket == "ticket {ROWS * 3 // 4}":
+        time.sleep(1)
+    return f"Ticket: {{ticket}}"""
+
+
 @pytest.fixture
 def table(folder):
     """Rows, some of which are bad, and some twice."""
+    recipe = folder / "recipes" / "tickets.py"
+    source = recipe.read_text(encoding="utf-8")
+    source = source.replace('\n    return f"Ticket: {ticket}', STANDS_STILL)
+    recipe.write_text(f"import os\nimport time\n{source}", encoding="utf-8")
     rows = (f"{n % (ROWS - 50)},ticket {n},{'many' if n % 1000 == 7 else n}\n" for n in range(ROWS))
     (folder / "t.csv").write_text("id,ticket,votes\n" + "".join(rows), encoding="utf-8")
     return folder
+
+
+@contextmanager
+def under_way(table, *words):
+    """A batch with some rows done, and more to do; it is killed behind the block at the latest."""
+    process = subprocess.Popen(
+        command(*OPTIONS, *words, "-o", "out"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "STANDS_STILL": "1"},
+    )
+    with process:
+        while rows_done(table / "out") < 500:
+            assert process.poll() is None
+            time.sleep(0.001)
+        yield process
+        process.kill()
 
 
 def files_in(folder):
@@ -72,14 +101,10 @@ def test_its_workers_end_with_it(table):
     """
     No process is left behind when the one that began them is killed.
     """
-    process = subprocess.Popen(
-        command(*OPTIONS, "--workers", "2", "-o", "out"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    while not list((table / "out").glob("requests-*")):
-        time.sleep(0.01)
-    process.kill()
+    with under_way(table, "--workers", "2") as process:
+        process.kill()
 
-    assert process.communicate()[0] == b""  # nobody holds the pipe any more
+        assert process.communicate()[0] == b""  # nobody holds the pipe any more
 
 
 def test_a_worker_that_is_killed(table):
@@ -106,13 +131,8 @@ def test_another_command_does_not_go_on(table):
     """
     With other options, other rows or another prompt, the rest would not fit what is there.
     """
-    first = subprocess.Popen(
-        command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    while not list((table / "out").glob(".promptkit-batch.json")):
-        time.sleep(0.01)
-    first.kill()
-    first.wait()
+    with under_way(table):
+        pass
 
     unasked = subprocess.run(command(*OPTIONS, "-o", "out"), capture_output=True, text=True, check=False)
     other = subprocess.run(
@@ -136,11 +156,8 @@ def test_something_else_does_not_go_on(table, change):
     source = recipe.read_text(encoding="utf-8").replace("Ticket: {", "{WORD}: {")
     recipe.write_text(f"from ._word import WORD\n{source}", encoding="utf-8")
     (table / "recipes" / "_word.py").write_text("WORD = 'Ticket'\n", encoding="utf-8")
-    first = subprocess.Popen(command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL)
-    while rows_done(table / "out") < 500:
-        time.sleep(0.001)
-    first.kill()
-    first.wait()
+    with under_way(table):
+        pass
 
     if change == "a module beside the recipe":
         (table / "recipes" / "_word.py").write_text("WORD = 'Case'\n", encoding="utf-8")
@@ -160,11 +177,8 @@ def test_what_was_lost_is_noticed(table):
     """
     A file of requests that is gone, or shorter than it was, is not filled up.
     """
-    first = subprocess.Popen(command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL)
-    while rows_done(table / "out") < 500:
-        time.sleep(0.001)
-    first.kill()
-    first.wait()
+    with under_way(table):
+        pass
     (table / "out" / "requests-00001.jsonl").unlink()
 
     ran = subprocess.run(
@@ -179,14 +193,10 @@ def test_two_at_once(table):
     """
     A folder is written by one run at a time.
     """
-    first = subprocess.Popen(command(*OPTIONS, "-o", "out"), stdout=subprocess.DEVNULL)
-    while rows_done(table / "out") < 250:
-        time.sleep(0.001)
-    second = subprocess.run(
-        command(*OPTIONS, "--resume", "-o", "out"), capture_output=True, text=True, check=False
-    )
-    first.kill()
-    first.wait()
+    with under_way(table):
+        second = subprocess.run(
+            command(*OPTIONS, "--resume", "-o", "out"), capture_output=True, text=True, check=False
+        )
 
     assert second.returncode == 2
     assert "'out' has a batch that is being written: wait for its end" in second.stderr

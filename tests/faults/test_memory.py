@@ -80,94 +80,104 @@ def argument_of(name, text):
     return b'"name":"take","arguments":{"%b":"%b"}' % (name, text)
 
 
-#: Lines that are refused: each takes at most four times its size.
-REFUSED = {
-    "nested too deep, beside a long text": asked(b'"a":"%b","b":%b' % (PLAIN, b"[" * 150 + b"]" * 150)),
-    "nothing but brackets": b"[" * SIZE,
-    "brackets that close": b"]" * SIZE,
-    "empty lists": b"[" + b"[]," * (SIZE // 3) + b"[]]",
-    "empty objects": b"[" + b"{}," * (SIZE // 3) + b"{}]",
-    "numbers": asked(b'"a":[' + b"0," * (SIZE // 2) + b"0]"),
-    "members": asked(b"".join(b'"%x":0,' % number for number in range(SIZE // 10)) + b'"x":0'),
-    "quotation marks": b'"' * SIZE,
-    "backslashes": b'"' + b"\\" * SIZE,
-    "no JSON": PLAIN,
-    "a text": quoted(WIDE),
-    "a text in a list": b"[" + quoted(WIDE) + b"]",
-    "no UTF-8": asked(b'"a":"%b\xff"' % WIDE),
-    "half of a pair": asked(b'"a":"%b\\ud800"' % ESCAPED),
-    "half of a pair, wide": asked(b'"a":"%b\\ud800"' % WIDE),
-    "no method": asked(b'"a":"%b"' % WIDE, method=b"5"),
-    "a method that there is not": asked(b'"a":"%b"' % WIDE, method=b'"x"'),
-    "a long method": asked(method=quoted(WIDE)),
-    "a long method of line ends": asked(method=quoted(ENDS)),
-    "a long id": asked(number=quoted(PLAIN), method=b'"x"'),
-    "a long wide id": asked(number=quoted(WIDE), method=b'"x"'),
-    "a long escaped id": asked(number=quoted(ESCAPED), method=b'"x"'),
-    "a long id without a method": asked(number=quoted(WIDE), method=b"3"),
-    "an id of digits": asked(number=b"9" * SIZE),
-    "a long argument": asked(argument(PLAIN)),
-    "a long wide argument": asked(argument(WIDE)),
-    "a long argument of line ends": asked(argument(ENDS + ENDS)),
-    "an argument of digits": asked(b'"name":"echo","arguments":{"text":%b}' % (b"9" * SIZE)),
-    "a long name of an argument": asked(b'"name":"echo","arguments":{"%b":"x"}' % PLAIN),
-    "a long URI": asked(b'"uri":"notes://%b"' % WIDE, method=b'"resources/read"'),
-    "a kind of reference": asked(
-        b'"ref":{"type":"%b","name":"echo"},"argument":{"name":"text","value":"x"}' % WIDE,
-        method=b'"completion/complete"',
-    ),
-    "a level": asked(b'"_meta":{"io.modelcontextprotocol/logLevel":"%b"}' % WIDE, method=b'"prompts/list"'),
-    "a long prompt": asked(b'"name":"%b"' % PLAIN),
-    "a URI that is not too long for an argument": asked(
-        b'"uri":"notes://%b"' % WIDE[:SERVED], method=b'"resources/read"'
-    ),
-    "a long word to complete": asked(
-        b'"ref":{"type":"ref/prompt","name":"echo"},"argument":{"name":"text","value":"%b"}' % WIDE[:SERVED],
-        method=b'"completion/complete"',
-    ),
-    "what a client says of itself": asked(
-        b'"protocolVersion":"2025-11-25","capabilities":{"x":"%b"},"clientInfo":{"name":"%b"}' % (WIDE, WIDE),
-        method=b'"initialize"',
-    ),
-    "an id behind too much": b'{"params":{"x":["%b",%b]},"jsonrpc":"2.0","method":"x","id":1}'
-    % (PLAIN, b"[" * 150 + b"]" * 150),
-    "many texts in a text": asked(argument_of(b"more", b'[\\"a\\"' + b',\\"a\\"' * (SERVED // 6) + b"]")),
-    "many items": asked(argument_of(b"more", b"aa," * (SERVED // 3))),
-    "many lines": asked(argument_of(b"more", b"aa\\n" * (SERVED // 4))),
-    "many lists": asked(argument_of(b"points", b"[" + b"[]," * (SERVED // 3 - 1) + b"[]]")),
-    "many records": asked(argument_of(b"points", b"[" + b'{\\"x\\":1},' * (SERVED // 12) + b"{}]")),
-    "many words of a duration": asked(argument_of(b"time", b"1d " * (SERVED // 3))),
-}
+def refused():
+    """Lines that are refused: each takes at most four times its size."""
+    return {
+        "nested too deep, beside a long text": asked(b'"a":"%b","b":%b' % (PLAIN, b"[" * 150 + b"]" * 150)),
+        "nothing but brackets": b"[" * SIZE,
+        "brackets that close": b"]" * SIZE,
+        "empty lists": b"[" + b"[]," * (SIZE // 3) + b"[]]",
+        "empty objects": b"[" + b"{}," * (SIZE // 3) + b"{}]",
+        "numbers": asked(b'"a":[' + b"0," * (SIZE // 2) + b"0]"),
+        "members": asked(b"".join(b'"%x":0,' % number for number in range(SIZE // 10)) + b'"x":0'),
+        "quotation marks": b'"' * SIZE,
+        "backslashes": b'"' + b"\\" * SIZE,
+        "no JSON": PLAIN,
+        "a text": quoted(WIDE),
+        "a text in a list": b"[" + quoted(WIDE) + b"]",
+        "no UTF-8": asked(b'"a":"%b\xff"' % WIDE),
+        "half of a pair": asked(b'"a":"%b\\ud800"' % ESCAPED),
+        "half of a pair, wide": asked(b'"a":"%b\\ud800"' % WIDE),
+        "no method": asked(b'"a":"%b"' % WIDE, method=b"5"),
+        "a method that there is not": asked(b'"a":"%b"' % WIDE, method=b'"x"'),
+        "a long method": asked(method=quoted(WIDE)),
+        "a long method of line ends": asked(method=quoted(ENDS)),
+        "a long id": asked(number=quoted(PLAIN), method=b'"x"'),
+        "a long wide id": asked(number=quoted(WIDE), method=b'"x"'),
+        "a long escaped id": asked(number=quoted(ESCAPED), method=b'"x"'),
+        "a long id without a method": asked(number=quoted(WIDE), method=b"3"),
+        "an id of digits": asked(number=b"9" * SIZE),
+        "a long argument": asked(argument(PLAIN)),
+        "a long wide argument": asked(argument(WIDE)),
+        "a long argument of line ends": asked(argument(ENDS + ENDS)),
+        "an argument of digits": asked(b'"name":"echo","arguments":{"text":%b}' % (b"9" * SIZE)),
+        "a long name of an argument": asked(b'"name":"echo","arguments":{"%b":"x"}' % PLAIN),
+        "a long URI": asked(b'"uri":"notes://%b"' % WIDE, method=b'"resources/read"'),
+        "a kind of reference": asked(
+            b'"ref":{"type":"%b","name":"echo"},"argument":{"name":"text","value":"x"}' % WIDE,
+            method=b'"completion/complete"',
+        ),
+        "a level": asked(
+            b'"_meta":{"io.modelcontextprotocol/logLevel":"%b"}' % WIDE, method=b'"prompts/list"'
+        ),
+        "a long prompt": asked(b'"name":"%b"' % PLAIN),
+        "a URI that is not too long for an argument": asked(
+            b'"uri":"notes://%b"' % WIDE[:SERVED], method=b'"resources/read"'
+        ),
+        "a long word to complete": asked(
+            b'"ref":{"type":"ref/prompt","name":"echo"},"argument":{"name":"text","value":"%b"}'
+            % WIDE[:SERVED],
+            method=b'"completion/complete"',
+        ),
+        "what a client says of itself": asked(
+            b'"protocolVersion":"2025-11-25","capabilities":{"x":"%b"},"clientInfo":{"name":"%b"}'
+            % (WIDE, WIDE),
+            method=b'"initialize"',
+        ),
+        "an id behind too much": b'{"params":{"x":["%b",%b]},"jsonrpc":"2.0","method":"x","id":1}'
+        % (PLAIN, b"[" * 150 + b"]" * 150),
+        "many texts in a text": asked(argument_of(b"more", b'[\\"a\\"' + b',\\"a\\"' * (SERVED // 6) + b"]")),
+        "many items": asked(argument_of(b"more", b"aa," * (SERVED // 3))),
+        "many lines": asked(argument_of(b"more", b"aa\\n" * (SERVED // 4))),
+        "many lists": asked(argument_of(b"points", b"[" + b"[]," * (SERVED // 3 - 1) + b"[]]")),
+        "many records": asked(argument_of(b"points", b"[" + b'{\\"x\\":1},' * (SERVED // 12) + b"{}]")),
+        "many words of a duration": asked(argument_of(b"time", b"1d " * (SERVED // 3))),
+    }
+
 
 WIDE_ARGUMENT = WIDE[:SERVED]
 
-#: Lines that are served, or read at least: each takes at most twelve times its size, and 5 MiB.
-READ = {
-    "an argument": asked(argument(PLAIN[:SERVED])),
-    "a wide argument": asked(argument(WIDE_ARGUMENT)),
-    "an argument of line ends": asked(argument(ENDS[:SERVED])),
-    "an escaped argument": asked(argument(ESCAPED[: SERVED // 6 * 6])),
-    "a kept reply": asked(argument(WIDE_ARGUMENT, b"kept")),
-    "a short reply": asked(argument(WIDE_ARGUMENT, b"length")),
-    "many texts in a text": asked(argument_of(b"more", b'[\\"aa\\"' + b',\\"aa\\"' * 49_000 + b"]")),
-    "many records in a text": asked(
-        argument_of(b"points", b"[" + b'{\\"x\\":1},' * 24_000 + b'{\\"x\\":1}]')
-    ),
-    "many records": asked(b'"name":"take","arguments":{"points":[%b]}' % b",".join([b'{"x":1}'] * 24_000)),
-    "escapes": asked(argument_of(b"data", b"data:," + b"%41" * (SERVED // 3))),
-    "base64": asked(argument_of(b"data", b"QUFB" * (SERVED // 4))),
-    "a URI": asked(b'"uri":"note:%b"' % (WIDE[:4] * 65_000), method=b'"resources/read"'),
-    "a URI of slashes": asked(b'"uri":"note:%b"' % (b"/" * 65_000), method=b'"resources/read"'),
-    "many short values": asked(b'"name":"echo","arguments":{"more":["a"%b]}' % (b',"a"' * 49_000)),
-    "an id": asked(number=quoted(WIDE)),
-    "an id that is answered at once": asked(number=quoted(WIDE), method=b'"ping"'),
-    "a prompt that there is not": asked(b'"name":"%b"' % WIDE),
-    "a cursor": asked(b'"cursor":"%b"' % WIDE, method=b'"prompts/list"'),
-    "a name that is none": asked(b'"name":["%b"]' % WIDE),
-    "what nobody reads": asked(b'"name":"echo","_meta":{"x":"%b"},"y":"%b"' % (WIDE, WIDE)),
-    "a token": asked(b'"name":"echo","_meta":{"progressToken":"%b"}' % WIDE),
-    "a name twice": asked(b'"name":"%b","name":"echo"' % PLAIN),
-}
+
+def read():
+    """Lines that are served, or read at least: each takes at most twelve times its size, and 5 MiB."""
+    return {
+        "an argument": asked(argument(PLAIN[:SERVED])),
+        "a wide argument": asked(argument(WIDE_ARGUMENT)),
+        "an argument of line ends": asked(argument(ENDS[:SERVED])),
+        "an escaped argument": asked(argument(ESCAPED[: SERVED // 6 * 6])),
+        "a kept reply": asked(argument(WIDE_ARGUMENT, b"kept")),
+        "a short reply": asked(argument(WIDE_ARGUMENT, b"length")),
+        "many texts in a text": asked(argument_of(b"more", b'[\\"aa\\"' + b',\\"aa\\"' * 49_000 + b"]")),
+        "many records in a text": asked(
+            argument_of(b"points", b"[" + b'{\\"x\\":1},' * 24_000 + b'{\\"x\\":1}]')
+        ),
+        "many records": asked(
+            b'"name":"take","arguments":{"points":[%b]}' % b",".join([b'{"x":1}'] * 24_000)
+        ),
+        "escapes": asked(argument_of(b"data", b"data:," + b"%41" * (SERVED // 3))),
+        "base64": asked(argument_of(b"data", b"QUFB" * (SERVED // 4))),
+        "a URI": asked(b'"uri":"note:%b"' % (WIDE[:4] * 65_000), method=b'"resources/read"'),
+        "a URI of slashes": asked(b'"uri":"note:%b"' % (b"/" * 65_000), method=b'"resources/read"'),
+        "many short values": asked(b'"name":"echo","arguments":{"more":["a"%b]}' % (b',"a"' * 49_000)),
+        "an id": asked(number=quoted(WIDE)),
+        "an id that is answered at once": asked(number=quoted(WIDE), method=b'"ping"'),
+        "a prompt that there is not": asked(b'"name":"%b"' % WIDE),
+        "a cursor": asked(b'"cursor":"%b"' % WIDE, method=b'"prompts/list"'),
+        "a name that is none": asked(b'"name":["%b"]' % WIDE),
+        "what nobody reads": asked(b'"name":"echo","_meta":{"x":"%b"},"y":"%b"' % (WIDE, WIDE)),
+        "a token": asked(b'"name":"echo","_meta":{"progressToken":"%b"}' % WIDE),
+        "a name twice": asked(b'"name":"%b","name":"echo"' % PLAIN),
+    }
 
 
 def peak(serving):
@@ -228,7 +238,7 @@ def test_a_line_that_is_refused(opened, figures, whole, revision):
     """
     serving, found = opened(revision), {}
 
-    for name, text in chosen(REFUSED, revision, whole).items():
+    for name, text in chosen(refused(), revision, whole).items():
         data = enveloped(text, revision) + b"\n"
         more, reply = grown(serving, data)
         found[name] = round(more / len(data), 1)
@@ -246,7 +256,7 @@ def test_a_line_that_is_read(opened, figures, whole, revision):
     """
     serving, found = opened(revision), {}
 
-    for name, text in chosen(READ, revision, whole).items():
+    for name, text in chosen(read(), revision, whole).items():
         data = (text if b"initialize" in text else enveloped(text, revision)) + b"\n"
         more, _ = grown(serving, data)
         found[name] = round((more - 5 * MIB) / len(data), 1)
