@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["read_descriptions", "read_summary", "unread_descriptions"]
+__all__ = ["may_have_sections", "read_descriptions", "read_summary", "unread_descriptions"]
 
 # Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
 
@@ -34,14 +34,15 @@ _FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|e
 _SECTION: Final = rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)"
 
 
-def _may_have_sections(text: str) -> bool:
-    return not {"\n", ":", "@"}.isdisjoint(text)
+def may_have_sections(text: str | None) -> bool:
+    """Return whether a docstring may say more than a summary."""
+    return not {"\n", ":", "@"}.isdisjoint(text or "")
 
 
 def read_summary(text: str | None) -> str | None:
     """Return a docstring's summary, which is its first paragraph, on one line."""
     text = inspect.cleandoc(text or "")
-    section = re.search(_SECTION, text, re.MULTILINE) if _may_have_sections(text) else None
+    section = re.search(_SECTION, text, re.MULTILINE) if may_have_sections(text) else None
     prose = text[: section.start()] if section else text
     return " ".join(prose.partition("\n\n")[0].split()) or None
 
@@ -54,7 +55,7 @@ def read_descriptions(text: str | None) -> dict[str, str]:
 @lru_cache(maxsize=64)  # a file is compiled, then linted; to parse takes a millisecond
 def _parameters_in(text: str | None) -> dict[str, str]:
     """What a docstring says about each parameter that it names, ``""`` for a type alone."""
-    if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
+    if not text or not may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
         return {}
     from docstring_parser import parse
 
@@ -83,7 +84,7 @@ def unread_descriptions(text: str | None, parameters: Iterable[str]) -> list[str
     """
     known = {name.strip("-*` ") for name in _parameters_in(text)}
     missing = [name for name in parameters if name not in known]
-    if not text or not missing or not _may_have_sections(text):
+    if not text or not missing or not may_have_sections(text):
         return []
     flags = re.MULTILINE | re.IGNORECASE
     title = re.search(_TITLE, text, flags)

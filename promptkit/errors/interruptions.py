@@ -110,7 +110,6 @@ def interrupt(ident: int, error: type[BaseException]) -> bool:
 
 def _await_interruption(ident: int) -> None:
     """Return once no exception can come any more: it is raised here at the latest."""
-    is_underway = True
-    while is_underway:
-        is_underway = ident in _UNDERWAY
-        time.sleep(0)  # after each call of C code Python looks for exceptions
+    while ident in _UNDERWAY:
+        time.sleep(0)
+    get_ident()  # after a call of C code Python looks for exceptions

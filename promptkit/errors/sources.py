@@ -14,6 +14,7 @@ from io import StringIO
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 __all__ = [
+    "SCOPES",
     "Function",
     "Span",
     "forget_sources",
@@ -38,7 +39,11 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 N = TypeVar("N", bound=ast.AST)
 
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
-_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+#: Nodes that hold no others: more than half of any source.
+_LEAVES: Final = (ast.Name, ast.Constant)
 
 
 class Span(NamedTuple):
@@ -133,7 +138,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
     ahead: list[ast.AST] = [body] if isinstance(body, ast.expr) else body[::-1]
     while ahead:
         found.append(node := ahead.pop())
-        if not isinstance(node, _SCOPES):
+        if not isinstance(node, SCOPES):
             ahead += reversed(nodes_below(node))
     return found
 
@@ -142,6 +147,8 @@ def nodes_below(node: ast.AST) -> list[ast.AST]:
     """
     Return the nodes that a node holds, but for operators and whether names are read: they hold nothing.
     """
+    if isinstance(node, _LEAVES):
+        return []
     found: list[ast.AST] = []
     for field in node._fields:
         value = getattr(node, field, None)

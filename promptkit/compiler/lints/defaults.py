@@ -59,9 +59,8 @@ def lint_fixed_default(function: ast.AST, scope: Scope, report: Report) -> None:
     """Report a default that is the time, or drawn by lot, when the file is imported."""
     around = scope.outer or scope
     for name, default in _defaults_of(function).items():
-        calls = [] if default is None else own_nodes(ast.Expression(default), ast.Call)
-        if any(_differs(call.func, around) for call in calls):
-            shown = ast.unparse(default or function)
+        if any(_differs(call.func, around) for call in own_nodes(ast.Expression(default), ast.Call)):
+            shown = ast.unparse(default)
             fault = f"{name!r} has the default {shown}, which Python calls once, when the file is imported"
             anew = f"{name} = {shown} if {name} is None else {name}"
             remedy = f"add '| None' to its type, with the default None, and call it in the function: {anew}"
@@ -75,10 +74,15 @@ def _differs(called: ast.expr, scope: Scope) -> bool:
     return any(scope.value(called) is one for one in _DIFFERING)
 
 
-def _defaults_of(function: ast.AST) -> dict[str, ast.expr | None]:
+def _defaults_of(function: ast.AST) -> dict[str, ast.expr]:
+    """What each parameter is by default, unless that is a constant."""
     if not isinstance(function, Function):
         return {}
     arguments = function.args
     by_position = zip([*arguments.posonlyargs, *arguments.args][::-1], arguments.defaults[::-1], strict=False)
     by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return {argument.arg: default for argument, default in (*by_position, *by_name)}
+    return {
+        argument.arg: default
+        for argument, default in (*by_position, *by_name)
+        if default is not None and not isinstance(default, ast.Constant)
+    }

@@ -24,9 +24,12 @@ from promptkit.compiler.missing_modules import missing_module
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies import missing_name, undefined_name
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
-from promptkit.errors.sources import Function, nodes_below, nodes_of, tree_of
+from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
 
 __all__ = ["lint_file"]
+
+#: Each node of a file is asked for these: to write them with | would make a union each time.
+_IMPORTS: Final = (ast.Import, ast.ImportFrom)
 
 #: Methods of a path that read a file or a folder.
 _READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
@@ -74,17 +77,17 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
     while ahead:
         node, scope, of_function = ahead.pop()
         below = _run_below(node)
-        if isinstance(node, Function | ast.ClassDef | ast.Lambda):
+        if isinstance(node, SCOPES):
             ahead += [(each, scope, of_function) for each in _run_around(node)]
             scope = Scope(node, names, scope)
             below = [*node.body] if isinstance(node.body, list) else [node.body]
-        if isinstance(node, Function):
-            of_function = Report(_subject(node.name, names), Location(str(file), node.lineno))
-            reports.append(of_function)
+            if isinstance(node, Function):
+                of_function = Report(_subject(node.name, names), Location(str(file), node.lineno))
+                reports.append(of_function)
         if isinstance(node, ast.Call):
             _lint_path(node, scope, of_file)
         if of_function is not None:
-            if isinstance(node, ast.Import | ast.ImportFrom) and node not in guarded:
+            if isinstance(node, _IMPORTS) and node not in guarded:
                 _lint_import(node, file, of_file)
             if isinstance(node, ast.Name) and node.id not in known and node not in caught:
                 _lint_name(node, scope, of_file)
@@ -96,10 +99,10 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
 
 def _known_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
     """The names that any function in a file may look up."""
-    made = {name for node in nodes_of(tree, ast.Global) for name in node.names}
-    type_parameter: Any = getattr(ast, "type_param", ())  # of a function or class, since Python 3.12
-    type_names = {node.name for node in nodes_of(tree, type_parameter)}
-    return {"__class__", *vars(builtins), *names, *made, *type_names}
+    type_parameter: Any = getattr(ast, "type_param", ast.Global)  # of a function or class, since Python 3.12
+    made: list[Any] = nodes_of(tree, ast.Global, type_parameter)
+    bound = (name for node in made for name in getattr(node, "names", None) or [node.name])
+    return {"__class__", *vars(builtins), *names, *bound}
 
 
 def _run_below(node: ast.AST) -> list[ast.AST]:

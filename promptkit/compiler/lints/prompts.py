@@ -18,7 +18,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.docstrings import read_descriptions, unread_descriptions
+from promptkit.compiler.docstrings import may_have_sections, read_descriptions, unread_descriptions
 from promptkit.compiler.lints.cases import lint_cases
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited
@@ -206,6 +206,8 @@ def _lint_media(scope: Scope, report: Report) -> None:
 
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
+    if not may_have_sections(prompt.function.__doc__):
+        return
     parameters = inspect.signature(prompt.function, **FORWARD).parameters
     if unread := unread_descriptions(prompt.function.__doc__, parameters):
         fault = f"what the docstring says of {', '.join(map(repr, unread))} is not read"
