@@ -112,6 +112,8 @@ ADDED: Final = {
     "batches without threads between their processes": {"batch": Weight(44, 0)},
     "chunks that another process has not begun": {"batch": Weight(13, 0)},
     "documents that differ by origin": {"protocol": Weight(1, 0)},
+    "what is around the text of a call": {"protocol": Weight(1, 0)},
+    "check, a tenth quicker": {"compiler": Weight(5, 0), "errors": Weight(3, 0)},
     "install: several clients, variables, options of serve, files that are shared": {
         "cli": Weight(287, 3),
         "compiler": Weight(20, 0),

@@ -7,7 +7,7 @@ Content that an older revision lacks is sent as content that it has. Nothing is 
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -54,6 +54,7 @@ _TOLD: Final = (ArgumentErrors, PromptError, InternalError, UnknownPrompt)
 
 #: Stands for a text in a result, to find what is around it.
 _GAP: Final = "gap"
+_WITH_GAP: Final = Workflow([Message("user", Text(_GAP))])
 
 
 def _set(value: T | None) -> T | UnsetType:
@@ -68,7 +69,7 @@ class Lowering:
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
         self.results = ResultEncoder(revision, server_info)
-        self._around_text: dict[str | None, tuple[bytes, bytes]] = {}
+        self._around_text: dict[str | None, list[bytes]] = {}
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
@@ -89,7 +90,7 @@ class Lowering:
             try:
                 before, after = self._around_text[description]
             except KeyError:
-                before, after = self._find_around(prompt)
+                before, after = self._around_text[description] = _around(self.result(prompt, _WITH_GAP))
             return before + encode(rendered) + after
         sent = rendered.messages if rendered.system is None else rendered.sent
         messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
@@ -165,7 +166,8 @@ class Lowering:
             UnicodeEncodeError: If a text holds a lone surrogate.
         """
         if isinstance(rendered, str):
-            return self._call_result([wire.TextContent(rendered)])
+            before, after = self._around_call
+            return before + encode(rendered) + after
         blocks = list(self._blocks(rendered))
         texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is UNSET]
         if texts and len(texts) == len(blocks):  # there are clients that read the first block alone
@@ -222,12 +224,10 @@ class Lowering:
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
-    def _find_around(self, prompt: CompiledPrompt) -> tuple[bytes, bytes]:
-        """What is around the only text of a result, kept for the next time."""
-        said = self.result(prompt, Workflow([Message("user", Text(_GAP))]))
-        before, _, after = said.partition(encode(_GAP))
-        self._around_text[prompt.description] = before, after
-        return before, after
+    @cached_property
+    def _around_call(self) -> list[bytes]:
+        """What is around the only text of a call's result."""
+        return _around(self.called(_WITH_GAP))
 
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
         """Every part in order. A block says whose each turn of several is: results have no roles."""
@@ -252,6 +252,11 @@ class Lowering:
             description=_set(argument.description),
             required=argument.required,
         )
+
+
+def _around(result: bytes) -> list[bytes]:
+    """What is around the only text of a result."""
+    return result.split(encode(_GAP), 1)
 
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:

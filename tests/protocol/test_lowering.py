@@ -299,3 +299,23 @@ def test_a_text_is_sent_as_a_message_with_it_is(text, description):
         lowering = lowering_for(revision, ServerInfo("shelf", "1"))
 
         assert lowering.result(described, text) == lowering.result(described, workflow)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("text", ["gap", '"gap"', 'é\n\\"', "x" * 5_000])
+@pytest.mark.parametrize("server", ["promptkit", "gap"])
+def test_a_plain_string_is_a_single_message(revision, text, server):
+    """
+    Its result is what one message of the user gives, whatever the prompt and the server are called.
+    """
+
+    @prompt(description="gap")
+    def gap() -> str:
+        return text
+
+    lowering = lowering_for(REVISIONS[revision], ServerInfo(server, "gap"))
+    workflow = Workflow([Message("user", Text(text))])
+
+    for described in (review, gap, review):
+        assert lowering.result(described.compiled, text) == lowering.result(described.compiled, workflow)
+    assert lowering.called(text) == lowering.called(text) == lowering.called(workflow)
