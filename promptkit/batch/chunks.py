@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -53,7 +52,7 @@ class RenderedChunk(Struct, frozen=True):
             The number of the first row.
 
         lines:
-            The requests, each with its end; or the file that has them, if another process has made them.
+            The requests, each with its end.
 
         requests:
             How many they are.
@@ -78,7 +77,7 @@ class RenderedChunk(Struct, frozen=True):
     """
 
     first: int
-    lines: bytes | Path
+    lines: bytes
     requests: int
     keys: list[tuple[int, str]]
     rejected: list[Rejected]
@@ -86,10 +85,6 @@ class RenderedChunk(Struct, frozen=True):
     end: int
     characters: int
     digest: str
-
-    def data(self) -> bytes:
-        """Return the requests."""
-        return self.lines if isinstance(self.lines, bytes) else self.lines.read_bytes()
 
 
 @attrs.frozen
@@ -126,9 +121,16 @@ class ChunkRenderer:
                 if self.renderer.key is not None:
                     keys.append((place, identifier))
         data = b"".join(lines)
-        digest = blake2b(data + repr(rejected).encode(), digest_size=_DIGEST_SIZE).hexdigest()
         return RenderedChunk(
-            chunk.first, data, len(lines), keys, rejected, chunk.count, chunk.end, characters, digest
+            chunk.first,
+            data,
+            len(lines),
+            keys,
+            rejected,
+            chunk.count,
+            chunk.end,
+            characters,
+            _digest(data, repr(rejected).encode()),
         )
 
     def _request(self, number: int, row: Row) -> tuple[str, bytes, int]:
@@ -156,6 +158,13 @@ class ChunkRenderer:
             msg = f"its {key!r} is no identifier: {self.renderer.to} takes {form.takes}"
             raise RowError.of(msg)
         return identifier
+
+
+def _digest(*parts: bytes) -> str:
+    digest = blake2b(digest_size=_DIGEST_SIZE)
+    for part in parts:  # joined, they would be copied
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _one_line(data: bytes) -> bytes:

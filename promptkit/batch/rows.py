@@ -17,11 +17,11 @@ Row: TypeAlias = Mapping[str, Any]
 Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
 #: How many rows a chunk has at most, and at least.
-_ROWS: Final = 1000
+_ROWS: Final = 400
 _LEAST_ROWS: Final = 16
 
 #: Which part of the rows before it a chunk may be, so that all processes end at about the same time.
-_PART: Final = 16
+_PART: Final = 32
 
 #: How many bytes a chunk has before it ends.
 _CHUNK_BYTES: Final = 16 * 1024 * 1024

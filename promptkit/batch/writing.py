@@ -1,6 +1,5 @@
 """Writes what was rendered of the rows of a table, each key once."""
 
-import sqlite3
 from collections.abc import Callable, Iterable
 from itertools import compress
 
@@ -14,6 +13,8 @@ class Keys:
     """The keys that there were, and where: on disk, so that memory does not grow with them."""
 
     def __init__(self) -> None:
+        import sqlite3  # only where a column has keys
+
         self._database = sqlite3.connect("", isolation_level=None)  # a file of its own, which goes with it
         self._database.execute("CREATE TABLE keys (key TEXT PRIMARY KEY, place INTEGER) WITHOUT ROWID")
         self._database.execute("BEGIN")
@@ -73,7 +74,7 @@ def write(
             files.check(chunk)
             is_checked = True
             continue
-        data, count, rejected = chunk.data(), chunk.requests, list(chunk.rejected)
+        data, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
         if keys is not None:
             is_new = [keys.add(identifier) for _, identifier in chunk.keys]
             again = (row for (row, _), new in zip(chunk.keys, is_new, strict=True) if not new)
