@@ -64,7 +64,7 @@ def begun(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
 
         Exception: What `ChunkRenderer` raises in this process.
     """
-    bytearray(_FREED)
+    bytes(_FREED)
     if workers == 1:
         yield partial(map, render)
         return

@@ -41,7 +41,6 @@ N = TypeVar("N", bound=ast.AST)
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-
 #: Nodes that hold no others: more than half of any source.
 _LEAVES: Final = (ast.Name, ast.Constant)
 
