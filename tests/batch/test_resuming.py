@@ -31,10 +31,12 @@ def rows_done(folder):
 OPTIONS = ("--for", "openai-chat", "--model", "m", "--key", "id")
 
 
-#: Where it is told to, a batch stands still here, however long it takes to see how far it is.
-STANDS_STILL = f"""
-    while "STANDS_STILL" in os.environ and ticket == "ticket {ROWS * 3 // 4}":
+#: Where it is told to, a batch stands still in the end, or takes its time: to see how far it is takes some, too.
+PACE = f"""
+    while os.environ.get("PACE") == "still" and ticket == "ticket {ROWS * 3 // 4}":
         time.sleep(1)
+    if os.environ.get("PACE") == "slow":
+        time.sleep(0.0001)
     return f"Ticket: {{ticket}}"""
 
 
@@ -43,7 +45,7 @@ def table(folder):
     """Rows, some of which are bad, and some twice."""
     recipe = folder / "recipes" / "tickets.py"
     source = recipe.read_text(encoding="utf-8")
-    source = source.replace('\n    return f"Ticket: {ticket}', STANDS_STILL)
+    source = source.replace('\n    return f"Ticket: {ticket}', PACE)
     recipe.write_text(f"import os\nimport time\n{source}", encoding="utf-8")
     rows = (f"{n % (ROWS - 50)},ticket {n},{'many' if n % 1000 == 7 else n}\n" for n in range(ROWS))
     (folder / "t.csv").write_text("id,ticket,votes\n" + "".join(rows), encoding="utf-8")
@@ -57,14 +59,16 @@ def under_way(table, *words):
         command(*OPTIONS, *words, "-o", "out"),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "STANDS_STILL": "1"},
+        env={**os.environ, "PACE": "still"},
     )
     with process:
-        while rows_done(table / "out") < 500:
-            assert process.poll() is None
-            time.sleep(0.001)
-        yield process
-        process.kill()
+        try:
+            while rows_done(table / "out") < 500:
+                assert process.poll() is None
+                time.sleep(0.001)
+            yield process
+        finally:
+            process.kill()
 
 
 def files_in(folder):
@@ -83,7 +87,11 @@ def test_killed_at_random_moments(table, workers):
 
     code = -signal.SIGKILL
     while code == -signal.SIGKILL:
-        process = subprocess.Popen(command(*words, "-o", "killed", "--resume"), stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command(*words, "-o", "killed", "--resume"),
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PACE": "slow"},
+        )
         rows += chance.randrange(2 * ROWS // 20)
         while process.poll() is None and rows_done(table / "killed") < rows:
             time.sleep(0.001)
