@@ -31,7 +31,7 @@ def rows_done(folder):
 OPTIONS = ("--for", "openai-chat", "--model", "m", "--key", "id")
 
 
-#: Where it is told to, a batch stands still in the end, or takes its time: to see how far it is takes some, too.
+#: Where it is told to, a batch stands still in the end, or takes its time: to see how far it is takes some.
 PACE = f"""
     while os.environ.get("PACE") == "still" and ticket == "ticket {ROWS * 3 // 4}":
         time.sleep(1)
