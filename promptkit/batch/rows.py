@@ -16,7 +16,7 @@ Row: TypeAlias = Mapping[str, Any]
 #: What a file has of a row: its bytes, its cells, or its values; or why it cannot be read.
 Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
-#: How many rows a chunk has at most, and at least.
+#: How many rows a chunk has at most, so that it fits into the caches of a processor, and at least.
 _ROWS: Final = 400
 _LEAST_ROWS: Final = 16
 

@@ -80,9 +80,9 @@ def _rendered(
 ) -> Iterator[RenderedChunk]:
     made, most = deque[RenderedChunk | _Worker](), len(others) * _AHEAD + _KEPT
     for number, chunk in enumerate(chunks):
-        if (other := _least_busy(others)).rendering() == _AHEAD:
+        if min(other.rendering() for other in others) == _AHEAD:
             _receive(others)
-            other = _least_busy(others)
+        other = min(others, key=_Worker.rendering)
         if other.rendering() < _AHEAD:
             other.send(chunk, number % most)
             made.append(other)
@@ -90,18 +90,21 @@ def _rendered(
             made.append(render(chunk))
         while made and (len(made) == most or _is_done(made[0])):
             yield _taken(made.popleft())
+    yield from _rest(made, render, others)
+
+
+def _rest(
+    made: "deque[RenderedChunk | _Worker]", render: ChunkRenderer, others: Sequence["_Worker"]
+) -> Iterator[RenderedChunk]:
+    """What is left when no chunk comes any more: what another process has not begun need not wait for it."""
     while made:
         _receive(others)
         other = max(others, key=_Worker.rendering)
-        if not _is_done(made[0]) and other.rendering() > 1:  # what it has not begun need not wait for it
+        if not _is_done(made[0]) and other.rendering() > 1:
             last = len(made) - 1 - list(reversed(made)).index(other)
             made[last] = render(other.take_back())
         else:
             yield _taken(made.popleft())
-
-
-def _least_busy(others: Sequence["_Worker"]) -> "_Worker":
-    return min(others, key=_Worker.rendering)
 
 
 def _receive(others: Sequence["_Worker"]) -> None:
@@ -154,7 +157,8 @@ class _Worker:
     """Another process: takes chunks that lie in files, and answers them in order."""
 
     def __init__(self, render: ChunkRenderer, files: _Files) -> None:
-        self.done = deque[tuple[RenderedChunk, int, int]]()  # without requests: they lie in a file of a size
+        # The requests of what is done lie in files still: the number, and the size, of each.
+        self.done = deque[tuple[RenderedChunk, int, int]]()
         self._rendering, self._files = deque[Chunk](), files
         context = _context()
         self._pipe, theirs = context.Pipe()  # takes what is small at once, so that no thread need send it

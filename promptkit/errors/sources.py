@@ -41,7 +41,7 @@ N = TypeVar("N", bound=ast.AST)
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-#: Nodes that hold no others: more than half of any source.
+#: Nodes that hold no others, and nearly half of a source.
 _LEAVES: Final = (ast.Name, ast.Constant)
 
 

@@ -241,6 +241,7 @@ def _shown_result(called: Any) -> Iterator[tuple[str, str]]:
 def _shown_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
     """Of a parameter that takes an Enum: whether its members are formatted as ``Class.NAME``."""
     annotation = scope.arguments[name]
+    # Not `nodes_of`: it would forget the nodes of the file for those of each annotation.
     for node in ast.walk(annotation) if annotation is not None else ():
         kind = scope.value(node) if isinstance(node, ast.Name) else None
         if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
