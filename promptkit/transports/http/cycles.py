@@ -24,9 +24,6 @@ JOINED_BYTES: Final = 64 * 1024
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
-#: How the field begins in a head that says how long the body is. No value has a line break.
-_LENGTH: Final = b"\ncontent-length: "
-
 #: The statuses of responses that have no body.
 _EMPTY: Final = (204, 304)
 
@@ -189,26 +186,21 @@ class Cycle:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep the head for the beginning of the body."""
-        if not self.is_whole:  # what comes of the body must not be taken for another request
-            self.keep_alive = False
-        if CLOSE in headers:
-            self.keep_alive = False
-        elif not self.keep_alive:
+        says_close = CLOSE in headers
+        # What comes of a body that is not whole must not be taken for another request.
+        self.keep_alive = self.keep_alive and self.is_whole and not says_close
+        if not (self.keep_alive or says_close):
             headers = (*headers, CLOSE)
-        parts = [_status_line(status), self._connection.date]
+        lines, has_length = [_status_line(status), self._connection.date], False
         for name, value in headers:
-            parts += (name, b": ", value, b"\r\n")
-        head = b"".join(parts)
-        lines = 2 + (len(parts) - 2) // 4
-        if head.count(b"\n") != lines or head.count(b"\r") != lines:
-            msg = "a header has a line break"
-            raise RuntimeError(msg)
-        if _LENGTH not in head and status not in _EMPTY and self.scope["method"] != "HEAD":
+            lines.append(_line(name, value))
+            has_length = has_length or name == b"content-length"
+        if not has_length and status not in _EMPTY and self.scope["method"] != "HEAD":
             # A client of HTTP/1.0 knows no chunks. What it is sent ends with the connection.
             self._is_chunked = self.scope["http_version"] == "1.1"
             if self._is_chunked:
-                head += _CHUNKED
-        self._head = head + b"\r\n"
+                lines.append(_CHUNKED)
+        self._head = b"".join(lines) + b"\r\n"
         self.is_begun, self._awaits_continue = True, False
 
     def _write(self, body: bytes, *, more: bool) -> None:
@@ -233,6 +225,16 @@ class Cycle:
 @cache
 def _status_line(status: int) -> bytes:
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+
+
+@lru_cache(maxsize=64)  # most responses have the same few
+def _line(name: bytes, value: bytes) -> bytes:
+    """A field of a head, as it is sent."""
+    line = b"%b: %b" % (name, value)
+    if b"\n" in line or b"\r" in line:
+        msg = "a header has a line break"
+        raise RuntimeError(msg)
+    return line + b"\r\n"
 
 
 def _chunk(body: bytes) -> bytes:

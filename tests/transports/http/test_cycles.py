@@ -154,8 +154,18 @@ def test_no_header_becomes_two(value):
     """
     A value with a line break is an error, and nothing of the response is written.
     """
-    with pytest.raises(RuntimeError, match="a header has a line break"):
-        Written(b"one", headers=[(b"x", value)])
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="a header has a line break"):
+            Written(b"one", headers=[(b"x", value)])
+
+
+def test_each_response_has_its_own_headers():
+    """
+    One name with another value, and another name with the same value, though lines are kept.
+    """
+    for field in ((b"x", b"1"), (b"x", b"2"), (b"y", b"1"), (b"x", b"1")):
+        written = Written(b"one", headers=[*SIZED, field])
+        assert written.parts == [head(b"content-length: 3", b": ".join(field)) + b"one"]
 
 
 def test_nothing_follows_the_end():
