@@ -87,7 +87,7 @@ def text_of(file: str) -> str:
 
 def _lines(file: str) -> list[str]:
     # A pipe or a device may never end, so it is not read. What does not exist, linecache may know.
-    if os.path.exists(file) and not os.path.isfile(file):
+    if not os.path.isfile(file) and os.path.exists(file):
         return []
     linecache.checkcache(file)
     return linecache.getlines(file)

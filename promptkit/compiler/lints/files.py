@@ -93,7 +93,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
                 _lint_name(node, scope, of_file)
             for lint in LINTS.get(type(node).__name__, ()):
                 lint(node, scope, of_function)
-        ahead += ((each, scope, of_function) for each in reversed(below))
+        ahead += [(each, scope, of_function) for each in below[::-1]]
     return [one for report in reports for one in report.without_duplicates()]
 
 
