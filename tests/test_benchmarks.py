@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -11,8 +12,8 @@ from benchmarks.cases import CALLED, LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, ec
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
 from benchmarks.rounds import Figure
 from benchmarks.runner import Plan, Runner
-from benchmarks.session import Session
-from benchmarks.wire import ERAS
+from benchmarks.session import Refused, Session
+from benchmarks.wire import ERAS, MODERN
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 
@@ -286,6 +287,20 @@ def test_an_echo_answers_with_as_many_bytes_as_it_is_asked_for(era, size):
         assert case.says_all(session.ask(case))
         assert session.pipelined(case, 3) > 0
         assert bytes(session.ask(PLAIN)) == b"null"  # a request has no result
+
+
+def test_a_server_that_ends_is_refused():
+    """
+    While it is measured on one processor, too: the others are measured on.
+    """
+    reply = '{"jsonrpc":"2.0","id":0,"result":{}}'
+    ends = f"input(); print({reply!r}, flush=True); input(); raise SystemExit(3)"
+
+    with (
+        Session((sys.executable, "-c", ends), os.environ, MODERN) as session,
+        pytest.raises(Refused, match="it ended with 3 instead of an answer"),
+    ):
+        session.one_at_a_time(PLAIN, 0.0, 1, 1)
 
 
 def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
