@@ -289,10 +289,9 @@ class HttpConnection(asyncio.Protocol):
 
     def _cycle(self, version: str) -> Cycle:
         """The cycle of a request whose head has arrived."""
-        method = self._parser.get_method().decode("ascii")
         scope = {**self._scope, **target(self._target)}
-        scope["http_version"], scope["method"], scope["headers"] = version, method, self._fields
-        self._fields = []
+        scope["http_version"], scope["method"] = version, self._parser.get_method().decode("ascii")
+        scope["headers"], self._fields = self._fields, []
         is_current = version == "1.1"
         lives = is_current and not self._connections.draining and self._parser.should_keep_alive()
         return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current)

@@ -193,8 +193,9 @@ class Cycle:
             headers = (*headers, CLOSE)
         lines, has_length = [_status_line(status), self._connection.date], False
         for name, value in headers:
-            lines.append(_line(name, value))
-            has_length = has_length or name == b"content-length"
+            is_length = name == b"content-length" and value.isdigit()  # not kept: it differs each time
+            lines += (name, b": ", value, b"\r\n") if is_length else (_line(name, value),)
+            has_length = has_length or is_length
         if not has_length and status not in _EMPTY and self.scope["method"] != "HEAD":
             # A client of HTTP/1.0 knows no chunks. What it is sent ends with the connection.
             self._is_chunked = self.scope["http_version"] == "1.1"

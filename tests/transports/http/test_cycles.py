@@ -149,14 +149,15 @@ def test_a_response_that_comes_before_the_body_is_the_last():
     assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
 
 
-@pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])
-def test_no_header_becomes_two(value):
+@pytest.mark.parametrize("name", [b"x", b"content-length"])
+@pytest.mark.parametrize("value", [b"1\r\nset-cookie: b", b"1\n", b"a\nb", b"a\rb"])
+def test_no_header_becomes_two(name, value):
     """
     A value with a line break is an error, and nothing of the response is written.
     """
     for _ in range(2):
         with pytest.raises(RuntimeError, match="a header has a line break"):
-            Written(b"one", headers=[(b"x", value)])
+            Written(b"one", headers=[(name, value)])
 
 
 def test_each_response_has_its_own_headers():
