@@ -109,7 +109,8 @@ def image(tmp_path_factory):
     folder = tmp_path_factory.mktemp("image")
     script, stage = build_script()
     base, log = Path(sys.executable).resolve(), folder / "log"
-    environment = {**os.environ, "PYTHON": str(base), "IMAGE": f"root{stage}"}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {**inherited, "PYTHON": str(base), "IMAGE": f"root{stage}"}
     script += f"\nmount -o remount,ro root{stage}\necho built\nread _"
     with log.open("wb") as file:  # a pipe could be full before the end
         held = subprocess.Popen(
