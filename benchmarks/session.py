@@ -14,7 +14,7 @@ import msgspec
 from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
-PATIENCE = 900  # seconds until a server is given up: it waits while all others are measured
+PATIENCE = 300  # seconds that a server may take for what is asked of it, until it is given up
 SETTLE_S = 0.5  # how long a server that has put nothing off does not run
 SHORT = 1 << 16  # bytes: what is longer is no error
 
@@ -53,12 +53,10 @@ class Session:
             stderr=subprocess.DEVNULL,
             env=environment,
         )
-        self._patience = Timer(PATIENCE, self._process.kill)
-        self._patience.daemon = True
-        self._patience.start()
         self._era = era
         try:
-            self._open()
+            with self._patiently():
+                self._open()
         except BaseException:
             self._process.kill()
             self.close()
@@ -69,6 +67,17 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def _patiently(self) -> Iterator[None]:
+        """Give the server up if it takes too long: while others are measured, nothing is asked of it."""
+        patience = Timer(PATIENCE, self._process.kill)
+        patience.daemon = True
+        patience.start()
+        try:
+            yield
+        finally:
+            patience.cancel()
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -113,8 +122,9 @@ class Session:
         Raises:
             Refused: If it is an error.
         """
-        self._write(self._era.request(1, case.method, case.params))
-        return self._check(self._stdout.readline()).result
+        with self._patiently():
+            self._write(self._era.request(1, case.method, case.params))
+            return self._check(self._stdout.readline()).result
 
     def one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
         """
@@ -137,7 +147,7 @@ class Session:
             Refused: If an answer is an error.
         """
         times: list[float] = []
-        with self._together():
+        with self._patiently(), self._together():
             deadline = time.perf_counter() + seconds
             while len(times) < most and (len(times) < least or time.perf_counter() < deadline):
                 request = self._era.request(len(times), case.method, case.params)
@@ -176,11 +186,12 @@ class Session:
         """
         requests = b"".join(self._era.request(number, case.method, case.params) for number in range(count))
         writer = Thread(target=self._write, args=(requests,))
-        started = time.perf_counter()
-        writer.start()
-        lines = [line for _ in range(count) if len(line := self._stdout.readline()) < SHORT]
-        elapsed = time.perf_counter() - started
-        writer.join()
+        with self._patiently():
+            started = time.perf_counter()
+            writer.start()
+            lines = [line for _ in range(count) if len(line := self._stdout.readline()) < SHORT]
+            elapsed = time.perf_counter() - started
+            writer.join()
         for line in lines:
             self._check(line)
         return elapsed / count
@@ -229,12 +240,12 @@ class Session:
         """
         End the input, and return how long the process took to end, in seconds.
         """
-        started = time.perf_counter()
-        with suppress(BrokenPipeError):
-            self._stdin.close()
-        self._process.wait()  # without a time limit, which would poll; the timer sets one
-        elapsed = time.perf_counter() - started
-        self._patience.cancel()
+        with self._patiently():
+            started = time.perf_counter()
+            with suppress(BrokenPipeError):
+                self._stdin.close()
+            self._process.wait()  # without a time limit, which would poll; the timer sets one
+            elapsed = time.perf_counter() - started
         self._stdout.close()
         return elapsed
 

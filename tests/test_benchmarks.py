@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 import pytest
 
@@ -301,6 +302,21 @@ def test_a_server_that_ends_is_refused():
         pytest.raises(Refused, match="it ended with 3 instead of an answer"),
     ):
         session.one_at_a_time(PLAIN, 0.0, 1, 1)
+
+
+def test_a_server_that_does_not_answer_is_given_up(monkeypatch):
+    """
+    It is not while nothing is asked of it, however long that takes.
+    """
+    reply = '{"jsonrpc":"2.0","id":0,"result":{}}'
+    hangs = f"import time; input(); print({reply!r}, flush=True); input(); time.sleep(60)"
+
+    with Session((sys.executable, "-c", hangs), os.environ, MODERN) as session:
+        monkeypatch.setattr("benchmarks.session.PATIENCE", 0.05)
+        time.sleep(0.2)
+        assert session.memory()
+        with pytest.raises(Refused, match="it ended with -9 instead of an answer"):
+            session.ask(PLAIN)
 
 
 def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
