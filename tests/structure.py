@@ -21,6 +21,7 @@ PACKAGE: Final = Path(promptkit.__file__).parent
 
 #: The layers, lowest first. Those in one row do not import each other.
 ORDER: Final = (
+    "files",
     "errors|version",
     "language",
     "conversion",
@@ -44,9 +45,6 @@ EXPORTING: Final = (
 
 #: Classes that decorators make, and no author calls: their parameters are not the author's to fill.
 MADE_BY_DECORATORS: Final = {"promptkit.Prompt", "promptkit.Resource", "promptkit.Skill"}
-
-#: Not counted among the package's entries: the cache of bytecode, and the marker that types are shipped.
-UNCOUNTED: Final = {"__pycache__", "py.typed"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -159,30 +157,6 @@ def circles() -> list[str]:
     return [" <-> ".join(one) for one in cycles(graph)]
 
 
-def repeated_classes() -> list[str]:
-    """
-    Names that classes of several modules have.
-    """
-    places: dict[str, list[str]] = {}
-    for module in MODULES:
-        for node, _ in definitions(tree_of(module)):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(module)
-    return [f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1]
-
-
-def long_functions() -> list[str]:
-    """
-    Functions of more than 90 lines without their docstring.
-    """
-    return [
-        f"{module}:{node.lineno} {node.name}"
-        for module in MODULES
-        for node, _ in definitions(tree_of(module))
-        if isinstance(node, Function) and length(node) - length(docstring(node)) > 90
-    ]
-
-
 def length(node: ast.stmt | ast.expr | None) -> int:
     """
     How many lines something takes.
@@ -240,18 +214,6 @@ def definitions(node: ast.AST, *, private: bool = False) -> Iterator[tuple[Defin
             yield from definitions(child, private=private)
 
 
-def long_private_docstrings() -> list[str]:
-    """
-    Docstrings of more than one line whose function, method or class is private.
-    """
-    return [
-        f"{module}:{node.lineno} {node.name}"
-        for module in MODULES
-        for node, private in definitions(tree_of(module))
-        if private and (string := docstring(node)) and string.end_lineno != string.lineno
-    ]
-
-
 def docstring(node: Definition | ast.Module) -> ast.expr | None:
     """
     The string that documents a module, a class or a function.
@@ -307,17 +269,10 @@ def figures() -> list[Figure]:
     """
     The figures that are kept.
     """
-    entries = sorted({path.name for path in PACKAGE.iterdir()} - UNCOUNTED)
-    long = [f"{name}: {lines} lines" for name in MODULES if (lines := lines_of(name)) > 350]
     return [
-        _figure(f"entries of promptkit/ but {' and '.join(sorted(UNCOUNTED))}", entries, at_most=20),
         _figure("import cycles among modules and packages", import_cycles()),
         _figure("modules that need each other, for types or in functions", circles()),
-        _figure("class names of several modules", repeated_classes()),
-        _figure("functions of more than 90 lines", long_functions()),
         _figure("imports upwards", upward_imports()),
-        _figure("modules of more than 350 lines", long),
-        _figure("private docstrings of more than one line", long_private_docstrings()),
         _figure("gaps in docstrings of what is exported", incomplete_docstrings()),
     ]
 

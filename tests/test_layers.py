@@ -8,68 +8,10 @@ import pytest
 import promptkit
 from promptkit import fragments, workspace
 from tests.structure import MODULES, RANK, imported, imports_from_above, layer, tree_of
-from tests.wire import initialize, line, request
 
 ROOT = Path(__file__).parents[1]
 
 BELOW = [name for name in MODULES if name != "promptkit"]
-
-#: Too slow to import before the first reply, or of no use to a server.
-LAZY = {
-    "argparse",
-    "asyncio",
-    "cattrs",
-    "concurrent.futures",
-    "docstring_parser",
-    "filetype",
-    "hashlib",
-    "hmac",
-    "imagesize",
-    "importlib.abc",
-    "logging",
-    "mimetypes",
-    "opentelemetry",
-    "prometheus_client",
-    "pybase64",
-    "random",
-    "rich",
-    "shutil",
-    "signal",
-    "tempfile",
-    "tomllib",
-    "typeguard",
-    "unittest",
-    "uritemplate",
-    "watchfiles",
-    "zoneinfo",
-}
-
-#: What a listing out of a compiled set takes of others, beyond what msgspec takes.
-LISTING = {
-    *("_blake2", "_locale", "_weakrefset", "argparse", "atexit", "errno", "gc", "math"),
-    "threading",
-    *("attr.validators", "attrs.validators"),  # what stands for them until somebody takes one
-}
-if sys.version_info >= (3, 14):  # argparse takes more
-    LISTING |= {"_colorize", "copy", "dataclasses"}
-if sys.version_info >= (3, 15):  # math does
-    LISTING |= {"_math_integer", "math.integer"}
-
-#: Serves like the console script, and says what is loaded when the list of prompts is written.
-LOOKING = """
-import sys
-from promptkit.transports.stdio import Wire
-
-def write(wire, data, write=Wire.write):
-    if b'"prompts":[' in data:
-        sys.stderr.write(" ".join(sys.modules))
-        sys.stderr.flush()
-    write(wire, data)
-
-Wire.write = write
-from promptkit.cli import main
-main(["serve", sys.argv[1]])
-"""
 
 
 @pytest.mark.parametrize("module", BELOW)
@@ -121,26 +63,6 @@ def test_a_revision_is_dated_in_one_module():
     assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []
 
 
-def test_a_listing_imports_only_what_it_needs(recipes, monkeypatch):
-    """
-    When the first list leaves that was made before, no more of others is loaded than what stands here.
-    """
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    folder = recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
-    session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
-
-    def loaded(code, *arguments):
-        command = [sys.executable, "-c", code, *arguments]
-        ran = subprocess.run(command, input=session, capture_output=True, check=True)
-        return set(ran.stderr.decode().split())
-
-    floor = loaded("import sys, msgspec; sys.stderr.write(' '.join(sys.modules))")
-    first, second = loaded(LOOKING, str(folder)), loaded(LOOKING, str(folder))
-
-    assert "attrs" in first
-    assert {name for name in second - floor if not name.startswith("promptkit")} <= LISTING
-
-
 @pytest.mark.parametrize(
     "taken",
     [
@@ -167,39 +89,6 @@ def test_validators_are_imported_when_a_recipe_takes_one(recipes, taken):
 
     assert ran(greet=source) == "[user]\nattr.validators\nTrue\n"
     assert ran(greet=f"{head}prompt(name='greet')(lambda: 'Hello.')\n") == "[user]\nHello.\nFalse\n"
-
-
-def test_serving_imports_only_what_it_needs(recipes):
-    """
-    When the first reply leaves, nothing has been loaded that only other work needs.
-    """
-    folder = recipes(
-        greet='''
-        from promptkit import prompt, user
-
-        @prompt
-        def greet(name: str = "you"):
-            """Say hello."""
-            return user(f"Hello, {name}.")
-        ''',
-    )
-    script = f"""
-import os, sys
-from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
-from promptkit.server import Server
-sent = []
-server = Server(compile(load({str(folder)!r})), sent.append)
-hello = b'{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{{"name":"t","version":"1"}}}}'
-server.receive_data(b'{{"jsonrpc":"2.0","id":0,"method":"initialize","params":%b}}\\n' % hello)
-server.receive_data(b'{{"jsonrpc":"2.0","id":1,"method":"prompts/list"}}\\n')
-server.receive_data(b'{{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{{"name":"greet"}}}}\\n')
-assert b"Hello, you." in sent[-1]
-print(*sys.modules)
-"""
-    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
-
-    assert set() == LAZY & set(ran.stdout.split())
 
 
 def test_recipes_import_what_authors_may():

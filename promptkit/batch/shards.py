@@ -20,7 +20,7 @@ from msgspec import Struct
 from promptkit.batch.chunks import Rejected, RenderedChunk
 from promptkit.batch.line_formats import LineFormat
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.errors.regular_files import replace_regular_file
+from promptkit.files.regular import replace_regular_file
 
 __all__ = ["Checkpoint", "Shards", "Tally", "UnfinishedBatch", "is_whole", "rejected_file"]
 

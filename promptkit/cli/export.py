@@ -22,7 +22,7 @@ from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import is_within, split_target
 from promptkit.errors.exceptions import UnknownPrompt, nearest
-from promptkit.errors.regular_files import read_regular_file
+from promptkit.files.regular import read_regular_file
 
 __all__ = ["run"]
 

@@ -9,7 +9,7 @@ import msgspec
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.errors.regular_files import replace_regular_file
+from promptkit.files.regular import replace_regular_file
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource

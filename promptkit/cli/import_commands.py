@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail
-from promptkit.cli.new_files import write_new
 from promptkit.cli.output import Output
 from promptkit.cli.slash_commands.claude import read_claude_command
 from promptkit.cli.slash_commands.gemini import read_gemini_command
@@ -16,6 +15,7 @@ from promptkit.cli.slash_commands.parsed import SlashCommand, UnreadableCommand
 from promptkit.cli.slash_commands.recipes import written
 from promptkit.cli.slash_commands.vscode import read_vscode_prompt
 from promptkit.errors.near_names import near_file
+from promptkit.files.new import write_new
 
 __all__ = ["run"]
 

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from promptkit.cli import Exit
 from promptkit.cli.clients.changes import EntryChange, change_of
 from promptkit.cli.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
-from promptkit.cli.clients.files import FileRefused, NotOurs
 from promptkit.cli.clients.servers import (
     InstalledServer,
     as_name,
@@ -29,6 +28,7 @@ from promptkit.cli.output import Output
 from promptkit.cli.served_words import given_options, served_words, with_options
 from promptkit.compiler.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
+from promptkit.files.edits import FileRefused, NotOurs
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["run"]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from promptkit.cli.clients.configurations import ConfigurationFile, read_servers
-from promptkit.cli.clients.files import FileRefused
 from promptkit.cli.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.cli.output import Output
 from promptkit.cli.served_words import served_words
 from promptkit.compiler.client_profiles import INSTALLABLE, ClientConfiguration
+from promptkit.files.edits import FileRefused
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["lines_of_others", "print_clients"]

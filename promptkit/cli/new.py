@@ -13,10 +13,10 @@ from typing import Final
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.new_files import write_new
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.distribution import pip
+from promptkit.files.new import write_new
 from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]

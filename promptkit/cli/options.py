@@ -23,7 +23,7 @@ from promptkit.compiler.configuration import (
 )
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.errors.exceptions import ConfigurationError, LoadError
-from promptkit.errors.regular_files import is_foreign
+from promptkit.files.regular import is_foreign
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 

@@ -22,7 +22,7 @@ from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
 from promptkit.errors.interruptions import call_interruptible
-from promptkit.errors.regular_files import Stamps, file_stamp
+from promptkit.files.regular import Stamps, file_stamp
 
 __all__ = ["UNKNOWN", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 

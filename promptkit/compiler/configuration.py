@@ -13,7 +13,7 @@ from msgspec import Struct
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.compiler.loading.targets import is_project
 from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
-from promptkit.errors.regular_files import is_foreign, read_regular_file
+from promptkit.files.regular import is_foreign, read_regular_file
 
 if TYPE_CHECKING:
     from pathlib import Path

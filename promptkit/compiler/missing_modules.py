@@ -22,8 +22,8 @@ from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
 from promptkit.errors.exceptions import nearest
 from promptkit.errors.near_names import is_misspelt
-from promptkit.errors.regular_files import is_foreign, read_regular_file
 from promptkit.errors.sources import nodes_of, tree_of
+from promptkit.files.regular import is_foreign, read_regular_file
 
 __all__ = ["import_from_project", "missing_module", "modules_of"]
 

@@ -21,8 +21,8 @@ from promptkit.compiler.loading.loader import RecipeImport, Recipes, begin
 from promptkit.compiler.loading.packages import ImportSnapshot, call_if_imported
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
-from promptkit.errors.regular_files import Stamps
 from promptkit.errors.standard_error import say
+from promptkit.files.regular import Stamps
 from promptkit.language.files import reads_once
 
 __all__ = ["Reloader"]

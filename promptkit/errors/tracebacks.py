@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import promptkit
 from promptkit.errors.exceptions import ResultError
-from promptkit.errors.regular_files import INSTALLED
+from promptkit.files.regular import INSTALLED
 
 if TYPE_CHECKING:
     from traceback import TracebackException

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, msgpack, structs
 
-from promptkit.errors.regular_files import Stamp, replace_regular_file
+from promptkit.files.regular import Stamp, replace_regular_file
 from promptkit.protocol.capabilities import Capabilities, PageKey
 from promptkit.protocol.digests import digest
 from promptkit.protocol.revisions import Revision

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 import promptkit
 from promptkit.compiler.loading.targets import Targets, package_of, place_of, project_root, targets_of
-from promptkit.errors.regular_files import Stamp, file_stamp, read_regular_file
+from promptkit.files.regular import Stamp, file_stamp, read_regular_file
 from promptkit.protocol.capabilities import ToolMode
 from promptkit.protocol.digests import digest
 from promptkit.version import VERSION

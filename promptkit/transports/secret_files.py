@@ -13,8 +13,8 @@ from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
 from promptkit.compiler.loading.targets import Targets, targets_of
-from promptkit.errors.regular_files import is_another_user, read_regular_file
 from promptkit.errors.standard_error import say
+from promptkit.files.regular import is_another_user, read_regular_file
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 
 __all__ = [

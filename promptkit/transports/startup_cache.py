@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from promptkit.errors.regular_files import Stamp
 from promptkit.errors.standard_error import say
+from promptkit.files.regular import Stamp
 from promptkit.protocol.digests import digest
 from promptkit.transports.kept_lists import MADE_BY, KeptLists
 from promptkit.transports.read_files import FileReads, Purpose, StaleSet, noted_reads

@@ -17,7 +17,7 @@ from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.watcher import Debounce, find_files
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
-from promptkit.errors.regular_files import file_stamp
+from promptkit.files.regular import file_stamp
 
 PATIENCE = 10
 

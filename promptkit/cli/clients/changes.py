@@ -17,8 +17,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable, read_servers
-from promptkit.cli.clients.files import FileContents, FileRefused, NotOurs, back_up, check, replace_file
 from promptkit.cli.clients.servers import InstalledServer, is_ours, url_in
+from promptkit.files.edits import FileContents, FileRefused, NotOurs, back_up, check, replace_file
 
 __all__ = ["EntryChange", "change_of"]
 

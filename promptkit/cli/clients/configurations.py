@@ -11,9 +11,9 @@ from msgspec import Struct
 from platformdirs import user_config_path
 
 from promptkit.cli.clients import jsonc, toml, yaml
-from promptkit.cli.clients.files import FileContents, FileRefused, check, read_file
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
 from promptkit.compiler.loading.targets import is_within
+from promptkit.files.edits import FileContents, FileRefused, check, read_file
 
 __all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers"]
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.compiler.skills.files import MOST_BYTES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.errors.regular_files import read_regular_file, replace_regular_file
+from promptkit.files.regular import read_regular_file, replace_regular_file
 
 __all__ = ["FILE", "FolderChange", "FolderRefused", "folder_change", "sources_in"]
 

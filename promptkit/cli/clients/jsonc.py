@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from promptkit.cli.clients.files import FileRefused, check, newline_of
+from promptkit.files.edits import FileRefused, check, newline_of
 
 __all__ = ["put", "read"]
 

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from promptkit.cli.clients.files import FileRefused, joined, newline_of
+from promptkit.files.edits import FileRefused, joined, newline_of
 
 __all__ = ["put", "read"]
 

@@ -10,7 +10,7 @@ from io import StringIO
 from textwrap import indent
 from typing import Any, Final
 
-from promptkit.cli.clients.files import FileRefused, check, joined, newline_of
+from promptkit.files.edits import FileRefused, check, joined, newline_of
 
 __all__ = ["put", "read"]
 

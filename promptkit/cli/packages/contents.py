@@ -14,7 +14,7 @@ from promptkit.cli.packages.project import PackagedProject, PackageFault, distri
 from promptkit.compiler.loading.recipe_files import FolderWalk, find_recipes, is_cases, is_test
 from promptkit.compiler.loading.targets import is_within
 from promptkit.compiler.skills.files import is_left_out, paths_below
-from promptkit.errors.regular_files import INSTALLED
+from promptkit.files.regular import INSTALLED
 
 __all__ = ["files_of", "requirements_of"]
 

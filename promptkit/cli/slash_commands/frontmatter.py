@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from promptkit.cli.clients import yaml
-from promptkit.cli.clients.files import FileRefused
 from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand
+from promptkit.files.edits import FileRefused
 
 __all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
 

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.errors.interruptions import call_interruptible, shielded
-from promptkit.errors.regular_files import Stamp, file_stamp
+from promptkit.files.regular import Stamp, file_stamp
 from promptkit.language.files import files_read
 
 __all__ = ["Execution", "Executions", "SourceLoader", "collecting"]

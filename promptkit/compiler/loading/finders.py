@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 from promptkit.compiler.loading.executions import Executions, SourceLoader
-from promptkit.errors.regular_files import INSTALLED, Stamp, file_stamp
+from promptkit.files.regular import INSTALLED, Stamp, file_stamp
 
 __all__ = ["RecipeFinder", "active_finders", "forget_folders", "place_module", "remove_module"]
 

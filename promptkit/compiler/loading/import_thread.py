@@ -13,8 +13,8 @@ from promptkit.compiler.loading.import_clock import slow_import
 from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.compiler.loading.targets import Targets, place_of, targets_of
 from promptkit.errors.interruptions import interrupt
-from promptkit.errors.regular_files import Stamps, file_stamp
 from promptkit.errors.standard_error import say
+from promptkit.files.regular import Stamps, file_stamp
 
 __all__ = ["ImportHangs", "Importer", "import_progress"]
 

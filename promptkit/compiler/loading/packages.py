@@ -24,7 +24,7 @@ from promptkit.compiler.loading.finders import (
 )
 from promptkit.compiler.loading.targets import package_of, project_root
 from promptkit.compiler.prompts import imported_prompts
-from promptkit.errors.regular_files import file_stamp
+from promptkit.files.regular import file_stamp
 
 __all__ = [
     "ImportSnapshot",

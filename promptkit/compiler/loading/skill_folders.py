@@ -12,7 +12,7 @@ from promptkit.compiler.recipes import LoadedFile
 from promptkit.compiler.skills.files import SkillFault, paths_below, read_files
 from promptkit.compiler.skills.folders import SkillFolder
 from promptkit.errors.diagnostics import Location, Report
-from promptkit.errors.regular_files import Stamps, file_stamp
+from promptkit.files.regular import Stamps, file_stamp
 
 __all__ = ["SkillsOnDisk", "load_skills"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit.compiler.loading.recipe_files import PROJECT_MARKERS, folders_with_recipes
 from promptkit.errors.exceptions import nearest
-from promptkit.errors.regular_files import is_foreign
+from promptkit.files.regular import is_foreign
 
 if TYPE_CHECKING:
     from pathlib import Path

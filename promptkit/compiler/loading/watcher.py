@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, structs
 
 from promptkit.compiler.loading.recipe_files import FolderWalk, end_of, is_folder, is_test, may_enter
-from promptkit.errors.regular_files import Stamp, Stamps, file_stamp
+from promptkit.files.regular import Stamp, Stamps, file_stamp
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify

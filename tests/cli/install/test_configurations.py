@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from promptkit.cli.clients.configurations import ServerTable
-from promptkit.cli.clients.files import FileRefused
 from promptkit.compiler.client_profiles import INSTALLABLE
+from promptkit.files.edits import FileRefused
 
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}

@@ -16,6 +16,7 @@ __all__ = [
     "INSTALLED",
     "Stamp",
     "Stamps",
+    "check_regular",
     "file_stamp",
     "is_another_user",
     "is_foreign",
@@ -58,9 +59,9 @@ def read_regular_file(
     Raises:
         OSError: If it cannot be read, is no regular file, or holds more than *limit* bytes.
     """
-    _check_regular(os.stat(path), path)  # to open a device may already do something
+    check_regular(os.stat(path), path)  # to open a device may already do something
     with open(os.open(path, _READING), "rb") as file:
-        _check_regular(found := os.fstat(file.fileno()), path)
+        check_regular(found := os.fstat(file.fileno()), path)
         check(found)
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -91,7 +92,7 @@ def replace_regular_file(
         OSError: If it cannot be written, or if a link, a pipe, a device or a folder lies there, which stays.
     """
     with suppress(FileNotFoundError):
-        _check_regular(os.lstat(path), path)
+        check_regular(os.lstat(path), path)
     scratch = f"{os.fspath(path)}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
         with open(os.open(scratch, _NEW, mode), "wb") as file:
@@ -115,7 +116,10 @@ def file_stamp(path: str) -> Stamp | None:
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
-def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+def check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+    """Raise OSError unless a status is that of a regular file."""
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "it is a link: put a file in its place", os.fspath(path))
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(found.st_mode):

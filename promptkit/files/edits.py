@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from platformdirs import user_state_path
 
-from promptkit.errors.regular_files import read_regular_file, replace_regular_file
+from promptkit.files.regular import read_regular_file, replace_regular_file
 
 __all__ = [
     "FileContents",
@@ -213,7 +213,7 @@ def _replace(contents: FileContents, data: bytes) -> None:
     path, is_new = contents.path, contents.data is None
 
     def finish(scratch: str) -> None:
-        with open(scratch, "r+b") as file:  # noqa: PTH123 (text)
+        with open(scratch, "r+b") as file:
             os.fsync(file.fileno())
         if not is_new:
             _copy_owner_and_mode(path, scratch)

@@ -1,0 +1,1 @@
+"""The only modules that open, write or remove files of users and repositories."""

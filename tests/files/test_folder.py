@@ -1,0 +1,253 @@
+import os
+import stat
+
+import pytest
+
+from promptkit.files.folder import Folder, FolderLockedError, check_plain
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """
+    A file outside of the folder under test.
+    """
+    file = tmp_path / "victim.txt"
+    file.write_text("precious")
+    return file
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "folder").mkdir()
+    return Folder(tmp_path / "folder")
+
+
+class TestPaths:
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "",
+            ".",
+            "..",
+            "../a",
+            "a/../b",
+            "/a",
+            "a//b",
+            "a/",
+            "./a",
+            "a\\b",
+            "c:a",
+            "a\0b",
+            "a\nb",
+            "\u202ea",
+        ],
+    )
+    def test_a_path_that_is_not_plain_is_refused(self, path, folder, outside):
+        """
+        Absolute paths, `..`, and names that another system reads differently raise an error.
+        """
+        with pytest.raises(OSError, match="not a plain path"):
+            check_plain(path)
+        for call in (folder.read, folder.remove, folder.open, folder.status):
+            with pytest.raises(OSError, match="not a plain path"):
+                call(*((path, 10) if call == folder.read else (path,)))
+        with pytest.raises(OSError, match="not a plain path"):
+            folder.write(path, b"x")
+        assert outside.read_text() == "precious"
+
+    @pytest.mark.parametrize("path", ["a", "a/b", ".hidden", "..a", "a b", "é", "SKILL.md"])
+    def test_a_plain_path_is_written_and_read(self, path, folder):
+        """
+        Folders above the file are created.
+        """
+        folder.write(path, b"one", b" two")
+
+        assert folder.read(path, 7) == b"one two"
+        assert [found for found, _ in folder.walk()] == [path]
+
+
+@posix
+class TestLinks:
+    @pytest.mark.parametrize("target", ["victim.txt", "missing.txt"])
+    def test_a_link_in_place_of_a_file_is_not_followed(self, target, folder, outside):
+        """
+        Reading and writing fail; removing removes the link alone.
+        """
+        link = folder.path / "link"
+        link.symlink_to(outside.parent / target)
+
+        with pytest.raises(OSError, match="it is a link"):
+            folder.read("link", 10)
+        with pytest.raises(OSError, match="it is a link"):
+            folder.write("link", b"x")
+        with pytest.raises(OSError, match="it is a link"):
+            folder.open_for_update("link")
+        folder.remove("link")
+        assert not link.is_symlink()
+        assert outside.read_text() == "precious"
+        assert not (outside.parent / "missing.txt").exists()
+
+    def test_a_link_in_place_of_a_folder_is_not_followed(self, folder, outside):
+        """
+        Nothing below it is read, written, listed or removed.
+        """
+        (folder.path / "link").symlink_to(outside.parent)
+
+        for call in (
+            lambda: folder.read("link/victim.txt", 10),
+            lambda: folder.write("link/new.txt", b"x"),
+            lambda: folder.remove("link/victim.txt"),
+            lambda: folder.entries("link"),
+        ):
+            with pytest.raises(OSError, match="it is a link"):
+                call()
+        assert [path for path, _ in folder.walk()] == ["link"]
+        assert outside.read_text() == "precious"
+        assert not (outside.parent / "new.txt").exists()
+
+    def test_a_relative_folder_that_is_a_link_is_refused(self, tmp_path, outside, monkeypatch):
+        """
+        It may have come with the repository; an absolute path was typed by the user.
+        """
+        (tmp_path / "work").mkdir()
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "work" / "out").symlink_to(tmp_path / "elsewhere")
+        monkeypatch.chdir(tmp_path / "work")
+
+        with pytest.raises(OSError, match="it is a link"):
+            Folder.named("out").write("file", b"x")
+        with pytest.raises(OSError, match="it is a link"):
+            Folder.named("out").exists()
+        Folder.named(tmp_path / "work" / "out").write("file", b"x")
+        Folder.named("../elsewhere").write("other", b"x")
+        assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["file", "other"]
+
+    def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(self, folder, outside, monkeypatch):
+        """
+        The folder was a folder when it was checked, and a link when it was opened.
+        """
+        (folder.path / "a").mkdir()
+        check = os.stat
+
+        def swap(path, **options):
+            found = check(path, **options)
+            if path == "a":
+                (folder.path / "a").rmdir()
+                (folder.path / "a").symlink_to(outside.parent)
+            return found
+
+        monkeypatch.setattr("os.stat", swap)
+        with pytest.raises(OSError, match="it is a link"):
+            folder.remove("a/victim.txt")
+        assert outside.read_text() == "precious"
+
+
+@posix
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
+def test_something_other_than_a_file_is_refused_at_once(kind, folder):
+    """
+    Nothing waits for the other end of a pipe, and what is there stays.
+    """
+    place = folder.path / "it"
+    if kind == "folder":
+        place.mkdir()
+    else:
+        os.mknod(place, (stat.S_IFIFO if kind == "pipe" else stat.S_IFSOCK) | 0o600)
+    before = place.lstat().st_ino
+
+    for call in (
+        lambda: folder.read("it", 10),
+        lambda: folder.write("it", b"x"),
+        lambda: folder.open_for_update("it"),
+    ):
+        with pytest.raises(OSError, match=r"regular file|directory"):
+            call()
+    assert place.lstat().st_ino == before
+
+
+@posix
+def test_a_hard_link_is_not_updated(folder, outside):
+    """
+    Its other name would change, too. A write replaces the name, and leaves the other.
+    """
+    (folder.path / "file").hardlink_to(outside)
+
+    with pytest.raises(OSError, match="hard links"):
+        folder.open_for_update("file")
+    folder.write("file", b"new")
+    assert outside.read_text() == "precious"
+
+
+def test_a_file_is_updated_in_place(folder):
+    """
+    It is created if it does not exist.
+    """
+    with folder.open_for_update("new/file") as file:
+        file.write(b"abc")
+    with folder.open_for_update("new/file") as file:
+        file.truncate(1)
+
+    assert folder.read("new/file", 1) == b"a"
+    with pytest.raises(OSError, match="more than 0 bytes"):
+        folder.read("new/file", 0)
+
+
+def test_a_write_leaves_no_other_file(folder, monkeypatch):
+    """
+    A process that fails halfway leaves the previous content.
+    """
+    folder.write("file", b"before")
+    folder.write("file", b"after", mode=0o600)
+    monkeypatch.setattr("os.replace", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
+
+    with pytest.raises(OSError, match="full"):
+        folder.write("file", b"lost")
+    assert [(path, folder.read(path, 10)) for path, _ in folder.walk()] == [("file", b"after")]
+
+
+def test_empty_folders_are_removed_upwards(folder):
+    """
+    A folder that is not empty stays, and so does the folder itself.
+    """
+    folder.write("a/b/c/file", b"")
+    folder.write("a/other", b"")
+    folder.remove("a/b/c/file")
+    folder.remove_empty_folders("a/b/c/file")
+
+    assert [path for path, _ in folder.walk()] == ["a/other"]
+    assert not (folder.path / "a" / "b").exists()
+    folder.remove("a/other")
+    folder.remove_empty_folders("a/other")
+    assert folder.exists()
+    assert folder.entries() == []
+
+
+def test_what_does_not_exist(tmp_path):
+    """
+    It has no status and no digest, and is created when something is written.
+    """
+    folder = Folder(tmp_path, "a/b")
+
+    assert not folder.exists()
+    assert folder.status("c/d") is None
+    assert folder.digest("c", 10) is None
+    folder.create()
+    assert folder.exists()
+    assert folder.digest("c", 10) is None
+    folder.write("c", b"")
+    assert folder.digest("c", 10) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+@posix
+def test_a_folder_is_locked_once(folder):
+    """
+    A second lock fails at once; the first one leaves nothing.
+    """
+    with folder.locked(), pytest.raises(FolderLockedError), folder.locked():
+        pass
+    with folder.locked():
+        pass
+    assert folder.entries() == []
