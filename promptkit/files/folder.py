@@ -107,6 +107,20 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def resolve(self, path: str) -> str:
+        """
+        Return the path of the file that *path* leads to, by links within this folder.
+
+        Raises:
+            OSError: If the file does not exist, or a link leads out of the folder.
+        """
+        check_plain(path)
+        root = os.path.realpath(self.path)
+        place = os.path.realpath(os.path.join(root, path), strict=True)
+        if not place.startswith(os.path.join(root, "")):
+            raise OSError(errno.ELOOP, f"it leads out of {self.path.name!r}: put a copy in its place", path)
+        return os.path.relpath(place, root).replace(os.sep, "/")
+
     def read(self, path: str, limit: int) -> bytes:
         """
         Return the content of a regular file of at most *limit* bytes.

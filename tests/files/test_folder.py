@@ -251,3 +251,35 @@ def test_a_folder_is_locked_once(folder):
     with folder.locked():
         pass
     assert folder.entries() == []
+
+
+class TestResolving:
+    def test_links_within_the_folder_are_followed(self, folder):
+        """
+        The path that they lead to is returned.
+        """
+        folder.write("a/b.txt", b"x")
+        (folder.path / "link").symlink_to("a")
+        (folder.path / "c.txt").symlink_to("link/b.txt")
+
+        assert [folder.resolve(path) for path in ("a/b.txt", "link/b.txt", "c.txt")] == ["a/b.txt"] * 3
+
+    @pytest.mark.parametrize("target", ["../victim.txt", "..", ".", "/"])
+    def test_a_link_that_leads_out_is_refused(self, target, folder, outside):
+        """
+        So is one to the folder itself.
+        """
+        (folder.path / "link").symlink_to(target)
+
+        with pytest.raises(OSError, match="it leads out of 'folder'"):
+            folder.resolve("link")
+
+    @pytest.mark.parametrize("target", ["nowhere", "link"])
+    def test_a_link_that_leads_nowhere_is_refused(self, target, folder):
+        """
+        Also one in a circle.
+        """
+        (folder.path / "link").symlink_to(target)
+
+        with pytest.raises(OSError, match=r"No such file|Too many levels"):
+            folder.resolve("link")

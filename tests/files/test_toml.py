@@ -1,0 +1,63 @@
+import time
+import tomllib
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.files.toml import parse_toml
+
+
+@given(st.text(alphabet="ab.=\"'[]{} \n#\\1", max_size=60))
+def test_short_documents_are_parsed_as_by_python(text):
+    """
+    The limit of the parts of a key changes nothing about other documents.
+    """
+    try:
+        expected = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        with pytest.raises(ValueError, match=r"."):
+            parse_toml(text.encode())
+    else:
+        assert parse_toml(text.encode()) == expected
+
+
+@pytest.mark.parametrize("part", ["a", '"a"', '"a\\"b"', "'a'", "a ", '"."'])
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]", "[[{}]]", "a = {{ {} = 1 }}"])
+def test_keys_of_very_many_parts_are_refused(part, form):
+    """
+    Whatever form a part has; 90 parts are fine.
+    """
+    with pytest.raises(ValueError, match="more than 100 parts"):
+        parse_toml(form.format(".".join([part] * 200)).encode())
+    assert parse_toml(form.format(".".join([part] * 90)).encode())
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        ".a",
+        '."a"',
+        '."',
+        ".'",
+        '."\\"',
+        ".",
+        ". ",
+        "a",
+        '"a".',
+        ".a" * 99 + " \n",
+        '."\n',
+        "[",
+        "{a=",
+        "[a.b]\n",
+    ],
+)
+def test_time_grows_with_the_length_alone(unit):
+    """
+    A document of 1 MiB takes at most a few seconds, whatever is in it.
+    """
+    begin = time.process_time()
+    with suppress(ValueError):
+        parse_toml((unit * (1 << 20))[: 1 << 20].encode())
+    assert time.process_time() - begin < 5
