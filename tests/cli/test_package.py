@@ -454,7 +454,7 @@ class TestProject:
         [
             ("[project", "{} is not TOML: "),
             ("[project]\nname = 3", "[project] name in {} takes text, not 3"),
-            ("[project]\ndependencies = [1]", "[project] dependencies in {} takes text, not 1"),
+            ("[project]\ndependencies = [1]", "[project] dependencies in {} takes a list of texts, not [1]"),
             (
                 '[project]\nname = "a"\ndynamic = ["version"]',
                 "the version in {} is dynamic, so only its build knows it: name it with --version",
@@ -500,7 +500,7 @@ class TestRefused:
         said = "promptkit: nothing was built: the recipes cannot be served without the project around them:"
         assert first == said
         assert second.startswith(f"{Path('prompts/reads.py')}:2: error PK101: ")
-        assert not list((acme / "dist").iterdir())
+        assert not (acme / "dist").exists()
 
     def test_faults(self, acme, package):
         """
@@ -566,8 +566,7 @@ class TestRefused:
         code, _, err = package()
 
         assert code == 1
-        assert err.startswith("promptkit: nothing was built: ")
-        assert str(acme / "dist") in err
+        assert err == ("promptkit: nothing was built: cannot write into 'dist': Not a directory (dist)\n")
 
 
 NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,8}[A-Za-z0-9])?", fullmatch=True)

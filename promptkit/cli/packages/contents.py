@@ -2,26 +2,58 @@
 
 import ast
 import os
+import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
+from unicodedata import normalize
+from warnings import catch_warnings
 
+from msgspec import Struct
 from packaging.utils import canonicalize_name
 
 from promptkit.cli.packages.project import PackagedProject, PackageFault, distribution_of
-from promptkit.compiler.loading.recipe_files import FolderWalk, find_recipes, is_cases, is_test
+from promptkit.cli.packages.sources import PackagedFile, SourceReader
+from promptkit.compiler.loading.recipe_files import FolderWalk, find_recipes, is_cases, is_test, may_enter
 from promptkit.compiler.loading.targets import is_within
-from promptkit.compiler.skills.files import is_left_out, paths_below
+from promptkit.compiler.skills.files import SkillFault, is_left_out, paths_below
+from promptkit.errors.exceptions import shortened
+from promptkit.files.folder import check_plain
 from promptkit.files.regular import INSTALLED
 
-__all__ = ["files_of", "requirements_of"]
+__all__ = ["Contents", "read_contents", "requirements_of"]
+
+#: How many files a package has, and how long the path of each is: longer ones fail on some systems.
+_MAX_FILES: Final = 10_000
+_MAX_PATH: Final = 1_000
 
 
-def files_of(folder: Path, without: Path) -> dict[str, Path]:
+class Contents(Struct, frozen=True):
     """
-    Return what a server of a folder may read: everything but tests, cases, and what is hidden.
+    The files of a package.
+
+    Args:
+        folder:
+            The recipes.
+
+        files:
+            What is packaged, by paths within the folder, in order.
+
+        skills:
+            The folders of skills, as paths within the folder.
+    """
+
+    folder: Path
+    files: Mapping[str, PackagedFile]
+    skills: tuple[str, ...]
+
+
+def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents:
+    """
+    Read what a server of a folder may read: everything but tests, cases, and what is hidden.
 
     Args:
         folder:
@@ -30,42 +62,91 @@ def files_of(folder: Path, without: Path) -> dict[str, Path]:
         without:
             A folder whose files are left out: where packages are written.
 
-    Returns:
-        The files by their paths within the folder, in order.
+        reader:
+            Reads the files.
 
     Raises:
-        PackageFault: If one of its folders cannot be read.
+        PackageFault: If a file or a folder cannot be read, leads out of the folder, or must not be published.
     """
-    found: dict[str, Path] = {}
-    walk = FolderWalk(str(folder), private=True)
+    paths = set(_paths_in(folder, without))
+    skills = tuple(Path(skill).relative_to(folder).as_posix() for skill in find_recipes(str(folder)).skills)
+    for skill in skills:  # each is served with all of its files
+        try:
+            paths |= {f"{skill}/{path}" for path in paths_below(str(folder / skill))[0]}
+        except SkillFault as error:
+            msg = f"the skill {skill!r}: {error}: {error.remedy}"
+            raise PackageFault(msg) from None
+    _check_paths(folder.name, paths)
+    return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills)
+
+
+def _paths_in(folder: Path, without: Path) -> Iterator[str]:
+    """Yield the paths of what is packaged, except for skills."""
+    walk, root = FolderWalk(str(folder), private=True), str(folder)
+    is_below = is_within(str(without), root)
     for path, entries in walk:
         within = Path(path).relative_to(folder)
-        if "__snapshots__" not in within.parts and not is_within(path, str(without)):
-            names = [entry.name for entry in entries if entry.is_file() and _goes_along(entry.name)]
-            found |= {(within / name).as_posix(): Path(path, name) for name in names}
+        if "__snapshots__" in within.parts or (is_below and is_within(path, str(without))):
+            continue
+        for entry in entries:
+            if _goes_along(entry.name) and _is_file(entry, inner := (within / entry.name).as_posix(), root):
+                yield inner
     for path, reason in walk.skipped:
-        msg = f"{path} cannot be read: {reason}"
+        msg = f"{shortened(path)} cannot be read: {reason}"
         raise PackageFault(msg)
-    for skill in map(Path, find_recipes(str(folder)).skills):  # each is served with all of its files
-        within = skill.relative_to(folder)
-        found |= {
-            (within / path).as_posix(): Path(place) for path, place in paths_below(str(skill))[0].items()
-        }
-    return dict(sorted(found.items()))
 
 
-def requirements_of(
-    files: Mapping[str, Path], folder: Path, root: Path, project: PackagedProject
-) -> list[str]:
+def _is_file(entry: "os.DirEntry[str]", path: str, root: str) -> bool:
+    """Return whether an entry is a file, and not a folder. Raises PackageFault if it is neither."""
+    try:
+        mode = entry.stat().st_mode
+    except OSError as error:  # a link that leads nowhere, or in a circle
+        msg = f"{shortened(path)!r} cannot be read: {error.strerror}: remove it"
+        raise PackageFault(msg) from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        msg = f"{shortened(path)!r} is a pipe, a socket or a device: remove it"
+        raise PackageFault(msg)
+    is_entered = stat.S_ISDIR(mode) and may_enter(entry.name)
+    if is_entered and entry.is_symlink() and not is_within(os.path.realpath(entry.path), root):
+        msg = f"{shortened(path)!r} leads out of {Path(root).name!r}: put a copy in place of the link"
+        raise PackageFault(msg)
+    return stat.S_ISREG(mode)
+
+
+def _check_paths(folder: str, paths: Collection[str]) -> None:
+    """Raise PackageFault unless all systems can have files of these names, next to each other."""
+    if len(paths) > _MAX_FILES:
+        msg = f"{folder!r} has more than {_MAX_FILES:,} files: move data elsewhere"
+        raise PackageFault(msg)
+    known = dict[str, str]()
+    for path in (folder, *sorted(paths)):
+        try:
+            check_plain(path)
+        except OSError:
+            msg = f"{shortened(path)!r} is no name on some systems: rename it, without control characters, "
+            msg += "backslashes, colons and what is not UTF-8"
+            raise PackageFault(msg) from None
+        if len(path) > _MAX_PATH:
+            msg = f"{shortened(path)!r} has more than {_MAX_PATH:,} characters: use shorter names"
+            raise PackageFault(msg)
+    for path in sorted(paths):
+        part = path
+        while part and (other := known.get(folded := normalize("NFC", part.casefold()))) != part:
+            if other is not None:
+                msg = f"{other!r} and {part!r} differ in case alone, and are one file on some systems: "
+                msg += "rename one of them"
+                raise PackageFault(msg)
+            known[folded] = part
+            part = part.rpartition("/")[0]  # a folder that is known has known folders above it
+
+
+def requirements_of(contents: Contents, root: Path, project: PackagedProject) -> list[str]:
     """
     Return what recipes import, and the project does not require: at least as new as it is here.
 
     Args:
-        files:
+        contents:
             The files that are packaged.
-
-        folder:
-            The recipes.
 
         root:
             The project's folder.
@@ -78,13 +159,14 @@ def requirements_of(
     """
     required, owners = set(map(distribution_of, project.requirements)), packages_distributions()
     found = list[str]()
-    for name, file in sorted(_imported(files, folder).items()):
+    for name, file in sorted(_imported(contents).items()):
         installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})
         where = f"{file} imports {name!r}"
         if canonicalize_name(project.name) in installed or (not installed and _is_own(name, root)):
             msg = (
-                f"{where}, which the project has outside of {folder.name!r}, so the package would lack it: "
-                "move it there, or publish it as a package of another name, and name that with --require"
+                f"{where}, which the project has outside of {contents.folder.name!r}, so the package would "
+                "lack it: move it there, or publish it as a package of another name, and name that with "
+                "--require"
             )
             raise PackageFault(msg)
         if len(installed) > 1 and required.isdisjoint(installed):
@@ -100,24 +182,29 @@ def _goes_along(name: str) -> bool:
     return not (is_left_out(name) or is_test(name) or is_cases(name) or name.endswith((".compiled", ".pyc")))
 
 
-def _imported(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
+def _imported(contents: Contents) -> dict[str, str]:
     """The modules of others that recipes import, anywhere in them: each with a file that does."""
-    skills = tuple(f"{skill}{os.sep}" for skill in find_recipes(str(folder)).skills)
+    folder, skills = contents.folder, tuple(f"{skill}/" for skill in contents.skills)
     known = sys.stdlib_module_names | {"promptkit", folder.name}
     return {
         name: path
-        for path, file in files.items()
-        if path.endswith(".py") and not str(file).startswith(skills)  # agents run those, wherever they do
-        for name in _top_names(file)
-        if name not in known and not any((file.parent / f"{name}{end}").exists() for end in ("", ".py"))
-        if not any((folder / f"{name}{end}").exists() for end in ("", ".py"))
+        for path, file in contents.files.items()
+        if path.endswith(".py") and not path.startswith(skills)  # agents run those, wherever they do
+        for name in set(_top_names(file.data))
+        if name not in known
+        and not any(
+            os.path.exists(place / f"{name}{end}")  # noqa: PTH110 (Path raises an error if a name is too long)
+            for place in (folder, (folder / path).parent)
+            for end in ("", ".py")
+        )
     }
 
 
-def _top_names(file: Path) -> Iterator[str]:
+def _top_names(source: bytes) -> Iterator[str]:
     try:
-        tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError):  # nothing that is served imports it
+        with catch_warnings(action="ignore"):  # of the recipes, which are loaded and report them
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # nothing that is served imports it
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

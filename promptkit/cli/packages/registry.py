@@ -19,6 +19,9 @@ _NAME: Final = r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+"
 _MOST_NAME: Final = 200
 _MOST_DESCRIPTION: Final = 100
 
+#: How long git may take, in seconds, as a pipe may be in the place of a file that it reads.
+_GIT_S: Final = 10
+
 #: Owner and repository, however git reaches them.
 _GITHUB: Final = (
     r"(?:\w+://)?(?:[^@/]*@)?(?:www\.|ssh\.)?github\.com(?::\d+)?[:/]([\w-]+)/([\w.-]+?)(?:\.git)?/?"
@@ -144,11 +147,12 @@ def _remote(root: Path) -> str:
     """The URL that git has for ``origin``; ``""`` if there is none."""
     try:
         ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
-            ["git", "-C", str(root), "remote", "get-url", "origin"],  # noqa: S607 (the user's)
+            ["git", "-C", str(root), "--no-pager", "remote", "get-url", "origin"],  # noqa: S607 (the user's)
             capture_output=True,
             check=False,
             stdin=subprocess.DEVNULL,
+            timeout=_GIT_S,
         )
-    except FileNotFoundError:  # git is not installed
+    except (OSError, subprocess.TimeoutExpired):  # git is not installed, or its configuration is a pipe
         return ""
     return ran.stdout.decode(errors="replace").strip()

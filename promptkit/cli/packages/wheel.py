@@ -5,29 +5,31 @@ The folder of the recipes keeps its name, so that modules in it are imported as 
 that is called as the wheel is, so that two wheels never hold the same file.
 """
 
-import json
 import keyword
 import os
-import re
-import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
-from glob import glob
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from packaging.utils import canonicalize_name
 
+from promptkit.cli.packages.licenses import find_licenses
 from promptkit.cli.packages.project import PackagedProject, PackageFault
+from promptkit.cli.packages.readme import readme_text
+from promptkit.cli.packages.sources import PackagedFile, SourceReader
+from promptkit.files.folder import Folder
 
-__all__ = ["WheelParts", "build_wheel"]
+__all__ = ["Wheel", "WheelParts", "build_wheel"]
 
 #: 2020-01-01: what is built has no time of its own.
+_EPOCH: Final = "SOURCE_DATE_EPOCH"
 _TIMESTAMP: Final = "1577836800"
 
 #: Where licences are looked for, unless the project says it.
@@ -56,22 +58,6 @@ if __name__ == "__main__":
     sys.exit(main())
 '''
 
-_README: Final = """\
-# {name}
-
-{description}
-
-Start the server with [uv](https://docs.astral.sh/uv/), or put it into the configuration of a client:
-
-```
-uvx {name}
-```
-
-```json
-{configuration}
-```
-"""
-
 
 class WheelParts(Struct, frozen=True):
     """
@@ -88,7 +74,7 @@ class WheelParts(Struct, frozen=True):
             The name of the folder with the recipes.
 
         files:
-            What lies in that, by path.
+            Its files, by path.
 
         options:
             The options with which the recipes are served.
@@ -100,66 +86,96 @@ class WheelParts(Struct, frozen=True):
     project: PackagedProject
     root: Path
     folder: str
-    files: Mapping[str, Path]
+    files: Mapping[str, PackagedFile]
     options: Sequence[str]
     registered: str
 
 
-def build_wheel(parts: WheelParts, out: Path) -> Path:
+class Wheel(NamedTuple):
     """
-    Write a wheel, with the same bytes each time, and return its path.
+    A wheel that was built.
+
+    Args:
+        name:
+            The name of its file.
+
+        data:
+            What that holds.
+    """
+
+    name: str
+    data: bytes
+
+
+def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
+    """
+    Build a wheel, with the same bytes each time.
 
     Args:
         parts:
             What it is made of.
 
-        out:
-            The folder for it, which is made.
+        reader:
+            Reads the readme and the licences.
 
     Raises:
-        PackageFault: If what the project says does not fit together.
+        PackageFault: If what the project says does not fit together, or a file must not be published.
 
         OSError: If a file cannot be read or written.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
     with TemporaryDirectory(prefix="promptkit-package-") as scratch:
-        _stage(parts, Path(scratch))
+        source, built = Folder(scratch, "source"), Folder(scratch, "built")
+        _stage(parts, reader, source)
+        built.create()
+        os.environ.setdefault(_EPOCH, _TIMESTAMP)
         try:
-            with chdir(scratch):
-                name: str = import_module("flit_core.buildapi").build_wheel(str(out))
-        except ValueError as error:
+            with chdir(source.path):
+                name: str = import_module("flit_core.buildapi").build_wheel(str(built))
+        except (ValueError, RuntimeError) as error:
             msg = f"[project] in {parts.root / 'pyproject.toml'}: {error}"
             raise PackageFault(msg) from None
-    return out / name
+        except (OverflowError, struct.error):
+            msg = f"{_EPOCH} is {os.environ[_EPOCH]!r}, a time that a wheel cannot hold: unset it"
+            raise PackageFault(msg) from None
+        with built.open(name) as file:
+            return Wheel(name, file.read())
 
 
-def _stage(parts: WheelParts, scratch: Path) -> None:
+def _stage(parts: WheelParts, reader: SourceReader, source: Folder) -> None:
     """Write what the wheel is built from."""
     module = _module_name(parts.project.name, parts.folder)
-    served = scratch / module / "served"
+    served = f"{module}/served"
+    licenses = _licenses(parts, reader)
+    for path, file in licenses.items():
+        source.write(path, file.data)
     for path, file in parts.files.items():
-        target = served / parts.folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, target)
+        mode = 0o777 if file.is_executable else 0o666
+        source.write(f"{served}/{parts.folder}/{path}", file.data, mode=mode)
     main = _MAIN.format(folder=parts.folder, options=list(parts.options))
+    readme = readme_text(parts.project, _own_readme(parts, reader), parts.registered)
     texts = {
-        served / "pyproject.toml": _MARK,
-        served.with_name("__init__.py"): f'"""The prompts of {parts.project.name}."""\n',
-        served.with_name("__main__.py"): main,
-        scratch / "README.md": _readme(parts),
-        scratch / "pyproject.toml": import_module("tomli_w").dumps(_metadata(parts, module, scratch)),
+        f"{served}/pyproject.toml": _MARK,
+        f"{module}/__init__.py": f'"""The prompts of {parts.project.name}."""\n',
+        f"{module}/__main__.py": main,
+        "README.md": readme,
+        "pyproject.toml": import_module("tomli_w").dumps(_metadata(parts.project, module, [*licenses])),
     }
-    for target, text in texts.items():
-        target.write_text(text, encoding="utf-8", newline="\n")
-    _build_lists(served / parts.folder, parts.options)
+    for path, text in texts.items():
+        source.write(path, text.encode())
+    _build_lists(source.path / served / parts.folder, parts.options)
 
 
 def _build_lists(folder: Path, options: Sequence[str]) -> None:
     """Load the recipes from the package alone, as a process elsewhere will, and keep what they list."""
     words = ["-m", "promptkit", "build", str(folder), "--carried", *options]
     ran = subprocess.run(  # noqa: S603 (this program)
-        [sys.executable, *words], cwd=folder.parent, capture_output=True, check=False, encoding="utf-8"
+        [sys.executable, *words],
+        cwd=folder.parent,
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.DEVNULL,
     )
     if ran.returncode:
         said = f"{ran.stdout}{ran.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
@@ -167,32 +183,38 @@ def _build_lists(folder: Path, options: Sequence[str]) -> None:
         raise PackageFault(msg)
 
 
-def _metadata(parts: WheelParts, module: str, scratch: Path) -> dict[str, Any]:
-    """What the builder is told; licences are copied for it."""
-    kept = dict(parts.project.metadata)
-    licenses = [
-        path
-        for pattern in kept.pop("license-files", _LICENSES)
-        for path in glob(pattern, root_dir=parts.root, recursive=True)  # noqa: PTH207 (Path refuses some)
-        if (parts.root / path).is_file() and not {"..", os.sep}.intersection(Path(path).parts)
-    ]
-    for path in licenses:
-        (scratch / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(parts.root / path, scratch / path)
-    if licenses:
-        kept["license-files"] = sorted(set(licenses))
-    if isinstance(kept.get("license"), dict):  # it is deprecated; its file is found by its name
-        del kept["license"]
-    project = {
-        **kept,
-        "name": parts.project.name,
-        "version": parts.project.version,
-        "description": parts.project.description,
+def _licenses(parts: WheelParts, reader: SourceReader) -> dict[str, PackagedFile]:
+    """The licences of the project, by their paths."""
+    patterns = parts.project.metadata.get("license-files", _LICENSES)
+    return {path: reader.read(parts.root, path) for path in find_licenses(Folder(parts.root), patterns)}
+
+
+def _own_readme(parts: WheelParts, reader: SourceReader) -> str | None:
+    """The project's readme; None if there is none."""
+    if (path := parts.project.readme) is None:
+        return None
+    try:
+        return reader.read(parts.root, path).data.decode()
+    except UnicodeDecodeError:
+        msg = f"[project] readme {path!r} is not UTF-8"
+        raise PackageFault(msg) from None
+
+
+def _metadata(project: PackagedProject, module: str, licenses: Sequence[str]) -> dict[str, Any]:
+    """What the builder is told."""
+    fields = {
+        **project.metadata,
+        "name": project.name,
+        "version": project.version,
+        "description": project.description,
         "readme": "README.md",
-        "dependencies": list(parts.project.requirements),
-        "scripts": {parts.project.name: f"{module}.__main__:main"},
+        "dependencies": list(project.requirements),
+        "scripts": {project.name: f"{module}.__main__:main"},
     }
-    return {"project": project, "tool": {"flit": {"module": {"name": module}}}}
+    fields.pop("license-files", None)
+    if licenses:
+        fields["license-files"] = licenses
+    return {"project": fields, "tool": {"flit": {"module": {"name": module}}}}
 
 
 def _module_name(name: str, folder: str) -> str:
@@ -200,17 +222,3 @@ def _module_name(name: str, folder: str) -> str:
     module = canonicalize_name(name).replace("-", "_")
     is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", folder}
     return module if is_free and not keyword.iskeyword(module) else f"_prompts_{module}"
-
-
-def _readme(parts: WheelParts) -> str:
-    """What describes the wheel, with the line by which the registry knows whose it is."""
-    name, file = parts.project.name, parts.project.readme
-    servers = {"mcpServers": {name: {"command": "uvx", "args": [name]}}}
-    generated = _README.format(
-        name=name, description=parts.project.description, configuration=json.dumps(servers, indent=2)
-    )
-    text = generated if file is None else file.read_text(encoding="utf-8")
-    proof = f"mcp-name: {parts.registered}"
-    if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
-        return text
-    return f"{text.rstrip()}\n\n<!-- {proof} -->\n"

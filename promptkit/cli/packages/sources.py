@@ -1,0 +1,149 @@
+"""
+Reads the files that go into a package, and refuses those that must not be published.
+
+The files may have come with a repository that someone else wrote: a link that leads out of its folder, or to
+a hidden file, would publish a file of the user.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from promptkit.cli.packages.project import PackageFault
+from promptkit.compiler.configuration import Configuration
+from promptkit.compiler.skills.files import is_left_out
+from promptkit.errors.exceptions import shortened
+from promptkit.files.folder import Folder
+
+__all__ = ["PackagedFile", "SecretFiles", "SourceReader", "find_secrets"]
+
+#: By device and inode, so that links and hard links are found: the option that names the file.
+SecretFiles: TypeAlias = Mapping[tuple[int, int], str]
+
+#: The options of `serve` that name files which only its user may read.
+_SECRET_OPTIONS: Final = ("state-keys", "token-file", "audit")
+
+#: PyPI takes no larger file.
+_MAX_BYTES: Final = 100 << 20
+
+#: The hidden folder that is published: GitHub shows the readme in it.
+_PUBLIC: Final = ".github"
+
+
+class PackagedFile(Struct, frozen=True):
+    """
+    A file of a package.
+
+    Args:
+        data:
+            Its content.
+
+        is_executable:
+            Whether its owner may run it.
+    """
+
+    data: bytes
+    is_executable: bool
+
+
+class SourceReader:
+    """
+    Reads the files of one package, which have at most 100 MiB together.
+
+    Args:
+        secrets:
+            The files that must not be published.
+    """
+
+    def __init__(self, secrets: SecretFiles) -> None:
+        self._secrets = secrets
+        self._left = _MAX_BYTES
+
+    def read(self, folder: Path, path: str) -> PackagedFile:
+        """
+        Return a file of a folder. Links are followed within the folder.
+
+        Args:
+            folder:
+                The folder.
+
+            path:
+                The file's path below it.
+
+        Raises:
+            PackageFault: If it cannot be read, leads out of the folder, is hidden, is not a regular file, is
+                too large, or is secret.
+        """
+        source = Folder(folder)
+        try:
+            within = source.resolve(path)
+            _check_shown(path, within)
+            with source.open(within) as file:
+                status = os.fstat(file.fileno())
+                self._check_public(status, path, folder.name)
+                data = file.read(self._left + 1) if status.st_size <= self._left else None
+        except FileNotFoundError:
+            msg = f"{shortened(path)!r} does not exist, or is a link that leads nowhere: remove it"
+            raise PackageFault(msg) from None
+        except OSError as error:
+            msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"
+            raise PackageFault(msg) from None
+        if data is None or len(data) > self._left:
+            msg = (
+                f"{path!r} is too large: the files of a package have at most {_MAX_BYTES >> 20} MiB together"
+            )
+            raise PackageFault(msg)
+        self._left -= len(data)
+        return PackagedFile(data, bool(status.st_mode & stat.S_IXUSR))
+
+    def _check_public(self, status: os.stat_result, path: str, folder: str) -> None:
+        """Raise PackageFault if a file is a secret."""
+        if (option := self._secrets.get((status.st_dev, status.st_ino))) is not None:
+            msg = f"{path!r} is the file that [tool.promptkit.serve] names with {option}"
+            msg += f", which others must not get: move it out of {folder!r}"
+            raise PackageFault(msg)
+        if not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            msg = f"{path!r} can be read by its owner alone, as secrets are: move it out of {folder!r}"
+            msg += ", or chmod go+r it if others may read it"
+            raise PackageFault(msg)
+
+
+def find_secrets(configurations: Iterable[Configuration], folders: Iterable[Path]) -> SecretFiles:
+    """
+    Return the files that ``[tool.promptkit.serve]`` names, and which only the server's user may read.
+
+    Args:
+        configurations:
+            The configurations that name them.
+
+        folders:
+            The folders in which `serve` may be started. Relative paths begin there.
+    """
+    named = [
+        (folder / path, option)
+        for configuration in configurations
+        for option in _SECRET_OPTIONS
+        if isinstance(path := configuration.serve.get(option), str)
+        for folder in folders
+    ]
+    return {identity: option for file, option in named if (identity := _identity(file)) is not None}
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except (OSError, ValueError):  # it does not exist, so it is not packaged either
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _check_shown(path: str, within: str) -> None:
+    """Raise PackageFault if a file is hidden, or is a link to one that is."""
+    if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
+        leads = f"{path!r} leads to {within!r}" if path != within else repr(path)
+        msg = f"{leads}, which is hidden, or left behind by a program: put a copy where it is not"
+        raise PackageFault(msg)
