@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from io import BufferedRandom, BufferedReader
@@ -121,14 +121,25 @@ class Folder:
             raise OSError(errno.ELOOP, f"it leads out of {self.path.name!r}: put a copy in its place", path)
         return os.path.relpath(place, root).replace(os.sep, "/")
 
-    def read(self, path: str, limit: int) -> bytes:
+    def read(self, path: str, limit: int, check: Callable[[os.stat_result], object] = bool) -> bytes:
         """
         Return the content of a regular file of at most *limit* bytes.
+
+        Args:
+            path:
+                The file's path below this folder.
+
+            limit:
+                How many bytes it may have.
+
+            check:
+                Called with the status of the file before it is read. Its exceptions are raised.
 
         Raises:
             OSError: If it does not exist, is a link, is not a regular file, or is larger.
         """
         with self.open(path) as file:
+            check(os.fstat(file.fileno()))
             data = file.read(limit + 1)
         if len(data) > limit:
             raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", path)

@@ -46,7 +46,7 @@ def acme(tmp_path, monkeypatch):
 
 @pytest.fixture
 def package(acme, capfd):
-    """A function that runs the command; it returns the exit code, and what is on standard error."""
+    """A function that runs the command; it returns the exit code and the text on standard error."""
 
     def package(*words):
         code = main(["package", *words])
@@ -172,7 +172,7 @@ class TestLinks:
         assert refused().startswith("'data.txt' cannot be read: ")
 
     def test_links_within_the_folder(self, acme, package):
-        """Links to files and folders within it are followed: the wheel contains what they lead to."""
+        """Links to files and folders within it are followed: the wheel contains their targets."""
         (acme / "prompts" / "_texts").mkdir()
         (acme / "prompts" / "_texts" / "a.txt").write_text("A", encoding="utf-8")
         (acme / "prompts" / "b.txt").symlink_to("_texts/a.txt")
@@ -193,8 +193,8 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert refused() == (
-            f"'settings.txt' leads to {target!r}, which is hidden, or left behind by a program: "
-            "put a copy where it is not"
+            f"'settings.txt' leads to {target!r}, which is hidden, or a leftover of a program: "
+            "put a copy in a visible place"
         )
 
     def test_a_file_that_becomes_a_link(self, acme, tmp_path, monkeypatch):
@@ -246,10 +246,13 @@ class TestOddFiles:
         "name", [b"a\nb.txt", b"a\x1bb.txt", b"\xff.txt", b"a\\b.txt", b"c:b.txt", b"\xe2\x80\xaeb"]
     )
     def test_names(self, name, acme, refused):
-        """A name that is none on other systems, or would break the wheel's list of files, is refused."""
+        """A name that is not valid on other systems, or would break the wheel's RECORD, is refused."""
         Path(os.fsdecode(bytes(acme / "prompts") + b"/" + name)).write_bytes(b"")
 
-        assert "is no name on some systems: rename it, without control characters, backslashes" in refused()
+        assert (
+            "is not a valid name on some systems: rename it, without control characters, backslashes"
+            in refused()
+        )
 
     @pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
     @pytest.mark.parametrize(
@@ -313,7 +316,7 @@ class TestOddFiles:
         assert list(_top_names(source)) == []
 
     def test_source_with_warnings(self, acme, package):
-        """What Python warns of in a file is not printed, and names of any length are looked up."""
+        """Warnings of Python about a file are not printed, and names of any length are looked up."""
         (acme / "prompts" / "_odd.py").write_text(
             f'a = "\\d"\nb = 1 is 1\nimport {"x" * 5000}\n', encoding="utf-8"
         )
@@ -341,10 +344,10 @@ class TestOddFiles:
         """It is refused."""
         (acme / "prompts").rename(acme / "a\nb")
 
-        assert refused("a\nb").startswith("'a\\nb' is no name on some systems")
+        assert refused("a\nb").startswith("'a\\nb' is not a valid name on some systems")
 
     def test_modes(self, acme, package):
-        """A program stays executable, and others may read what is in the wheel."""
+        """A program stays executable, and all files of the wheel can be read by others."""
         (acme / "prompts" / "run.sh").write_text("", encoding="utf-8")
         (acme / "prompts" / "run.sh").chmod(0o755)
         assert package() == (0, "")
@@ -432,7 +435,7 @@ class TestProjectFiles:
         "path", ["../private/diary.md", "{root}/private/diary.md", "a/../../private/diary.md"]
     )
     def test_a_readme_outside(self, path, acme, refused, project, tmp_path):
-        """Absolute paths, and those that lead upwards, are refused."""
+        """Absolute paths and paths that lead upwards are refused."""
         (tmp_path / "private" / "diary.md").write_text("precious", encoding="utf-8")
         project(f'readme = "{path.format(root=tmp_path)}"')
 
@@ -490,7 +493,7 @@ class TestProjectFiles:
         "pattern", ["../private/*", "/etc/passwd", "a/../../private/diary.txt", "{root}/private/*", "a\\\\nb"]
     )
     def test_patterns_of_licences_outside(self, pattern, acme, refused, project, tmp_path):
-        """Absolute patterns, and those that lead upwards, are refused."""
+        """Absolute patterns and patterns that lead upwards are refused."""
         project(f'license-files = ["{pattern.format(root=tmp_path)}"]')
 
         assert refused().startswith("[project] license-files: ")

@@ -25,7 +25,7 @@ RECIPE = "from promptkit import prompt\n@prompt\ndef review(code: str):\n    'Re
 PROJECT = {"name": "acme", "version": "1.0", "description": "Prompts."}
 OPTIONS = Namespace(name=None, version=None, description=None, require=[])
 
-#: What ends a header in the eyes of one parser or another.
+#: Line ends of one parser or another.
 ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\0", "\n\n"]
 
 #: Each field that becomes a line of METADATA, with a text in it.
@@ -207,7 +207,7 @@ class TestForms:
         assert str(Address("Acme", addr_spec=address)).endswith(f"<{address}>")
 
     def test_fields_that_are_not_read(self, acme):
-        """What the package does not take over may have any form."""
+        """Fields that the package does not use can have any form."""
         write(
             acme,
             **{
@@ -223,7 +223,7 @@ class TestForms:
 class TestReadme:
     @given(text=st.text(st.characters(categories=["L", "N", "P", "S"], include_characters=" "), max_size=40))
     def test_a_description_is_text(self, folder, text):
-        """Markdown shows it as it was written, whatever is in it, and what follows stays as well."""
+        """Markdown shows any description as it was written, and the text after it."""
         text = " ".join(text.split())
         assume(text)
         write(folder)

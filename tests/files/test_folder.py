@@ -283,3 +283,19 @@ class TestResolving:
 
         with pytest.raises(OSError, match=r"No such file|Too many levels"):
             folder.resolve("link")
+
+
+def test_a_file_is_checked_before_it_is_read(folder):
+    """
+    The check gets the status of the opened file, and its exception is raised.
+    """
+    folder.write("a.txt", b"abc")
+    sizes = []
+    assert folder.read("a.txt", 10, lambda status: sizes.append(status.st_size)) == b"abc"
+    assert sizes == [3]
+
+    def refuse(status):
+        raise ValueError(status.st_size)
+
+    with pytest.raises(ValueError, match="3"):
+        folder.read("a.txt", 1, refuse)

@@ -40,7 +40,7 @@ class Contents(Struct, frozen=True):
             The recipes.
 
         files:
-            What is packaged, by paths within the folder, in order.
+            The packaged files by their paths within the folder, in order.
 
         skills:
             The folders of skills, as paths within the folder.
@@ -53,7 +53,7 @@ class Contents(Struct, frozen=True):
 
 def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents:
     """
-    Read what a server of a folder may read: everything but tests, cases, and what is hidden.
+    Read the files that a server of a folder can need: all but tests, cases and hidden files.
 
     Args:
         folder:
@@ -81,7 +81,7 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
 
 
 def _paths_in(folder: Path, without: Path) -> Iterator[str]:
-    """Yield the paths of what is packaged, except for skills."""
+    """Yield the paths of the packaged files outside of skills."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
     is_below = is_within(str(without), root)
     for path, entries in walk:
@@ -123,8 +123,8 @@ def _check_paths(folder: str, paths: Collection[str]) -> None:
         try:
             check_plain(path)
         except OSError:
-            msg = f"{shortened(path)!r} is no name on some systems: rename it, without control characters, "
-            msg += "backslashes, colons and what is not UTF-8"
+            msg = f"{shortened(path)!r} is not a valid name on some systems: rename it, without control "
+            msg += "characters, backslashes, colons and bytes that are not UTF-8"
             raise PackageFault(msg) from None
         if len(path) > _MAX_PATH:
             msg = f"{shortened(path)!r} has more than {_MAX_PATH:,} characters: use shorter names"

@@ -1,5 +1,5 @@
 """
-Reads the files that go into a package, and refuses those that must not be published.
+Reads the files of a package, and refuses files that must not be published.
 
 The files may have come with a repository that someone else wrote: a link that leads out of its folder, or to
 a hidden file, would publish a file of the user.
@@ -78,30 +78,31 @@ class SourceReader:
             PackageFault: If it cannot be read, leads out of the folder, is hidden, is not a regular file, is
                 too large, or is secret.
         """
-        source = Folder(folder)
+        source, modes = Folder(folder), list[int]()
+
+        def check(status: os.stat_result) -> None:
+            modes.append(status.st_mode)
+            self._check_public(status, path, folder.name)
+
         try:
             within = source.resolve(path)
             _check_shown(path, within)
-            with source.open(within) as file:
-                status = os.fstat(file.fileno())
-                self._check_public(status, path, folder.name)
-                data = file.read(self._left + 1) if status.st_size <= self._left else None
+            data = source.read(within, self._left, check)
         except FileNotFoundError:
             msg = f"{shortened(path)!r} does not exist, or is a link that leads nowhere: remove it"
             raise PackageFault(msg) from None
         except OSError as error:
             msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"
             raise PackageFault(msg) from None
-        if data is None or len(data) > self._left:
-            msg = (
-                f"{path!r} is too large: the files of a package have at most {_MAX_BYTES >> 20} MiB together"
-            )
-            raise PackageFault(msg)
         self._left -= len(data)
-        return PackagedFile(data, bool(status.st_mode & stat.S_IXUSR))
+        return PackagedFile(data, bool(modes[0] & stat.S_IXUSR))
 
     def _check_public(self, status: os.stat_result, path: str, folder: str) -> None:
-        """Raise PackageFault if a file is a secret."""
+        """Raise PackageFault if a file is secret, or too large."""
+        if status.st_size > self._left:
+            limit = f"{_MAX_BYTES >> 20} MiB"
+            msg = f"{path!r} is too large: the files of a package have at most {limit} together"
+            raise PackageFault(msg)
         if (option := self._secrets.get((status.st_dev, status.st_ino))) is not None:
             msg = f"{path!r} is the file that [tool.promptkit.serve] names with {option}"
             msg += f", which others must not get: move it out of {folder!r}"
@@ -145,5 +146,5 @@ def _check_shown(path: str, within: str) -> None:
     """Raise PackageFault if a file is hidden, or is a link to one that is."""
     if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
         leads = f"{path!r} leads to {within!r}" if path != within else repr(path)
-        msg = f"{leads}, which is hidden, or left behind by a program: put a copy where it is not"
+        msg = f"{leads}, which is hidden, or a leftover of a program: put a copy in a visible place"
         raise PackageFault(msg)

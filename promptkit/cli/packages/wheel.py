@@ -32,6 +32,9 @@ __all__ = ["Wheel", "WheelParts", "build_wheel"]
 _EPOCH: Final = "SOURCE_DATE_EPOCH"
 _TIMESTAMP: Final = "1577836800"
 
+#: More than a wheel can have, as its files are limited.
+_MAX_WHEEL: Final = 256 << 20
+
 #: Where licences are looked for, unless the project says it.
 _LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
 
@@ -100,7 +103,7 @@ class Wheel(NamedTuple):
             The name of its file.
 
         data:
-            What that holds.
+            Its content.
     """
 
     name: str
@@ -137,8 +140,7 @@ def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
         except (OverflowError, struct.error):
             msg = f"{_EPOCH} is {os.environ[_EPOCH]!r}, a time that a wheel cannot hold: unset it"
             raise PackageFault(msg) from None
-        with built.open(name) as file:
-            return Wheel(name, file.read())
+        return Wheel(name, built.read(name, _MAX_WHEEL))
 
 
 def _stage(parts: WheelParts, reader: SourceReader, source: Folder) -> None:
