@@ -390,7 +390,7 @@ class TestSources:
         err = capsys.readouterr().err
         assert (code, err) == (0, "") if "\ud800" not in source else (code, err.count("\n")) == (1, 1)
 
-    def test_many_sources_are_removed_in_linear_time(self, project, capsys):
+    def test_many_sources_are_removed_in_linear_time(self, project, monkeypatch):
         """
         `uninstall --all` reads and writes the note once.
         """
@@ -399,7 +399,14 @@ class TestSources:
         note = {f"n{i}": {"source": f"s{i}", "files": {"SKILL.md": DIGEST}} for i in range(3000)}
         (folder / SKILLS).write_text(json.dumps(note))
 
+        reads = []
+        decode = folders.msgspec.json.decode
+        monkeypatch.setattr(
+            folders.msgspec.json, "decode", lambda *a, **b: reads.append(1) or decode(*a, **b)
+        )
+
         assert main(["uninstall", "--all", "--skills", "--scope", "project"]) == 0
+        assert len(reads) == 2
         assert not (folder / SKILLS).exists()
 
 

@@ -1,12 +1,13 @@
 """A project that someone else wrote: its configuration of clients leads nowhere, and nothing hangs."""
 
+import difflib
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.changes import EntryChange
+from promptkit.cli.clients.changes import EntryChange, unified_diff
 from promptkit.compiler.client_profiles import INSTALLABLE
 
 #: The configuration of each client in a project.
@@ -322,3 +323,82 @@ def test_a_refusal_is_one_line(project, promptkit):
     assert code == 1
     assert err.count("\n") == 1
     assert "\x1b" not in err
+
+
+#: By client: texts of any size that took quadratic time.
+GROWING = {
+    "lines that repeat": (
+        "claude-code",
+        lambda n: '{"a": [\n' + "".join(f"{i % 101},\n" for i in range(n)) + "0]}",
+    ),
+    "members of one line": ("claude-code", lambda n: "{" + ",".join(f'"k{i}":1' for i in range(n)) + "}"),
+    "an entry": (
+        "claude-code",
+        lambda n: json.dumps(
+            {"mcpServers": {"ours": entry("promptkit", "serve", *map(str, range(n)))}}, indent=0
+        ),
+    ),
+    "parts of a key": ("codex", lambda n: "a" + ".a" * n + " = 1"),
+    "quoted parts of a key": ("codex", lambda n: '"#"' + '."#"' * n + " = 1"),
+    "parts of a heading": ("codex", lambda n: "[a" + ".a" * n + "]"),
+    "keys below a heading": (
+        "codex",
+        lambda n: "[a" + ".a" * (n // 10) + "]\n" + "".join(f"k{i}=1\n" for i in range(n)),
+    ),
+    "lines of an array": ("codex", lambda n: "a = [\n" + "".join(f"{i % 101},\n" for i in range(n)) + "]"),
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("client", "text"), GROWING.values(), ids=GROWING)
+def test_a_long_text_takes_linear_time(client, text, project, promptkit):
+    """
+    Each took minutes: it is changed, or refused in one line.
+    """
+    file = project / FILES[client]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text(100_000))
+
+    code, _, err = promptkit("install", client, "--scope", "project", "--name", "ours", "--dry-run")
+
+    assert code == ("too many parts" in err)
+
+
+def diff_of(old, new):
+    return "".join(unified_diff(old, new, "a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", "x"),
+        ("x", ""),
+        ("abc", "abc"),
+        ("abcd", "axd"),
+        ("aaaa", "aaa"),
+        ("aaa", "aaaa"),
+        ("abc", "xbcy"),
+        ("abcdef", "abXdYf"),
+    ],
+)
+def test_a_diff_is_that_of_difflib(old, new):
+    """
+    It is only found sooner.
+    """
+    before, after = ([f"{char}\n" for char in text] for text in (old, new))
+    expected = "".join(difflib.unified_diff(before, after, "a", "b", n=0))
+
+    assert diff_of(before, after) == expected
+
+
+def test_a_large_difference_is_shown_whole():
+    """
+    All its lines are removed, and all are added.
+    """
+    old, new = ([f"{start + i}\n" for i in range(0, 2000, 2)] for start in (0, 1))
+
+    assert diff_of(old, new) == (
+        "--- a\n+++ b\n@@ -1,1000 +1,1000 @@\n"
+        + "".join(f"-{line}" for line in old)
+        + "".join(f"+{line}" for line in new)
+    )
