@@ -1,4 +1,4 @@
-"""A note of what was written may come with a repository: it leads no command out of its folder."""
+"""A note of written files may come with a repository: it leads no command out of its folder."""
 
 import json
 import os
@@ -175,7 +175,7 @@ class TestInvalidNotes:
             assert (code, out) == (1, ""), claim
             assert err.startswith("promptkit: nothing was "), claim
             assert command.note_name in err, claim
-            assert err.endswith(": remove it and what was written, and write it again\n"), claim
+            assert err.endswith(": move it away, and run the command again\n"), claim
             assert err.count("\n") == 1, claim
             assert state(tmp_path) == before, claim
 
@@ -191,7 +191,7 @@ class TestInvalidNotes:
             code, out, err = command()
 
             assert (code, out) == (1, ""), label
-            assert f"{command.note_name}, which" in err, label
+            assert f"{command.note_name} is not a valid note of written files: " in err, label
             assert err.count("\n") == 1, label
             assert len(err) < 1000, label
             assert state(tmp_path) == before, label
@@ -433,7 +433,7 @@ class TestLinksToTheFolder:
     )
     def test_the_skills_of_a_project_stay_in_it(self, argv, kind, project, tmp_path, capsys):
         """
-        Someone else may have made the link: what it leads to is neither read nor written.
+        Someone else may have made the link: its target is neither read nor written.
         """
         outside = tmp_path / "outside"
         if not kind.startswith("dangling"):

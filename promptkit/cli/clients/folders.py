@@ -1,7 +1,7 @@
 """
 Folders that clients read: files, and folders of files, that are written there, changed, and removed again.
 
-A note in the folder lists what was written, with digests, so that no other file is overwritten or removed.
+A note in the folder lists the written files with their digests, so that no other file is overwritten or removed.
 The folder and its note may have come with a repository that someone else wrote. So a note is checked before
 it is used, and a file is removed or overwritten only if its content has the digest in the note.
 """
@@ -270,7 +270,7 @@ def _has_below(paths: Mapping[str, str], above: str) -> bool:
 
 
 def _files_in(folder: Folder, name: str) -> Iterator[str]:
-    """Yield the paths of all files and links of an entry, without hidden files and those left behind."""
+    """Yield the paths of all files and links of an entry, without hidden files and those of other programs."""
     status = folder.status(name)
     if status is None:
         return
@@ -320,8 +320,8 @@ def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
 
 
 def _invalid_note(file: Path, reason: str) -> FolderRefused:
-    text = f"{file}, which says what was written here, cannot be read: {reason}"
-    return FolderRefused(f"{text}: remove it and what was written, and write it again")
+    text = f"{file} is not a valid note of written files: {reason}"
+    return FolderRefused(f"{text}: move it away, and run the command again")
 
 
 def _check_note(note: Mapping[str, _Written]) -> None:

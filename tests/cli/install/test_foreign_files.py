@@ -242,7 +242,7 @@ def entry(command, *words):
     return {"command": command, "args": list(words)}
 
 
-#: Entries of promptkit's that nobody would write.
+#: Entries of promptkit's with odd values.
 ODD = {
     "root": entry("/", "-m", "promptkit", "serve"),
     "dots": entry("/..", "-m", "promptkit", "serve", ".."),
