@@ -1,7 +1,7 @@
 """
 Folders that clients read: files, and folders of files, that are written there, changed, and removed again.
 
-A note in the folder lists the written files with their digests, so that no other file is overwritten or removed.
+A note in the folder lists the written files with their digests, so that no others are overwritten or removed.
 The folder and its note may have come with a repository that someone else wrote. So a note is checked before
 it is used, and a file is removed or overwritten only if its content has the digest in the note.
 """
@@ -270,7 +270,7 @@ def _has_below(paths: Mapping[str, str], above: str) -> bool:
 
 
 def _files_in(folder: Folder, name: str) -> Iterator[str]:
-    """Yield the paths of all files and links of an entry, without hidden files and those of other programs."""
+    """Yield the paths of the files and links of an entry, without hidden ones and those of other programs."""
     status = folder.status(name)
     if status is None:
         return
