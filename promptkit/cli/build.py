@@ -2,7 +2,6 @@
 
 import os
 from argparse import Namespace
-from pathlib import Path
 
 from msgspec import structs
 
@@ -12,6 +11,8 @@ from promptkit.cli.loading import check_existence, load_catalog, report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import is_within, split_target
 from promptkit.compiler.reloading import Reloader
+from promptkit.files.folder import Folder
+from promptkit.fragments.invisible import escape_invisible
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.snapshot import Snapshot
 from promptkit.transports.kept_lists import MADE_BY, KeptLists
@@ -75,7 +76,7 @@ def run(options: Namespace, output: Output) -> int:
 
 def _build_skills(options: Namespace, output: Output) -> int:
     """Write the folders of skills, as agents read them."""
-    from promptkit.cli.clients.folders import FolderRefused
+    from promptkit.cli.clients.folders import FolderRefused, describe_failure
     from promptkit.cli.clients.skills import skill_change
 
     if options.out is not None:
@@ -96,12 +97,12 @@ def _build_skills(options: Namespace, output: Output) -> int:
             "there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAULTY
         )
     try:
-        change = skill_change(Path(options.skills), visible.skills, source="")
+        change = skill_change(Folder.named(options.skills), visible.skills, source="")
         change.carry_out()
     except FolderRefused as error:
-        return fail(f"nothing was built: {error}", Exit.FAULTY)
+        return fail(escape_invisible(f"nothing was built: {error}", one_line=True), Exit.FAULTY)
     except OSError as error:
-        return fail(f"cannot write into {options.skills!r}: {error.strerror or error}", Exit.FAULTY)
+        return fail(describe_failure(options.skills, error), Exit.FAULTY)
     print(f"wrote {counted(len(change.names), 'skill')} into {options.skills}", file=output)
     return Exit.FINE
 

@@ -15,14 +15,21 @@ from promptkit.cli import Exit
 from promptkit.cli.absence import told_unknown
 from promptkit.cli.client_files import claude, gemini, skills
 from promptkit.cli.client_files.prompts import ExportRefused, LiveCommand, target_word
-from promptkit.cli.clients.folders import FILE, FolderChange, FolderRefused, folder_change
+from promptkit.cli.clients.folders import (
+    FILE,
+    FolderChange,
+    FolderRefused,
+    describe_failure,
+    folder_change,
+)
 from promptkit.cli.clients.skills import files_by_skill
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import is_within, split_target
 from promptkit.errors.exceptions import UnknownPrompt, nearest
-from promptkit.files.regular import read_regular_file
+from promptkit.files.folder import Folder
+from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
 
@@ -54,7 +61,7 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("--remove takes no --live: it removes whatever was written")
     if any(is_within(os.path.realpath(options.folder), os.path.realpath(one)) for one in options.targets):
         options.refuse(f"{options.folder!r} lies in the recipes: name another folder")
-    wanted, is_whole = dict[str, dict[str, KeptBytes]](), True
+    folder, wanted, is_whole = Folder.named(options.folder), dict[str, dict[str, KeptBytes]](), True
     try:
         if not options.remove:
             catalog = load_catalog(options.targets)
@@ -62,23 +69,25 @@ def run(options: Namespace, output: Output) -> int:
             if not catalog.healthy:
                 return fail("nothing was written: fix the faults above", Exit.FAULTY)
             report_hidden(catalog, None)
-            wanted, is_whole = _wanted(options, catalog.visible_to(frozenset()))
+            wanted, is_whole = _wanted(options, folder, catalog.visible_to(frozenset()))
         only = {_entry(options.form, name) for name in options.names} if options.names else None
-        change = folder_change(Path(options.folder), wanted, _source(options), NOTE, only)
+        change = folder_change(folder, wanted, _source(options), NOTE, only)
         if not options.dry_run:
             change.carry_out()
     except UnknownPrompt as error:
         return fail(told_unknown(error, options), Exit.USAGE)
     except FolderRefused as error:
-        return fail(f"nothing was changed: {error}", Exit.FAULTY)
+        return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAULTY)
     except OSError as error:
-        return fail(f"cannot write into {options.folder!r}: {error.strerror or error}", Exit.FAULTY)
+        return fail(describe_failure(options.folder, error), Exit.FAULTY)
     noun = "command" if options.form in _COMMANDS else "skill"
     output.print_lines(_lines(change, noun, is_done=not options.dry_run))
     return Exit.FINE if is_whole else Exit.FAULTY
 
 
-def _wanted(options: Namespace, catalog: Catalog) -> tuple[dict[str, dict[str, KeptBytes]], bool]:
+def _wanted(
+    options: Namespace, folder: Folder, catalog: Catalog
+) -> tuple[dict[str, dict[str, KeptBytes]], bool]:
     """What is to be in the folder, and whether that is all that was asked for."""
     skill_names = [skill.name for skill in catalog.skills]
     for name in options.names:
@@ -87,7 +96,7 @@ def _wanted(options: Namespace, catalog: Catalog) -> tuple[dict[str, dict[str, K
     wanted, is_whole = dict[str, dict[str, KeptBytes]](), True
     for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
         try:
-            found = _files(options, catalog, name)
+            found = _files(options, folder, catalog, name)
         except ExportRefused as error:
             print_error(str(error))
             is_whole = False
@@ -104,7 +113,9 @@ def _entry(form: str, name: str) -> str:
     return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skills.skill_name(name)
 
 
-def _files(options: Namespace, catalog: Catalog, name: str) -> Mapping[str, dict[str, KeptBytes]]:
+def _files(
+    options: Namespace, folder: Folder, catalog: Catalog, name: str
+) -> Mapping[str, dict[str, KeptBytes]]:
     """What is written for a prompt, or a skill."""
     form, live = options.form, options.live
     if name not in catalog:
@@ -113,7 +124,7 @@ def _files(options: Namespace, catalog: Catalog, name: str) -> Mapping[str, dict
             raise ExportRefused(msg)
         return files_by_skill(one for one in catalog.skills if one.name == name)
     prompt, entry = catalog[name], _entry(form, name)
-    command = LiveCommand(prompt, _target(options), _end(Path(options.folder, entry))) if live else None
+    command = LiveCommand(prompt, _target(options), _end(folder, entry)) if live else None
     if form in _COMMANDS:
         _, frozen, made_live = _COMMANDS[form]
         return {entry: {FILE: keep(frozen(prompt) if command is None else made_live(command))}}
@@ -121,10 +132,10 @@ def _files(options: Namespace, catalog: Catalog, name: str) -> Mapping[str, dict
     return {entry: skills.only_when_asked(files) if form == "codex" else files}
 
 
-def _end(file: Path) -> str:
+def _end(folder: Folder, entry: str) -> str:
     """The line that ends what was typed: that of a file that is there, so that it stays as it is."""
     try:
-        found = _ENDED.search(read_regular_file(file, _MOST_BYTES))
+        found = _ENDED.search(folder.read(entry, _MOST_BYTES))
     except OSError:
         found = None
     return found[1].decode() if found else _END.format(secrets.token_hex(16))
@@ -158,11 +169,11 @@ def _source(options: Namespace) -> str:
 
 def _lines(change: FolderChange, noun: str, *, is_done: bool) -> Iterator[str]:
     if not change.is_needed:
-        yield f"{change.folder}: nothing to change"
+        yield f"{change.folder.shown}: nothing to change"
     elif is_done:
         names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{change.folder} has {counted(len(change.names), noun)} of these recipes{names}"
+        yield f"{change.folder.shown} has {counted(len(change.names), noun)} of these recipes{names}"
         yield from (f"    removed: {name}" for name in change.gone)
     else:
-        yield from (f"would write {change.folder / path}" for path in sorted(change.writes))
-        yield from (f"would remove {change.folder / path}" for path in sorted(change.removes))
+        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
+        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))

@@ -29,6 +29,7 @@ from promptkit.cli.served_words import given_options, served_words, with_options
 from promptkit.compiler.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.edits import FileRefused, NotOurs
+from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["run"]
@@ -134,7 +135,7 @@ def _ours_in(place: ConfigurationFile, url: str | None) -> list[str]:
 
 def _print_refusal(place: ConfigurationFile, error: FileRefused, server: _Server) -> None:
     """Say why a file is left as it is, and what may be written by hand."""
-    print_error(f"{place.path}{error.place}: {error}")
+    print_error(escape_invisible(f"{place.path}{error.place}: {error}", one_line=True))
     if server is not None and not isinstance(error, NotOurs):
         wanted = server(None)
         text = ServerTable(place.settings, "").changed(wanted.name, wanted.entry(place.settings))
@@ -209,7 +210,7 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
 def _added_lines(change: EntryChange) -> Iterator[str]:
     """What people should know of an entry that is put in."""
     place = change.place
-    yield from (f"removed: {word}" for word in _removed(change))
+    yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
     command = command_in(place.settings, change.entry) or []
     if command and place.scope == "project":
         if command[0] == "promptkit":

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from promptkit.cli.clients.configurations import ConfigurationFile, read_servers
@@ -13,6 +12,8 @@ from promptkit.cli.output import Output
 from promptkit.cli.served_words import served_words
 from promptkit.compiler.client_profiles import INSTALLABLE, ClientConfiguration
 from promptkit.files.edits import FileRefused
+from promptkit.files.regular import may_exist
+from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
 __all__ = ["lines_of_others", "print_clients"]
@@ -41,7 +42,7 @@ def print_clients(
     if as_json:
         output.print_json({"clients": data})
     else:
-        output.print_lines(chain.from_iterable(map(_client_lines, data)))
+        output.print_lines(chain.from_iterable(map(_client_lines, data)), one_line=True)
 
 
 def lines_of_others(place: ConfigurationFile) -> Iterator[str]:
@@ -49,7 +50,8 @@ def lines_of_others(place: ConfigurationFile) -> Iterator[str]:
     found = _configuration_data(place, None)
     if found["servers"]:
         yield "    servers of promptkit's in it, which --name NAME takes out:"
-        yield from _server_lines(place.settings, found)
+        lines = _server_lines(place.settings, found)
+        yield from (escape_invisible(line, one_line=True) for line in lines)
 
 
 def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
@@ -63,7 +65,8 @@ def _client_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
 
 
 def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, Any]:
-    data: dict[str, Any] = {"file": str(place.path), "exists": place.path.exists(), "servers": {}}
+    exists = os.path.exists(place.path)  # noqa: PTH110 (False if its folder cannot be entered)
+    data: dict[str, Any] = {"file": str(place.path), "exists": exists, "servers": {}}
     try:
         entries = read_servers(place)
     except FileRefused as error:
@@ -107,12 +110,12 @@ def _starts(place: ConfigurationFile, program: str) -> bool:
     """Whether a program is there, and so is the Python of its environment."""
     if not os.path.dirname(program):  # noqa: PTH120 (text)
         return shutil.which(program) is not None
-    python = Path(place.found(program)).with_name("python")
-    return _is_there(place, program) and (python.exists() or not python.is_symlink())
+    python = os.path.join(os.path.dirname(place.found(program)), "python")  # noqa: PTH118, PTH120 (text)
+    return _is_there(place, program) and (may_exist(python) or not os.path.islink(python))  # noqa: PTH114
 
 
 def _is_there(place: ConfigurationFile, word: str) -> bool:
     """Whether a path is there, with or without an object in it; what is none, or has variables, may be."""
     path = place.found(word)
     is_path = os.path.basename(word) != word and "$" not in path and "{" not in path  # noqa: PTH119 (text)
-    return not is_path or any(map(os.path.exists, (path, path.rpartition(":")[0])))
+    return not is_path or any(map(may_exist, (path, path.rpartition(":")[0])))

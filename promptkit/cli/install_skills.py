@@ -9,13 +9,14 @@ from typing import Any
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.clients.configurations import ConfigurationFile
-from promptkit.cli.clients.folders import FolderChange, FolderRefused
-from promptkit.cli.clients.skills import skill_change, skill_sources
+from promptkit.cli.clients.folders import FolderChange, FolderRefused, describe_failure
+from promptkit.cli.clients.skills import has_skills, skill_change
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import INSTALLABLE
+from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["change_skills"]
 
@@ -29,37 +30,40 @@ def change_skills(options: Namespace, places: Sequence[ConfigurationFile], outpu
     """
     if options.url is not None or options.name is not None:
         options.refuse("--skills writes folders: neither --url nor --name is for it")
-    folders = _folders(options, places)
+    places = _with_folders(options, places)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _skills(targets) if options.command == "install" else ()
     if skills is None:
         return Exit.FAULTY
     code, told = Exit.FINE, list[dict[str, Any]]()
-    for place, folder in folders:
+    for place in places:
         try:
-            for source in skill_sources(folder) if options.all else [_source(place, targets)]:
-                change = skill_change(folder, skills, source)
-                told.append(_carry_out(change, place, options, output))
+            folder = place.skills_folder()
+            if options.all and not has_skills(folder):
+                continue
+            change = skill_change(folder, skills, None if options.all else _source(place, targets))
+            told.append(_carry_out(change, place, options, output))
         except FolderRefused as error:
-            code = fail(f"nothing was changed: {error}", Exit.FAULTY)
+            text = escape_invisible(f"nothing was changed: {error}", one_line=True)
+            code = fail(text, Exit.FAULTY)
         except OSError as error:
-            code = fail(f"cannot write into {str(folder)!r}: {error.strerror or error}", Exit.FAULTY)
-    if options.json and (options.all or len(folders) > 1):
+            code = fail(describe_failure(place.skills or "", error), Exit.FAULTY)
+    if options.json and (options.all or len(places) > 1):
         output.print_json({"changes": told})
     elif options.json and told:
         output.print_json(told[0])
-    elif options.all and not told:
+    elif options.all and not told and code == Exit.FINE:
         output.print_lines(["no skills of promptkit's were found: nothing to change"])
     return code
 
 
-def _folders(options: Namespace, places: Sequence[ConfigurationFile]) -> list[tuple[ConfigurationFile, Path]]:
-    """The folders that clients read; one that is named, and reads none, is refused."""
+def _with_folders(options: Namespace, places: Sequence[ConfigurationFile]) -> list[ConfigurationFile]:
+    """Return the places whose clients read folders; a client that is named, and reads none, is refused."""
     for place in places if options.clients else ():
         if place.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
             options.refuse(f"{place.title} reads no skills from folders; these do: {readers}")
-    return [(place, folder) for place in places if (folder := place.skills) is not None]
+    return [place for place in places if place.skills is not None]
 
 
 def _skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
@@ -99,7 +103,7 @@ def _data(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> d
     return {
         "client": place.client,
         "scope": place.scope,
-        "folder": str(change.folder),
+        "folder": str(change.folder.shown),
         "skills": list(change.names),
         "removed": list(change.gone),
         "changed": change.is_needed and is_done,
@@ -116,6 +120,6 @@ def _lines(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> 
         yield f"{place.title} has {counted(len(change.names), 'skill')} of these recipes{names}"
         yield from (f"    removed: {name}" for name in change.gone)
     else:
-        yield from (f"would write {change.folder / path}" for path in sorted(change.writes))
-        yield from (f"would remove {change.folder / path}" for path in sorted(change.removes))
-    yield f"    folder: {change.folder}"
+        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
+        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))
+    yield f"    folder: {change.folder.shown}"

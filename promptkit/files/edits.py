@@ -1,11 +1,10 @@
-"""Reading and replacing files that are somebody else's, so that nothing of theirs is lost."""
+"""Safe in-place edits of other programs' configuration files."""
 
+import errno
 import os
-import shutil
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 from platformdirs import user_state_path
 
-from promptkit.files.regular import read_regular_file, replace_regular_file
+from promptkit.files.folder import Folder
 
 __all__ = [
     "FileContents",
@@ -73,18 +72,27 @@ def check(is_fine: object, reason: str) -> None:
 
 class FileContents(Struct, frozen=True):
     """
-    What a file held when it was read.
+    The content of a file when it was read.
 
     Args:
-        path:
-            Where it lies, without links: what links lead to is written, and they stay.
+        folder:
+            The folder of the file, without links: links stay, and the file that they lead to is written.
+
+        name:
+            The name of the file in it.
 
         data:
-            What it held; None if there was no file.
+            The content; None if there was no file.
     """
 
-    path: Path
+    folder: Folder
+    name: str
     data: bytes | None
+
+    @property
+    def path(self) -> Path:
+        """The path of the file, without links."""
+        return self.folder.path / self.name
 
     @property
     def text(self) -> str:
@@ -114,7 +122,13 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
     path = Path(os.path.realpath(file))
     is_within = project is None or path.is_relative_to(os.path.realpath(project))
     check(is_within, "it leads out of the project: replace the link by a file")
-    return FileContents(path, _data(path))
+    try:
+        folder = Folder(path.parent) if project is None else Folder.inside(project, path.parent)
+        return FileContents(folder, path.name, _data(folder, path.name))
+    except OSError as error:
+        is_other = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
+        msg = "it is no file" if is_other else f"it cannot be read: {error.strerror}"
+        raise FileRefused(msg) from None
 
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
@@ -134,11 +148,10 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
     Raises:
         FileRefused: If it may not be written, or was changed since it was read.
     """
-    _check_writable(contents)
-    folder = contents.path.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder):
+        _check_writable(contents)
+        contents.folder.create()
+        with contents.folder.locked(wait=True):
             backup = back_up(contents)
             _replace(contents, data)
     except OSError as error:
@@ -164,12 +177,12 @@ def back_up(contents: FileContents) -> Path | None:
     """
     if contents.data is None:
         return None
-    folder = user_state_path("promptkit") / "backups"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Folder(user_state_path("promptkit") / "backups")
+    folder.create(mode=0o700)
     digest = blake2b(os.fsencode(contents.path), digest_size=4).hexdigest()
-    backup = folder / f"{digest}-{contents.path.name}"
-    replace_regular_file(backup, contents.data, mode=0o600)
-    return backup
+    backup = f"{digest}-{contents.name}"
+    folder.write(backup, contents.data, mode=0o600)
+    return folder.path / backup
 
 
 def newline_of(text: str) -> str:
@@ -183,65 +196,52 @@ def joined(before: str, lines: str, behind: str) -> str:
     return f"{before}{gap}{lines}{behind}"
 
 
-def _data(path: Path) -> bytes | None:
+def _data(folder: Folder, name: str) -> bytes | None:
     try:
-        check(stat.S_ISREG(path.stat().st_mode), "it is no file")
-        return read_regular_file(path, _MAX_BYTES)
+        return folder.read(name, _MAX_BYTES)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        msg = f"it cannot be read: {error.strerror}"
-        raise FileRefused(msg) from None
 
 
 def _check_writable(contents: FileContents) -> None:
     if contents.data is None:
         return
-    try:
-        found = contents.path.stat()
-    except OSError:
-        raise FileRefused(_CHANGED) from None
+    status = contents.folder.status(contents.name)
+    if status is None:
+        raise FileRefused(_CHANGED)
     # The mode counts for root, too: somebody took the right away for a reason.
-    is_writable = found.st_mode & 0o222 and os.access(contents.path, os.W_OK)
+    is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
     check(is_writable, "it is read-only: make it writable, or write into it by hand")
-    check(found.st_nlink == 1, "it has other names (hard links), which would no longer be the same")
-    is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, found.st_uid)
+    check(status.st_nlink == 1, "it has other names (hard links), which would no longer be the same")
+    is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
     check(is_own, "it belongs to somebody else")
 
 
 def _replace(contents: FileContents, data: bytes) -> None:
-    path, is_new = contents.path, contents.data is None
+    folder, name = contents.folder, contents.name
 
-    def finish(scratch: str) -> None:
-        with open(scratch, "r+b") as file:
-            os.fsync(file.fileno())
-        if not is_new:
-            _copy_owner_and_mode(path, scratch)
-        check(_data(path) == contents.data, _CHANGED)
+    def finish(scratch: int) -> None:
+        os.fsync(scratch)
+        if contents.data is not None:
+            _copy_owner_and_mode(folder, name, scratch)
+        check(_data(folder, name) == contents.data, _CHANGED)
 
-    replace_regular_file(path, data, mode=0o666 if is_new else 0o600, check=finish)
-
-
-def _copy_owner_and_mode(source: Path, scratch: str) -> None:
-    found = source.stat()
-    if hasattr(os, "chown"):
-        os.chown(scratch, found.st_uid, found.st_gid)
-    shutil.copystat(source, scratch)  # the mode, and access lists where there are any
-    os.utime(scratch)
+    folder.write(name, data, mode=0o666 if contents.data is None else 0o600, finish=finish)
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other runs of promptkit out of a folder. The lock ends with the process, and leaves nothing."""
-    if sys.platform == "win32":  # where what was changed meanwhile is still noticed
-        yield
+def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
+    if sys.platform == "win32":  # a new file has the owner and the rights of its folder
         return
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # not every file system can
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+        file = folder.open(name)
+    except FileNotFoundError:
+        raise FileRefused(_CHANGED) from None
+    with file:
+        source = file.fileno()
+        status = os.fstat(source)
+        os.fchown(scratch, status.st_uid, status.st_gid)
+        if sys.platform == "linux":
+            for attribute in os.listxattr(source):  # access lists are among them
+                with suppress(OSError):  # not every file system has each
+                    os.setxattr(scratch, attribute, os.getxattr(source, attribute))
+        os.fchmod(scratch, stat.S_IMODE(status.st_mode))

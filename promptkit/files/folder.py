@@ -61,12 +61,20 @@ class Folder:
         within:
             The folder's path below *root*, with ``/`` between its parts; ``""`` for *root* itself. Links in
             it are refused.
+
+    Attributes:
+        path:
+            The absolute path of the folder.
+
+        shown:
+            The path as messages show it: as the user has written it.
     """
 
     def __init__(self, root: str | os.PathLike[str], within: str = "") -> None:
         self._root = os.path.abspath(root)
         self._within = tuple(filter(None, within.split("/")))
         self.path = Path(self._root, *self._within)
+        self.shown = self.path
 
     @classmethod
     def named(cls, path: str | os.PathLike[str]) -> "Folder":
@@ -79,8 +87,40 @@ class Folder:
         normal = os.path.normpath(path)
         parts = Path(normal).parts
         if os.path.isabs(normal) or ".." in parts:
-            return cls(normal)
-        return cls(".", "" if normal == "." else "/".join(parts))
+            folder = cls(normal)
+        else:
+            folder = cls(".", "" if normal == "." else "/".join(parts))
+        folder.shown = Path(path)
+        return folder
+
+    @classmethod
+    def inside(cls, root: str | os.PathLike[str], path: str | os.PathLike[str]) -> "Folder":
+        """
+        Return a folder whose path may have links, as long as they stay in the trusted folder *root*.
+
+        The links are resolved now: one that appears later is refused, as in every other folder.
+
+        Args:
+            root:
+                The trusted folder.
+
+            path:
+                The folder, absolute or relative to *root*.
+
+        Raises:
+            OSError: If a link leads out of *root*.
+        """
+        real_root = Path(os.path.realpath(root))
+        place = Path(root, path)
+        real = Path(os.path.realpath(place))
+        if not real.is_relative_to(real_root):
+            raise OSError(
+                errno.ELOOP, f"it leads out of {os.fspath(root)}: put a folder in its place", str(place)
+            )
+        within = real.relative_to(real_root)
+        folder = cls(real_root, "/".join(within.parts))
+        folder.shown = place
+        return folder
 
     def __str__(self) -> str:
         return str(self.path)
@@ -93,9 +133,18 @@ class Folder:
         except FileNotFoundError:
             return False
 
-    def create(self) -> None:
-        """Create the folder, and those above it, unless they exist. Raises OSError if that fails."""
-        Path(self._root).mkdir(parents=True, exist_ok=True)
+    def create(self, mode: int = 0o777) -> None:
+        """
+        Create the folder, and those above it, unless they exist.
+
+        Args:
+            mode:
+                The permissions of the trusted folder, if it is created.
+
+        Raises:
+            OSError: If one of them cannot be created.
+        """
+        Path(self._root).mkdir(mode, parents=True, exist_ok=True)
         with self._parent((), create=True):
             pass
 
@@ -173,11 +222,27 @@ class Folder:
             raise OSError(errno.EMLINK, "it has other names (hard links), and they would change too", path)
         return file
 
-    def write(self, path: str, *data: bytes, mode: int = 0o666) -> None:
+    def write(
+        self, path: str, *data: bytes, mode: int = 0o666, finish: Callable[[int], object] = bool
+    ) -> None:
         """
         Write a file, replacing a regular file that exists there; folders above it are created.
 
         The file is replaced at once: a process that is killed leaves the previous content.
+
+        Args:
+            path:
+                The file's path within the folder.
+
+            *data:
+                The content.
+
+            mode:
+                The permissions, as far as the process allows them.
+
+            finish:
+                Called with the descriptor of the new file before it replaces the other. If it raises an
+                exception, the previous file stays.
 
         Raises:
             OSError: If it cannot be written, or if a link, a pipe, a device or a folder is in its place.
@@ -191,6 +256,8 @@ class Folder:
             try:
                 with open(descriptor, "wb") as file:
                     file.write(b"".join(data))
+                    file.flush()
+                    finish(descriptor)
                 os.replace(scratch, name, src_dir_fd=parent, dst_dir_fd=parent)
             except BaseException:
                 with suppress(FileNotFoundError):
@@ -244,12 +311,16 @@ class Folder:
             waiting += reversed(below)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, *, wait: bool = False) -> Iterator[None]:
         """
         Hold the folder's lock, which ends with the process and leaves no file.
 
+        Args:
+            wait:
+                Whether to wait until the lock is free.
+
         Raises:
-            FolderLockedError: If another process holds it.
+            FolderLockedError: If another process holds it, unless *wait* is true.
         """
         if sys.platform == "win32":  # where open files keep other processes out
             yield
@@ -259,7 +330,7 @@ class Folder:
         with self._parent(()) as descriptor:
             assert descriptor is not None  # noqa: S101 (dir_fd exists wherever fcntl does)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise FolderLockedError(errno.EAGAIN, "another process is using it", str(self)) from None
             except OSError:  # not every file system has locks

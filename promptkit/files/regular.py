@@ -20,6 +20,7 @@ __all__ = [
     "file_stamp",
     "is_another_user",
     "is_foreign",
+    "may_exist",
     "read_regular_file",
     "replace_regular_file",
 ]
@@ -114,6 +115,15 @@ def file_stamp(path: str) -> Stamp | None:
     except (OSError, ValueError):  # a path with a NUL is that of no file
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+
+
+def may_exist(path: str) -> bool:
+    """
+    Return whether a path that someone else wrote exists.
+
+    A path of another machine counts, and is not looked up: Windows would log in there.
+    """
+    return path.startswith(("//", "\\\\")) or os.path.exists(path)
 
 
 def check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:

@@ -1,5 +1,6 @@
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -299,3 +300,104 @@ def test_a_file_is_checked_before_it_is_read(folder):
 
     with pytest.raises(ValueError, match="3"):
         folder.read("a.txt", 1, refuse)
+
+
+@posix
+class TestInside:
+    def test_links_that_stay_in_the_root_are_followed(self, tmp_path):
+        """
+        Messages show the path with the link.
+        """
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to("real")
+        folder = Folder.inside(tmp_path, "link/below")
+
+        folder.create()
+        folder.write("file", b"x")
+
+        assert (tmp_path / "real" / "below" / "file").read_bytes() == b"x"
+        assert folder.shown == tmp_path / "link" / "below"
+
+    @pytest.mark.parametrize("path", ["link", "link/below", "dangling", "a/../../outside"])
+    def test_links_that_lead_out_are_refused(self, path, tmp_path):
+        """
+        Dangling links as well, because a write would create what they lead to.
+        """
+        root = tmp_path / "root"
+        root.mkdir()
+        (tmp_path / "outside").mkdir()
+        (root / "link").symlink_to(tmp_path / "outside")
+        (root / "dangling").symlink_to("../missing")
+
+        with pytest.raises(OSError, match="it leads out of"):
+            Folder.inside(root, path)
+
+    def test_a_link_that_appears_later_is_refused(self, tmp_path):
+        """
+        The path was resolved before.
+        """
+        (tmp_path / "root" / "a").mkdir(parents=True)
+        folder = Folder.inside(tmp_path / "root", "a")
+        (tmp_path / "root" / "a").rmdir()
+        (tmp_path / "root" / "a").symlink_to(tmp_path)
+
+        with pytest.raises(OSError, match="it is a link"):
+            folder.write("file", b"x")
+        assert not (tmp_path / "file").exists()
+
+    def test_a_circle_of_links_is_refused(self, tmp_path):
+        """
+        It leads nowhere.
+        """
+        (tmp_path / "a").symlink_to("a")
+
+        with pytest.raises(OSError, match="it is a link"):
+            Folder.inside(tmp_path, "a").create()
+
+
+def test_a_file_is_finished_before_it_replaces_the_other(folder):
+    """
+    An exception keeps the previous file, and leaves no other.
+    """
+    folder.write("file", b"before")
+
+    def finish(descriptor):
+        assert os.fstat(descriptor).st_size == 5
+        raise ValueError("full")
+
+    with pytest.raises(ValueError, match="full"):
+        folder.write("file", b"after", finish=finish)
+    assert [(path, folder.read(path, 10)) for path, _ in folder.walk()] == [("file", b"before")]
+
+
+@posix
+def test_the_mode_of_a_new_folder(tmp_path):
+    """
+    One that exists keeps its own.
+    """
+    Folder(tmp_path / "above" / "private").create(mode=0o700)
+    Folder(tmp_path / "above").create(mode=0o700)
+
+    assert stat.S_IMODE((tmp_path / "above" / "private").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "above").stat().st_mode) != 0o700
+
+
+def test_messages_show_a_folder_as_it_was_named(tmp_path, monkeypatch):
+    """
+    The path itself is absolute, so that it survives a change of the current folder.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    assert Folder.named("a/b").shown == Path("a", "b")
+    assert Folder.named("a/b").path == tmp_path / "a" / "b"
+
+
+@posix
+def test_a_lock_can_be_waited_for(folder):
+    """
+    It is free once its holder ends.
+    """
+    with folder.locked():
+        pass
+    with folder.locked(wait=True):
+        pass

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from promptkit.files.regular import is_foreign, read_regular_file, replace_regular_file
+from promptkit.files.regular import is_foreign, may_exist, read_regular_file, replace_regular_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 as_root = pytest.mark.skipif(
@@ -117,3 +117,22 @@ class TestForeign:
         os.lchown(tmp_path / "link", 1234, 1234)
 
         assert is_foreign(tmp_path / "link")
+
+
+class TestMayExist:
+    def test_a_path_of_another_machine_is_not_looked_up(self, monkeypatch):
+        """
+        It counts as one that exists.
+        """
+        monkeypatch.setattr("os.path.exists", lambda _: 1 // 0)
+
+        assert may_exist("//host/share/file")
+        assert may_exist("\\\\host\\share\\file")
+
+    @pytest.mark.parametrize("path", ["/a\0b", "/" + "a" * 5000, "/\ud800", "/missing"])
+    def test_an_odd_path_does_not_exist(self, path):
+        """
+        It raises no exception.
+        """
+        assert not may_exist(path)
+        assert may_exist("/")

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,10 +20,13 @@ from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable,
 from promptkit.cli.clients.servers import InstalledServer, is_ours, url_in
 from promptkit.files.edits import FileContents, FileRefused, NotOurs, back_up, check, replace_file
 
-__all__ = ["EntryChange", "change_of"]
+__all__ = ["EntryChange", "change_of", "unified_diff"]
 
 #: How long a command of a client may take.
 _TIMEOUT_S: Final = 60
+
+#: Number of lines that are compared with one another; more are shown as all removed, and all added.
+_MAX_COMPARED: Final = 1000
 
 _Entry = Mapping[str, Any] | None
 
@@ -78,7 +81,7 @@ class EntryChange(Struct, frozen=True):
         file = str(self.place.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
-        shown = difflib.unified_diff(old, new, before, file, n=0)
+        shown = unified_diff(old, new, before, file)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in shown)
 
     def carry_out(self) -> Path | None:
@@ -139,6 +142,38 @@ def change_of(
         after = table.changed(name, entry)
         commands = _own_commands(place, name, found, ServerTable(place.settings, after).entries.get(name))
     return EntryChange(place, contents, after, name, found, entry, place.client_is_found, commands)
+
+
+def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str) -> Iterator[str]:
+    """
+    Yield the lines of a diff without context.
+
+    Only the lines between the first and the last difference are compared, because `difflib` takes quadratic
+    time over lines that repeat.
+    """
+    if old == new:
+        return
+    start, end, most = 0, 0, min(len(old), len(new))
+    while start < most and old[start] == new[start]:
+        start += 1
+    while end < most - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    left, right = old[start : len(old) - end], new[start : len(new) - end]
+    blocks: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(left), 0, len(right))]
+    if len(left) + len(right) <= _MAX_COMPARED:
+        blocks = difflib.SequenceMatcher(None, left, right).get_opcodes()
+    yield from (f"--- {before}\n", f"+++ {after}\n")
+    for kind, i, i_end, j, j_end in blocks:
+        if kind != "equal":
+            yield f"@@ -{_span(start + i, i_end - i)} +{_span(start + j, j_end - j)} @@\n"
+            yield from (f"-{line}" for line in left[i:i_end])
+            yield from (f"+{line}" for line in right[j:j_end])
+
+
+def _span(start: int, length: int) -> str:
+    """Return the lines of a hunk as in the heads of diffs: without a length if it is one line."""
+    first = start + 1 if length else start
+    return f"{first}" if length == 1 else f"{first},{length}"
 
 
 def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:

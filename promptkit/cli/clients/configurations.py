@@ -14,6 +14,7 @@ from promptkit.cli.clients import jsonc, toml, yaml
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE, ClientConfiguration
 from promptkit.compiler.loading.targets import is_within
 from promptkit.files.edits import FileContents, FileRefused, check, read_file
+from promptkit.files.folder import Folder
 
 __all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers"]
 
@@ -79,9 +80,22 @@ class ConfigurationFile(Struct, frozen=True):
 
     @property
     def skills(self) -> Path | None:
-        """Where the client looks for skills; None if it reads no folders."""
+        """The folder in which the client looks for skills; None if it reads no folders."""
         folder = self.settings.skills.get(self.scope)
         return None if folder is None else self._place(folder)
+
+    def skills_folder(self) -> Folder:
+        """
+        Return the folder in which the client looks for skills.
+
+        Links lead to a user's folder if the user has made them. A project may have come with links of someone
+        else, so these must not lead out of it.
+
+        Raises:
+            OSError: If a link leads out of the project.
+        """
+        path = self._place(self.settings.skills[self.scope])
+        return Folder(path) if self.scope == "user" else Folder.inside(self.project, path)
 
     def read(self) -> FileContents:
         """Read it, whether it exists or not. Raises `FileRefused` if it cannot be read."""

@@ -1,38 +1,50 @@
 """
 Folders that clients read: files, and folders of files, that are written there, changed, and removed again.
 
-What was written is noted beside it, so that nothing else is ever overwritten or removed.
+A note in the folder lists the written files with their digests, so that no others are overwritten or removed.
+The folder and its note may have come with a repository that someone else wrote. So a note is checked before
+it is used, and a file is removed or overwritten only if its content has the digest in the note.
 """
 
+import errno
 import os
+import re
+import stat
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.kept_bytes import KeptBytes
-from promptkit.compiler.skills.files import MOST_BYTES, is_left_out
+from promptkit.compiler.skills.files import MOST_BYTES, MOST_FILES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.files.regular import read_regular_file, replace_regular_file
+from promptkit.files.folder import Folder, check_plain
+from promptkit.files.regular import may_exist
+from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["FILE", "FolderChange", "FolderRefused", "folder_change", "sources_in"]
+__all__ = ["FILE", "FolderChange", "FolderRefused", "describe_failure", "folder_change", "has_entries"]
 
 #: The path of a file in itself, where others are in a folder.
 FILE: Final = "."
 
 _MAX_NOTE_BYTES: Final = 16 * 1024 * 1024
 
+#: Number of files and folders in one note, length of a source, and number of folders above a file.
+_MAX_NAMES: Final = 10_000
+_MAX_SOURCE: Final = 16_384
+_MAX_DEPTH: Final = 64
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
 
 class FolderRefused(PromptkitError):
     """Nothing can be written into a folder, or removed from it; its text says why, and what to do."""
 
 
-class _Written(Struct, frozen=True):
-    """A file, or a folder, that was written: of what, and the digest of each file."""
+class _Written(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file, or a folder, that was written: its source, and the digest of each file."""
 
     source: str
     files: dict[str, str]
@@ -40,208 +52,302 @@ class _Written(Struct, frozen=True):
 
 class FolderChange(Struct, frozen=True):
     """
-    What is to be written into a folder, and what is to be removed.
+    The files to write into a folder, and the files to remove from it.
 
     Args:
         folder:
             The folder.
 
         names:
-            The files and folders in it that are there afterwards, of the same source.
+            The files and folders of the same source that are in it afterwards.
 
         writes:
-            What files are to hold, by their paths within it.
+            The content of files, by their paths within it.
 
         removes:
-            The paths of files that are to go.
+            The paths of files to remove.
 
         gone:
-            The files and folders in it that are to go.
+            The files and folders in it that are removed.
 
         note:
-            What is noted afterwards.
+            The content of the note afterwards.
 
         note_name:
-            The name of the file with that.
+            The name of the note.
+
+        before:
+            The content of the note now; None if there is none.
+
+        digests:
+            The digests in the note now, by path.
     """
 
-    folder: Path
+    folder: Folder
     names: tuple[str, ...]
     writes: Mapping[str, KeptBytes]
     removes: tuple[str, ...]
     gone: tuple[str, ...]
     note: Mapping[str, _Written]
     note_name: str
+    before: bytes | None
+    digests: Mapping[str, str]
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is to be done."""
-        return bool(self.writes or self.removes)
+        """Whether anything changes."""
+        return bool(self.writes or self.removes or self.gone)
 
     def carry_out(self) -> None:
         """
-        Write, and remove.
+        Write the files, and remove the others.
 
         Raises:
-            OSError: If a file cannot be written, or removed.
+            OSError: If a file cannot be written or removed, or was changed meanwhile.
         """
         if not self.is_needed:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for path in self.removes:
-            (self.folder / path).unlink(missing_ok=True)
-            _remove_empty(self.folder, path)
-        for path, content in self.writes.items():
-            place = self.folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            data = content.data
-            # What names its own interpreter is a program, and agents start it.
-            replace_regular_file(place, data, mode=0o777 if data.startswith(b"#!") else 0o666)
-        # Last of all: if this ends before, the next time finds what it would write, or what was noted.
-        if self.note:
-            note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
-            replace_regular_file(self.folder / self.note_name, note, b"\n")
-        else:
-            (self.folder / self.note_name).unlink()
+        self.folder.create()
+        with self.folder.locked():
+            if _note_data(self.folder, self.note_name) != self.before:
+                raise _changed_meanwhile(self.note_name)
+            for path in self.removes:
+                if self._is_own(path, {self.digests[path]}):
+                    self.folder.remove(path)
+                self.folder.remove_empty_folders(path)
+            for path, content in self.writes.items():
+                self._is_own(path, {self.digests.get(path), content.digest})
+                data = content.data
+                # A file that names its own interpreter is a program, and agents start it.
+                self.folder.write(path, data, mode=0o777 if data.startswith(b"#!") else 0o666)
+            # The note comes last: if this is interrupted, each file has a digest of the old note or the new.
+            if self.note:
+                note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
+                self.folder.write(self.note_name, note, b"\n")
+            elif self.before is not None:
+                self.folder.remove(self.note_name)
+
+    def _is_own(self, path: str, digests: set[str | None]) -> bool:
+        """Return whether a file exists. Raises OSError if it has none of the *digests*."""
+        if self.folder.status(path) is None:
+            return False
+        if self.folder.digest(path, MOST_BYTES) not in digests - {None}:
+            raise _changed_meanwhile(path)
+        return True
 
 
 def folder_change(
-    folder: Path,
+    folder: Folder,
     wanted: Mapping[str, Mapping[str, KeptBytes]],
-    source: str,
+    source: str | None,
     note_name: str,
     only: Collection[str] | None = None,
 ) -> FolderChange:
     """
-    Return what makes that which lies in a folder what is wanted, apart from what is of other sources.
+    Return the changes that bring a folder to the wanted state, ignoring entries of other sources.
 
     Args:
         folder:
-            Where clients look.
+            The folder that clients read.
 
         wanted:
-            What is to be there, by its name: files by their paths in a folder of that name, or one at `FILE`.
+            Files by their paths in a folder, or one file at `FILE`, by the name of the folder or file.
 
         source:
-            What it is made of; what was written of it before and is no more goes.
+            The recipes that they are made of. Entries of this source that are not wanted are removed. None
+            for all sources, if nothing is wanted.
 
         note_name:
-            The name of the file that says what was written.
+            The name of the note.
 
         only:
-            What may go; everything by default.
+            The names that can be removed; all by default.
 
     Raises:
-        FolderRefused: If something lies there that was not written so.
+        FolderRefused: If the note is invalid, or a file was not written by promptkit, or changed since.
+        OSError: If the folder cannot be read.
     """
-    noted = _read_note(folder / note_name)
+    before = _note_data(folder, note_name) if folder.exists() else None
+    noted = {} if before is None else _decode_note(before, folder.shown / note_name)
     gone = tuple(
         name
-        for name, one in noted.items()
-        if one.source == source and name not in wanted and (only is None or name in only)
+        for name, written in noted.items()
+        if source in (None, written.source) and name not in wanted and (only is None or name in only)
     )
+    writes, removes, digests = dict[str, KeptBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *gone):
-        before = noted.get(name)
-        if before is not None and before.source != source and _is_there(before.source):
-            whose = before.source or "a build"
-            msg = f"{folder / name} was written from {whose}: remove it from there, or rename one of the two"
+        written, coming = noted.get(name), wanted.get(name, {})
+        if written is not None and source not in (None, written.source) and _source_exists(written.source):
+            whose = written.source or "a build"
+            place = folder.shown / name
+            msg = f"{place} was written from {whose}: remove it from there, or rename one of the two"
             raise FolderRefused(msg)
-        coming = {path: content.digest for path, content in wanted.get(name, {}).items()}
-        _check_own(folder / name, {} if before is None else before.files, coming)
-    files = {_path(name, path): content for name, one in wanted.items() for path, content in one.items()}
-    there = {_path(name, path): digest for name, one in noted.items() for path, digest in one.files.items()}
-    ours = [path for path in there if path.partition("/")[0] in {*wanted, *gone}]
-    written = {
-        name: _Written(source, {path: content.digest for path, content in one.items()})
-        for name, one in wanted.items()
-    }
-    return FolderChange(
-        folder,
-        tuple(sorted(wanted)),
-        {
-            path: content
-            for path, content in files.items()
-            if there.get(path) != content.digest or not (folder / path).exists()
-        },
-        tuple(path for path in ours if path not in files),
-        gone,
-        {**{name: one for name, one in noted.items() if name not in gone}, **written},
-        note_name,
-    )
+        old = {} if written is None else {_path(name, path): one for path, one in written.files.items()}
+        new = {_path(name, path): content for path, content in coming.items()}
+        present = _present_files(folder, name, old, new)
+        writes |= {
+            path: one for path, one in new.items() if path not in present or old.get(path) != one.digest
+        }
+        removes += [path for path in old if path not in new]
+        digests |= old
+    note = {name: written for name, written in noted.items() if name not in gone}
+    for name, files in wanted.items():
+        note[name] = _Written(source or "", {path: content.digest for path, content in files.items()})
+    try:
+        _check_note(note)
+    except FolderRefused as error:
+        msg = f"{folder.shown / note_name} cannot be written: {error}: use another folder, or another name"
+        raise FolderRefused(msg) from None
+    names = tuple(sorted(wanted))
+    return FolderChange(folder, names, writes, tuple(removes), gone, note, note_name, before, digests)
 
 
-def sources_in(folder: Path, note_name: str) -> tuple[str, ...]:
+def has_entries(folder: Folder, note_name: str) -> bool:
     """
-    Return what that was made of which was written into a folder.
+    Return whether the note of a folder has entries.
 
     Args:
         folder:
             The folder.
 
         note_name:
-            The name of the file that says what was written.
+            The name of the note.
 
     Raises:
-        FolderRefused: If that file cannot be read.
+        FolderRefused: If the note is invalid.
+        OSError: If the folder cannot be read.
     """
-    return tuple(dict.fromkeys(one.source for one in _read_note(folder / note_name).values()))
+    data = _note_data(folder, note_name) if folder.exists() else None
+    return data is not None and bool(_decode_note(data, folder.shown / note_name))
+
+
+def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
+    """Return one line that says why a folder cannot be changed."""
+    where = f" ({error.filename})" if error.filename else ""
+    text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{where}"
+    return escape_invisible(text, one_line=True)
 
 
 def _path(name: str, path: str) -> str:
-    """The path within the folder of what has a path within that which is called *name*."""
-    return PurePosixPath(name, path).as_posix()
+    """Return the path within the folder of a file in the entry *name*."""
+    return name if path == FILE else f"{name}/{path}"
 
 
-def _is_there(source: str) -> bool:
-    """Whether what something was made of still lies where it was: a project may have been moved."""
-    places = [Path(one) for one in source.split(os.pathsep)]
-    return any(not place.is_absolute() or place.exists() for place in places)
+def _source_exists(source: str) -> bool:
+    """Return whether a source still exists at its path: a project may have been moved."""
+    return any(not Path(place).is_absolute() or may_exist(place) for place in source.split(os.pathsep))
 
 
-def _check_own(folder: Path, written: Mapping[str, str], coming: Mapping[str, str]) -> None:
-    """Raise FolderRefused if a folder holds anything but the files that were *written*, or are *coming*."""
-    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
-    for place in [folder] if is_other else _files_in(folder):
-        path = place.relative_to(folder).as_posix()
-        expected = written.get(path)
-        if _digest(place) not in {expected or "", coming.get(path, "")}:
-            how = "was changed since it was written" if expected else "was not written by promptkit"
-            msg = f"{place} {how}: move it away, and nothing of it is lost"
-            raise FolderRefused(msg)
+def _present_files(
+    folder: Folder, name: str, written: Mapping[str, str], coming: Mapping[str, KeptBytes]
+) -> set[str]:
+    """
+    Return the paths of the files of an entry that exist.
+
+    Raises:
+        FolderRefused: If a file is neither one that was *written* nor one that is *coming*.
+    """
+    known = {*written, *coming}
+    for path in _files_in(folder, name):
+        if path not in known:
+            raise _not_own(folder, path, "was not written by promptkit")
+    present = set[str]()
+    for path in known:
+        status = folder.status(path)
+        if status is None or (stat.S_ISDIR(status.st_mode) and _has_below(written, path)):
+            continue
+        digest = folder.digest(path, MOST_BYTES)
+        allowed = {written.get(path), coming[path].digest if path in coming else None}
+        if digest is None or digest not in allowed:
+            how = "was changed since it was written" if path in written else "was not written by promptkit"
+            raise _not_own(folder, path, how)
+        present.add(path)
+    return present
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    """What lies in a folder and is no folder; links are not followed."""
-    for above, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not is_left_out(name)]
-        yield from (Path(above, name) for name in names if not is_left_out(name))
-        yield from (place for name in folders if (place := Path(above, name)).is_symlink())
+def _has_below(paths: Mapping[str, str], above: str) -> bool:
+    return any(path.startswith(f"{above}/") for path in paths)
 
 
-def _digest(place: Path) -> str | None:
-    """The digest of a file; None if it is a link, or cannot be read."""
+def _files_in(folder: Folder, name: str) -> Iterator[str]:
+    """Yield the paths of the files and links of an entry, without hidden ones and those of other programs."""
+    status = folder.status(name)
+    if status is None:
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        yield name
+        return
+    waiting = [name]
+    while waiting:
+        above = waiting.pop()
+        if above.count("/") > _MAX_DEPTH:
+            raise _not_own(folder, name, f"has more than {_MAX_DEPTH} folders within one another")
+        for entry, found in folder.entries(above):
+            if is_left_out(entry):
+                continue
+            path = f"{above}/{entry}"
+            if stat.S_ISDIR(found.st_mode):
+                waiting.append(path)
+            else:
+                yield path
+
+
+def _not_own(folder: Folder, path: str, how: str) -> FolderRefused:
+    return FolderRefused(f"{folder.shown / path} {how}: move it away, and nothing of it is lost")
+
+
+def _changed_meanwhile(path: str) -> OSError:
+    return OSError(errno.EBUSY, "it was changed meanwhile, and stays: run the command again", path)
+
+
+def _note_data(folder: Folder, note_name: str) -> bytes | None:
+    """Return the content of a note; None if there is none."""
     try:
-        return None if place.is_symlink() else sha256(read_regular_file(place, MOST_BYTES)).hexdigest()
-    except OSError:
+        return folder.read(note_name, _MAX_NOTE_BYTES)
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _invalid_note(folder.shown / note_name, error.strerror or str(error)) from None
 
 
-def _remove_empty(folder: Path, path: str) -> None:
-    """Remove the folders of a file that are empty now."""
-    above = Path(path).parent
-    with suppress(OSError):  # one is not empty, and so are all above it
-        while above.parts:
-            (folder / above).rmdir()
-            above = above.parent
-
-
-def _read_note(file: Path) -> dict[str, _Written]:
+def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
     try:
-        data = read_regular_file(file, _MAX_NOTE_BYTES)
-        return msgspec.json.decode(data, type=dict[str, _Written])
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, msgspec.MsgspecError) as error:
-        reason = f"{file}, which says what was written here, cannot be read: {error}"
-        msg = f"{reason}: remove it and what was written, and write it again"
-        raise FolderRefused(msg) from None
+        note = msgspec.json.decode(data, type=dict[str, _Written])
+        _check_note(note)
+    except (msgspec.MsgspecError, UnicodeDecodeError, FolderRefused) as error:
+        raise _invalid_note(file, str(error)) from None
+    return note
+
+
+def _invalid_note(file: Path, reason: str) -> FolderRefused:
+    text = f"{file} is not a valid note of written files: {reason}"
+    return FolderRefused(f"{text}: move it away, and run the command again")
+
+
+def _check_note(note: Mapping[str, _Written]) -> None:
+    """Raise FolderRefused unless a note has only entries that promptkit can write."""
+    if len(note) > _MAX_NAMES:
+        msg = f"it has more than {_MAX_NAMES:,} names"
+        raise FolderRefused(msg)
+    for name, written in note.items():
+        if "/" in name or is_left_out(name) or not _is_plain(name):
+            msg = f"{name[:100]!r} is not a name in the folder"
+            raise FolderRefused(msg)
+        if len(written.source) > _MAX_SOURCE or len(written.files) > MOST_FILES:
+            msg = f"{name[:100]!r} has a source of more than {_MAX_SOURCE:,} characters, or too many files"
+            raise FolderRefused(msg)
+        for path, digest in written.files.items():
+            if path != FILE and not _is_plain(path):
+                msg = f"{path[:100]!r} is not a plain path within {name[:100]!r}"
+                raise FolderRefused(msg)
+            if not _DIGEST.fullmatch(digest):
+                msg = f"{path[:100]!r} in {name[:100]!r} has no SHA-256 as its digest"
+                raise FolderRefused(msg)
+
+
+def _is_plain(path: str) -> bool:
+    try:
+        check_plain(path)
+    except OSError:
+        return False
+    return path.count("/") < _MAX_DEPTH

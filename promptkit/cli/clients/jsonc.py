@@ -7,7 +7,7 @@ Comments and last commas may be in it. `json` reads the text with those blanked,
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -73,6 +73,9 @@ def read(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
         raise FileRefused(msg, error.lineno, error.colno) from None
+    except ValueError:  # Python limits the digits of a number
+        msg = "it has a number with too many digits to be read"
+        raise FileRefused(msg) from None
     check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
     return data
 
@@ -162,8 +165,7 @@ _behind_gap: Final = partial(_end_of, _GAP)
 def _with_new(text: str, holder: _Object, name: str, value: Any, unit: str) -> str:
     """Put a new member behind the others, and behind the comments on the line of the last one."""
     newline, outer = newline_of(text), _indent_at(text, holder.start)
-    indents = [_line_before(text, member.start) for member in holder.members.values()]
-    indent = next((indent for indent in reversed(indents) if not indent.strip()), outer + unit)
+    indent = [outer + unit, *_indents(text, holder)][-1]
     comma = last_comma = ""
     if holder.members:
         *_, last = holder.members.values()
@@ -198,15 +200,20 @@ def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
 
 def _unit(text: str, root: _Object) -> str:
     """How far one level is indented: as the first member of the outermost object on a line of its own."""
-    before = (_line_before(text, member.start) for member in root.members.values())
-    return next((line for line in before if not line.strip()), "") or "  "
+    return next(_indents(text, root), "") or "  "
 
 
-def _line_before(text: str, place: int) -> str:
-    return text[text.rfind("\n", 0, place) + 1 : place]
+def _indents(text: str, holder: _Object) -> Iterator[str]:
+    """Yield the blanks before each member that is the first on its line."""
+    end = holder.start + 1
+    for member in holder.members.values():
+        _, newline, before = text[end : member.start].rpartition("\n")
+        if newline and not before.strip():
+            yield before
+        end = member.end
 
 
 def _indent_at(text: str, place: int) -> str:
     """The blanks that the line of a place begins with."""
-    line = _line_before(text, place)
+    line = text[text.rfind("\n", 0, place) + 1 : place]
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,42 +1,44 @@
 """Skills on disk, as agents read them: each in a folder of its name, byte for byte what is served."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.cli.clients.folders import FolderChange, FolderRefused, folder_change, sources_in
+from promptkit.cli.clients.folders import FolderChange, FolderRefused, folder_change, has_entries
+from promptkit.files.folder import Folder
 
-__all__ = ["files_by_skill", "skill_change", "skill_sources"]
+__all__ = ["files_by_skill", "has_skills", "skill_change"]
 
-#: Beside the folders: what was written there.
+#: The note next to the folders of skills; see `folder_change`.
 NOTE: Final = ".promptkit-skills.json"
 
 
-def skill_change(folder: Path, skills: Iterable[CompiledSkill], source: str) -> FolderChange:
+def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | None) -> FolderChange:
     """
-    Return what makes the skills of a folder those that are given, apart from the skills of other sources.
+    Return the changes that bring the skills in a folder to the given ones, ignoring those of other sources.
 
     Args:
         folder:
-            Where agents look for skills.
+            The folder in which agents look for skills.
 
         skills:
-            What is to be there. Those that lie in others are written with them.
+            The wanted skills. A skill within another one is written with it.
 
         source:
-            What they are made of; what was written of it before and is no more goes.
+            The recipes of the skills. Other skills of this source are removed. None for all sources, if no
+            skill is wanted.
 
     Raises:
-        FolderRefused: If two have one name, or something lies there that was not written so.
+        FolderRefused: If two skills have one name, or a file was not written by promptkit, or changed since.
+        OSError: If the folder cannot be read.
     """
     return folder_change(folder, files_by_skill(skills), source, NOTE)
 
 
-def skill_sources(folder: Path) -> tuple[str, ...]:
-    """Return what the skills in a folder were made of that were written there; see `sources_in`."""
-    return sources_in(folder, NOTE)
+def has_skills(folder: Folder) -> bool:
+    """Return whether promptkit has written skills into a folder; see `has_entries`."""
+    return has_entries(folder, NOTE)
 
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, KeptBytes]]:

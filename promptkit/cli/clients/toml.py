@@ -10,9 +10,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from promptkit.files.edits import FileRefused, joined, newline_of
+from promptkit.files.edits import FileRefused, check, joined, newline_of
 
 __all__ = ["put", "read"]
+
+#: Limit of the most dots in one line, multiplied by the number of all lines and dots. `tomllib` takes about
+#: as many steps, because it walks through all parts of a key, and through those of its heading.
+_MAX_STEPS: Final = 10_000_000
 
 #: A line that begins a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
@@ -23,8 +27,10 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says.
 
     Raises:
-        FileRefused: If it is not TOML.
+        FileRefused: If it is not TOML, or has a key of too many parts.
     """
+    dots = [line.count(".") for line in text.split("\n")]
+    check(max(dots) * (len(dots) + sum(dots)) <= _MAX_STEPS, "it has a key of too many parts to be read")
     try:
         return tomllib.loads(text)
     except ValueError as error:

@@ -196,8 +196,7 @@ class TestSkills:
         taken_out = data_of("uninstall", "--all", "--skills")["changes"]
         assert [(one["client"], one["removed"]) for one in taken_out] == [
             ("claude-code", ["hello"]),
-            ("cursor", ["greet"]),
-            ("cursor", ["hello"]),
+            ("cursor", ["greet", "hello"]),
         ]
         assert [path for path in home.rglob("*") if path.is_file()] == [mine]
         assert promptkit("uninstall", "--all", "--skills")[1] == (

@@ -1,0 +1,404 @@
+"""A project that someone else wrote: its configuration of clients leads nowhere, and nothing hangs."""
+
+import difflib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from promptkit.cli.clients.changes import EntryChange, unified_diff
+from promptkit.compiler.client_profiles import INSTALLABLE
+
+#: The configuration of each client in a project.
+FILES = {
+    name: settings.project[0].removeprefix("{project}/")
+    for name, settings in INSTALLABLE.items()
+    if settings.project
+}
+IN_FOLDERS = {name: file for name, file in FILES.items() if "/" in file}
+
+OTHER = {"json": '{"mcpServers": {"other": {"command": "x"}}}', "toml": 'other = "x"\n'}
+
+#: Commands that read or change the configuration of a project.
+COMMANDS = {
+    "install": ["install", "{}", "--scope", "project"],
+    "install --dry-run": ["install", "{}", "--scope", "project", "--dry-run"],
+    "uninstall": ["uninstall", "{}", "--scope", "project", "--name", "other"],
+    "uninstall --dry-run": ["uninstall", "{}", "--scope", "project", "--name", "other", "--dry-run"],
+    "uninstall --all": ["uninstall", "--all", "--scope", "project"],
+}
+
+
+def state(folder):
+    """Return the links and the files in a folder, and their content."""
+    return {
+        path: path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if "__pycache__" not in path.parts
+    }
+
+
+def place_link(kind, place, outside):
+    """Put a link or something else in place of a file or the folder above it, and fill *outside*."""
+    outside.mkdir()
+    if not kind.startswith("dangling"):
+        (outside / place.name).write_text(OTHER[place.suffix[1:]])
+    if kind.endswith("folder"):
+        place.parent.symlink_to(outside, target_is_directory=True)
+        if kind.startswith("dangling"):
+            outside.rmdir()
+        return
+    place.parent.mkdir(exist_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "device":
+        place.symlink_to("/dev/zero")
+    elif kind == "link to a pipe":
+        os.mkfifo(place.with_name("pipe"))
+        place.symlink_to("pipe")
+    else:
+        place.symlink_to(outside / place.name)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("argv", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "link to a pipe"])
+@pytest.mark.parametrize("client", FILES)
+def test_nothing_is_read_or_written_through_a_file(argv, kind, client, project, tmp_path, promptkit):  # noqa: PLR0917
+    """
+    The refusal names the file, and nothing changes inside or outside of the project.
+    """
+    place = project / FILES[client]
+    place_link(kind, place, tmp_path / "outside")
+    before = state(tmp_path)
+
+    code, out, err = promptkit(*(word.format(client) for word in argv))
+
+    assert code == 1
+    assert "x" not in out.split()
+    assert err.splitlines()[0].startswith(f"promptkit: {place}: it ")
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("argv", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("kind", ["folder", "dangling folder"])
+@pytest.mark.parametrize("client", IN_FOLDERS)
+def test_nothing_is_read_or_written_through_a_folder(argv, kind, client, project, tmp_path, promptkit):  # noqa: PLR0917
+    """
+    The folder itself is a link.
+    """
+    place = project / FILES[client]
+    place_link(kind, place, tmp_path / "outside")
+    before = state(tmp_path)
+
+    code, _, err = promptkit(*(word.format(client) for word in argv))
+
+    assert code == 1
+    assert f"{place}: it leads out of the project" in err.splitlines()[0]
+    assert state(tmp_path) == before
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("client", IN_FOLDERS)
+def test_a_pipe_in_place_of_a_folder(client, project, tmp_path, promptkit):
+    """
+    It is refused at once.
+    """
+    place = project / FILES[client]
+    os.mkfifo(place.parent)
+
+    code, _, err = promptkit("install", client, "--scope", "project")
+
+    assert code == 1
+    assert "Not a directory" in err.splitlines()[0]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "folder", "dangling folder"])
+def test_a_list_shows_nothing_from_outside(kind, project, tmp_path, promptkit):
+    """
+    The error is listed.
+    """
+    place = project / ".cursor" / "mcp.json"
+    place_link(kind, place, tmp_path / "outside")
+    if kind == "link":
+        text = '{"mcpServers": {"stolen": {"command": "promptkit", "args": ["serve"]}}}'
+        (tmp_path / "outside" / "mcp.json").write_text(text)
+
+    code, out, err = promptkit("install", "--list", "cursor", "--json")
+
+    assert (code, err) == (0, "")
+    listed = json.loads(out)["clients"][0]["configurations"]["project"]
+    assert listed["servers"] == {}
+    assert "it leads out of the project" in listed["error"] or "it is no file" in listed["error"]
+
+
+class TestMeanwhile:
+    @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+    @pytest.mark.parametrize("exists", [True, False])
+    def test_a_link_between_reading_and_writing(  # noqa: PLR0917
+        self, kind, exists, project, tmp_path, promptkit, monkeypatch
+    ):
+        """
+        The file or folder was fine when it was read.
+        """
+        folder, outside = project / ".cursor", tmp_path / "outside"
+        folder.mkdir()
+        outside.mkdir()
+        for place in (folder, outside) if exists else ():
+            (place / "mcp.json").write_text(OTHER["json"])
+        carry_out = EntryChange.carry_out
+
+        def late(change):
+            if kind == "folder":
+                folder.rename(project / "moved")
+                folder.symlink_to(outside)
+            else:
+                (folder / "mcp.json").unlink(missing_ok=True)
+                if kind == "pipe":
+                    os.mkfifo(folder / "mcp.json")
+                else:
+                    (folder / "mcp.json").symlink_to(outside / "mcp.json")
+            return carry_out(change)
+
+        monkeypatch.setattr(EntryChange, "carry_out", late)
+        code, _, err = promptkit("install", "cursor", "--scope", "project")
+
+        assert code == 1
+        assert err.startswith(f"promptkit: {folder / 'mcp.json'}: it ")
+        assert [path.read_text() for path in outside.iterdir()] == [OTHER["json"]] * exists
+
+    def test_a_link_right_before_the_replacement(self, project, tmp_path, promptkit, monkeypatch):
+        """
+        The new content is on the disk already, in the folder that was there before.
+        """
+        folder, outside = project / ".cursor", tmp_path / "outside"
+        folder.mkdir()
+        outside.mkdir()
+        for place in (folder, outside):
+            (place / "mcp.json").write_text(OTHER["json"])
+        fsync = os.fsync
+
+        def swap(descriptor):
+            fsync(descriptor)
+            folder.rename(project / "moved")
+            folder.symlink_to(outside)
+
+        monkeypatch.setattr(os, "fsync", swap)
+        code, _, err = promptkit("install", "cursor", "--scope", "project")
+
+        assert code == 1
+        assert "it is a link" in err
+        assert [path.name for path in (project / "moved").iterdir()] == ["mcp.json"]
+        assert [path.read_text() for path in outside.iterdir()] == [OTHER["json"]]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_the_backup_is_not_written_through_a_link(kind, home, project, tmp_path, promptkit, data_of):  # noqa: PLR0917
+    """
+    Without a backup, nothing is changed.
+    """
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text(OTHER["json"])
+    backup = Path(data_of("install", "cursor", "--name", "first")["backup"])
+    before = file.read_bytes()
+    backup.unlink()
+    if kind == "pipe":
+        os.mkfifo(backup)
+    elif kind == "folder":
+        backup.mkdir()
+    else:
+        (tmp_path / "victim.txt").write_text("precious")
+        backup.symlink_to(tmp_path / "victim.txt")
+
+    code, _, err = promptkit("install", "cursor")
+
+    assert code == 1
+    assert "it cannot be written: " in err
+    assert file.read_bytes() == before
+    assert kind != "link" or (tmp_path / "victim.txt").read_text() == "precious"
+
+
+def test_access_lists_stay(home, project, promptkit):
+    """
+    Extended attributes are copied to the new file.
+    """
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text(OTHER["json"])
+    try:
+        os.setxattr(file, "user.note", b"mine")
+    except (AttributeError, OSError):
+        pytest.skip("there are no extended attributes here")
+
+    assert promptkit("install", "cursor")[0] == 0
+    assert os.getxattr(file, "user.note") == b"mine"
+
+
+def entry(command, *words):
+    return {"command": command, "args": list(words)}
+
+
+#: Entries of promptkit's with odd values.
+ODD = {
+    "root": entry("/", "-m", "promptkit", "serve"),
+    "dots": entry("/..", "-m", "promptkit", "serve", ".."),
+    "NUL": entry("a/promptkit\0", "serve", "/a\0b"),
+    "NUL in a word": entry("/a\0b/promptkit", "serve", "/a\0b"),
+    "surrogate": entry("/\ud800/promptkit", "serve", "/\ud800"),
+    "long": entry(f"/{'a' * 5000}/promptkit", "serve", f"/{'b' * 5000}"),
+    "another machine": entry("//host/share/promptkit", "serve", "\\\\host\\share\\recipes"),
+    "numbers": {"command": "promptkit", "args": ["serve", 1, None, {"a": []}], "env": 3},
+    "lines": entry("/x\n    user: all is fine/promptkit", "serve", "/y\n    gone: z\x1b[2J"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["install", "--list", "claude-code"],
+        ["install", "--list", "claude-code", "--json"],
+        ["install", "claude-code", "--scope", "project", "--name", "c", "--dry-run"],
+        ["install", "claude-code", "--scope", "project", "--name", "c"],
+        ["uninstall", "claude-code", "--scope", "project", "--name", "d"],
+        ["uninstall", "--all", "--scope", "project", "--dry-run"],
+        ["uninstall", "--all"],
+    ],
+    ids=" ".join,
+)
+def test_an_odd_entry_breaks_no_command(argv, odd, project, promptkit):
+    """
+    No command ends in a traceback, and no entry adds lines to a list.
+    """
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"a\n    user: b": odd, "c": odd}}))
+
+    code, out, err = promptkit(*argv)
+
+    assert code in (0, 1)
+    assert "\x1b" not in out + err
+    added = ("    user: all is fine", "    user: b", "    gone: z")
+    assert not any(line.startswith(added) for line in (out + err).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("claude-code", '{"a": ' + "1" * 5000 + "}"),
+        ("claude-code", '{"a": "\ud83d"}'),
+        ("codex", "a = " + "1" * 5000),
+        ("codex", "a = " + "[" * 50_000),
+        ("codex", "a = 9999-99-99"),
+        ("claude-code", '{"mcpServers": {"team-prompts": ' + "1" * 5000 + "}}"),
+    ],
+)
+@pytest.mark.parametrize("argv", [["install", "{}", "--scope", "project"], ["install", "--list", "{}"]])
+def test_a_text_that_no_parser_reads_is_refused(client, text, argv, project, promptkit):
+    """
+    Python limits the digits of a number, and the error is not that of JSON.
+    """
+    file = project / FILES[client]
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+    code, out, err = promptkit(*(word.format(client) for word in argv))
+
+    assert code == ("--list" not in argv)
+    assert str(file) in (err.splitlines()[0] if code else out)
+    assert file.read_bytes() == text.encode("utf-8", "surrogatepass")
+
+
+def test_a_refusal_is_one_line(project, promptkit):
+    """
+    The URL in an entry of someone else neither adds lines nor controls the terminal.
+    """
+    odd = {"type": "http", "url": "https://a.example/\n\x1b[2Jpromptkit: all is fine"}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": odd}}))
+
+    code, _, err = promptkit("uninstall", "claude-code", "--scope", "project", "--name", "x")
+
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
+#: By client: texts of any size that took quadratic time.
+GROWING = {
+    "lines that repeat": (
+        "claude-code",
+        lambda n: '{"a": [\n' + "".join(f"{i % 101},\n" for i in range(n)) + "0]}",
+    ),
+    "members of one line": ("claude-code", lambda n: "{" + ",".join(f'"k{i}":1' for i in range(n)) + "}"),
+    "an entry": (
+        "claude-code",
+        lambda n: json.dumps(
+            {"mcpServers": {"ours": entry("promptkit", "serve", *map(str, range(n)))}}, indent=0
+        ),
+    ),
+    "parts of a key": ("codex", lambda n: "a" + ".a" * n + " = 1"),
+    "quoted parts of a key": ("codex", lambda n: '"#"' + '."#"' * n + " = 1"),
+    "parts of a heading": ("codex", lambda n: "[a" + ".a" * n + "]"),
+    "keys below a heading": (
+        "codex",
+        lambda n: "[a" + ".a" * (n // 10) + "]\n" + "".join(f"k{i}=1\n" for i in range(n)),
+    ),
+    "lines of an array": ("codex", lambda n: "a = [\n" + "".join(f"{i % 101},\n" for i in range(n)) + "]"),
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("client", "text"), GROWING.values(), ids=GROWING)
+def test_a_long_text_takes_linear_time(client, text, project, promptkit):
+    """
+    Each took minutes: it is changed, or refused in one line.
+    """
+    file = project / FILES[client]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text(100_000))
+
+    code, _, err = promptkit("install", client, "--scope", "project", "--name", "ours", "--dry-run")
+
+    assert code == ("too many parts" in err)
+
+
+def diff_of(old, new):
+    return "".join(unified_diff(old, new, "a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", "x"),
+        ("x", ""),
+        ("abc", "abc"),
+        ("abcd", "axd"),
+        ("aaaa", "aaa"),
+        ("aaa", "aaaa"),
+        ("abc", "xbcy"),
+        ("abcdef", "abXdYf"),
+    ],
+)
+def test_a_diff_is_that_of_difflib(old, new):
+    """
+    It is only found sooner.
+    """
+    before, after = ([f"{char}\n" for char in text] for text in (old, new))
+    expected = "".join(difflib.unified_diff(before, after, "a", "b", n=0))
+
+    assert diff_of(before, after) == expected
+
+
+def test_a_large_difference_is_shown_whole():
+    """
+    All its lines are removed, and all are added.
+    """
+    old, new = ([f"{start + i}\n" for i in range(0, 2000, 2)] for start in (0, 1))
+
+    assert diff_of(old, new) == (
+        "--- a\n+++ b\n@@ -1,1000 +1,1000 @@\n"
+        + "".join(f"-{line}" for line in old)
+        + "".join(f"+{line}" for line in new)
+    )
