@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable
 from itertools import compress
 
+from promptkit.batch.checkpoints import ANOTHER_FOLDER, UnfinishedBatch
 from promptkit.batch.chunks import Rejected, RenderedChunk
-from promptkit.batch.shards import Tally, UnfinishedBatch
+from promptkit.batch.shards import Tally
 
 __all__ = ["Keys", "write"]
 
@@ -85,5 +86,8 @@ def write(
         files.keep(chunk)
         told(chunk)
     if not is_checked:
-        msg = f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows"
+        msg = (
+            f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows, "
+            f"or {ANOTHER_FOLDER}"
+        )
         raise UnfinishedBatch(msg)
