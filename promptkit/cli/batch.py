@@ -212,9 +212,21 @@ def _join(options: Namespace, table: Table, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     lacking = 0
     for one in joined(table, Path(options.join), options.key):
-        lacking += one["error"] is not None
-        output.write(msgspec.json.encode(one, enc_hook=str).decode() + "\n")
+        line, has_answer = _line_of(one)
+        lacking += not has_answer
+        output.write(f"{line}\n")
         output.send()
     if lacking:
         print_error(f"{counted(lacking, 'row')} without an answer: 'error' says why")
     return Exit.FAULTY if lacking else Exit.FINE
+
+
+def _line_of(joined_row: dict[str, Any]) -> tuple[str, bool]:
+    """Return a row as JSON, and whether it has an answer; a row that JSON cannot have has an error."""
+    try:
+        line = msgspec.json.encode(joined_row, enc_hook=str).decode()
+    except Exception as error:  # noqa: BLE001 (a table has values of any type)
+        reason = f"the row cannot be written as JSON: {type(error).__name__}: {error}"
+        without = {"line": joined_row["line"], "row": None, "answer": None, "error": reason}
+        return msgspec.json.encode(without).decode(), False
+    return line, joined_row["error"] is None
