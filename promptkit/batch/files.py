@@ -273,8 +273,14 @@ def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
     return (
         table.schema.names,
         table.count_rows(),
-        (row for batch in batches for row in _raw_rows(batch, rows_of)),
+        (row for batch in batches for row in _raw_rows(_valid(batch), rows_of)),
     )
+
+
+def _valid(batch: Any) -> Any:
+    """Check a record batch. Offsets of a broken file would end the process when they are used."""
+    batch.validate(full=True)
+    return batch
 
 
 def _by_polars(file: Path) -> tuple[list[str], int, Iterator[Raw]]:

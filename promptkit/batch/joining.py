@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from promptkit.batch.columns import RowError, check_key
 from promptkit.batch.rows import RowsError, Table, row_of
-from promptkit.batch.writing import Keys
+from promptkit.batch.writing import Keys, KeysError
 from promptkit.errors.near_names import near_file
 from promptkit.files.folder import Folder
 from promptkit.files.inputs import open_regular_file
@@ -107,6 +107,8 @@ def _joined(
         answer, fault = _answer(key if isinstance(key, int) else row.get(key), files, places)
     except RowError as error:
         answer, fault = "", str(error)
+    except KeysError:
+        raise
     except Exception as error:  # noqa: BLE001 (one odd row or result does not end the others)
         answer, fault = "", f"the result cannot be read: {type(error).__name__}: {error}"
     return {"row": row, "answer": None if fault else answer, "error": fault}

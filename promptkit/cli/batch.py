@@ -22,7 +22,7 @@ from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Shards, Tally
 from promptkit.batch.workers import WorkerEnded, begun
-from promptkit.batch.writing import Keys, write
+from promptkit.batch.writing import Keys, KeysError, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments
@@ -63,7 +63,7 @@ def run(options: Namespace, output: Output) -> int:
             return _Batch(options, found[0], table, folder, out).write(output)
     except (RowsError, ColumnError, UnfinishedBatch, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentErrors, UnfitAnswer, PicklingError, _Stopped) as error:
+    except (ArgumentErrors, UnfitAnswer, PicklingError, KeysError, _Stopped) as error:
         return fail(str(error), Exit.FAULTY)
 
 
@@ -176,6 +176,9 @@ def _stopping(folder: Folder, hint: str) -> Iterator[None]:
         raise
     except WorkerEnded:
         msg = f"a process of --workers has ended{hint}"
+        raise _Stopped(msg) from None
+    except KeysError as error:
+        msg = f"{error}{hint}"
         raise _Stopped(msg) from None
     except OSError as error:
         where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""

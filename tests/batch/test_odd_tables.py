@@ -3,8 +3,11 @@
 import json
 import os
 import socket
+import sqlite3
+import struct
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -341,7 +344,7 @@ class TestHeaders:
         [
             (b"a\xff,b\n1,2\n", "the header is not UTF-8: save the table as UTF-8"),
             (b'a,"b\n1,2\n', "the header cannot be read: unexpected end of data"),
-            (b'"' + b"x" * 100 + b"\n" + b"x\n" * 9_000_000, "the header cannot be read: "),
+            (b'"' + (b"x" * 1000 + b"\n") * 17_000, "the header cannot be read: "),
         ],
         ids=range(3),
     )
@@ -414,6 +417,24 @@ class TestTypedTables:
         assert is_one_line(ran)
         assert f"{name!r} cannot be read: " in ran.err
 
+    def test_offsets_beyond_the_data(self, batch, folder):
+        """
+        The file is refused before pyarrow follows them, which would end the process.
+        """
+        pa = pytest.importorskip("pyarrow")
+        table = pa.table({"ticket": ["a"] * 8, "tags": [[1, 2]] * 8})
+        with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        data, offsets = (folder / "t.arrow").read_bytes(), struct.pack("<4i", 0, 2, 4, 6)
+        assert data.count(offsets) == 1
+        (folder / "t.arrow").write_bytes(data.replace(offsets, struct.pack("<4i", 0, 2, 10**6, 6)))
+
+        ran = batch("triage", "t.arrow")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert "'t.arrow' cannot be read: " in ran.err
+
     def test_a_value_that_python_cannot_have(self, batch, folder, reader):
         """
         The row is rejected, and the other rows go on.
@@ -446,3 +467,29 @@ def write(path):
     else:
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    "words", [("triage", "t.csv", "--key", "id"), ("--join", "r.jsonl", "t.csv", "--key", "id")]
+)
+def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
+    """
+    Keys are kept on disk: without room, the command ends in one line.
+    """
+
+    class FullDisk(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "INSERT" in statement:
+                msg = "database or disk is full"
+                raise sqlite3.OperationalError(msg)
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FullDisk))
+    (folder / "t.csv").write_text("id,ticket\na,a\n", encoding="utf-8")
+    (folder / "r.jsonl").write_text(result("a", "A"), encoding="utf-8")
+
+    ran = batch(*words)
+
+    assert ran.code in (1, 2)
+    assert is_one_line(ran)
+    assert "keys cannot be kept: database or disk is full" in ran.err
