@@ -129,17 +129,17 @@ def batch_files(folder: Folder) -> dict[str, int]:
         UnfinishedBatch: If the folder is a link or cannot be read, or one of the files is a link, a pipe, a
             device or a folder, or has other names.
     """
-    shown, sizes = folder.path.name, dict[str, int]()
+    place, sizes = folder.path.name, dict[str, int]()
     try:
         for name, status in folder.entries():
             if name in (CHECKPOINT, REJECTED) or _has_requests(name):
-                shown = f"{folder.path.name}/{name}"
+                place = f"{folder.path.name}/{name}"
                 _check_own(status, name)
                 sizes[name] = status.st_size
     except FileNotFoundError:
         return {}
     except OSError as error:
-        msg = f"{shown!r} cannot be used: {error.strerror}; or {ANOTHER_FOLDER}"
+        msg = f"{place!r} cannot be used: {error.strerror}; or {ANOTHER_FOLDER}"
         raise UnfinishedBatch(msg) from None
     return sizes
 

@@ -240,8 +240,8 @@ class TestTheFolder:
         Other names, and entries that are not regular files, stay.
         """
         scratch = f"{CHECKPOINT}.123-0123abcd"
-        kept = [f"{CHECKPOINT}.bak", f"{CHECKPOINT}.1-xyz", f"{scratch}.txt"]
-        for name in (scratch, *kept):
+        others = [f"{CHECKPOINT}.bak", f"{CHECKPOINT}.1-xyz", f"{scratch}.txt"]
+        for name in (scratch, *others):
             (unfinished / name).write_bytes(b"")
         (unfinished / f"{CHECKPOINT}.5-0123abcd").symlink_to(victim)
         (unfinished / f"{CHECKPOINT}.6-0123abcd").mkdir()
@@ -250,7 +250,7 @@ class TestTheFolder:
 
         names = {file.name for file in unfinished.iterdir()}
         assert scratch not in names
-        assert {*kept, f"{CHECKPOINT}.5-0123abcd", f"{CHECKPOINT}.6-0123abcd"} <= names
+        assert {*others, f"{CHECKPOINT}.5-0123abcd", f"{CHECKPOINT}.6-0123abcd"} <= names
 
 
 class TestCheckpoints:

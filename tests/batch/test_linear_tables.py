@@ -61,7 +61,7 @@ TEXTS = {
     "cells in a row of CSV": (".csv", 10_000, lambda size: "a\n" + "," * size),
     "lines in quotes without end": (".csv", 1_000, lambda size: 'a\n"' + "x\n" * size),
     "quotes in a cell": (".csv", 10_000, lambda size: 'a\n"' + '""' * size + '"\n'),
-    "rows that are no CSV": (".csv", 1_000, lambda size: "a\n" + '"x"y\n' * size),
+    "rows with invalid quotes": (".csv", 1_000, lambda size: "a\n" + '"x"y\n' * size),
     "keys of a row of JSON lines": (".jsonl", 1_000, lambda size: json.dumps(dict.fromkeys(names(size)))),
     "one key many times": (".jsonl", 10_000, lambda size: "{" + '"a":1,' * size + '"a":1}'),
     "rows of JSON lines": (".jsonl", 1_000, lambda size: '{"a":1}\n' * size),

@@ -191,7 +191,7 @@ class TestResults:
     @pytest.mark.parametrize(
         "members",
         [
-            '"response": ' * 0 + '"response": []',
+            '"response": []',
             '"response": {"output": [7, null, {"type": "message"}, {"type": "message", "content": 7}]}',
             '"response": {"choices": [{"message": {"content": null}}]}',
             '"response": {"candidates": [{"content": {"parts": [7, {"text": 7}, null]}}]}',
@@ -264,7 +264,7 @@ class TestOddRows:
     @pytest.mark.parametrize("workers", [1, 2])
     def test_a_row_of_json_lines(self, value, column, workers, batch, folder):
         """
-        It becomes a request or an error, and the other rows go on.
+        It becomes a request or an error, and the other rows are rendered.
         """
         odd = ", ".join(
             f'"{name}": {value if name == column else 1}' for name in ("ticket", "votes", "severity")
@@ -303,7 +303,7 @@ class TestOddRows:
 
     def test_an_error_that_nothing_expects(self, batch, folder, monkeypatch):
         """
-        The row is rejected with the error's name, and the other rows go on.
+        The row is rejected with the error's name, and the other rows are rendered.
         """
 
         def read(self, row):
@@ -319,7 +319,9 @@ class TestOddRows:
         assert rejected_in(folder / "out") == [(3, None, "the row cannot be rendered: LookupError: odd")]
         assert len(requests_in(folder / "out")) == 2
 
-        (prompt,) = [one for one in load_recipes(["recipes"]).prompts if one.options.name == "triage"]
+        (prompt,) = [
+            prompt for prompt in load_recipes(["recipes"]).prompts if prompt.options.name == "triage"
+        ]
         rows = Renderer(prompt)([{"ticket": "a"}, {"ticket": "odd"}])
         assert [row["fault"] for row in rows] == [None, "the row cannot be rendered: LookupError: odd"]
 
@@ -437,7 +439,7 @@ class TestTypedTables:
 
     def test_a_value_that_python_cannot_have(self, batch, folder, reader):
         """
-        The row is rejected, and the other rows go on.
+        The row is rejected, and the other rows are rendered.
         """
         pa = pytest.importorskip("pyarrow")
         days = pa.array([0, 2**60, 1], pa.int64()).view(pa.timestamp("ms"))
