@@ -9,10 +9,10 @@ import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.batch.columns import RowError
+from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.line_formats import LINE_FORMATS, LineFormat
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.rows import Chunk, Row
+from promptkit.batch.rows import Chunk, Row, row_of
 
 __all__ = ["ChunkRenderer", "Rejected", "RenderedChunk"]
 
@@ -108,13 +108,13 @@ class ChunkRenderer:
         Return the requests of a chunk.
         """
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejected](), 0
+        matched = self.renderer.matched
         for number, place, raw in chunk.numbered():
             try:
-                if isinstance(raw, RowError):
-                    raise raw
-                identifier, data, length = self._request(number, self.read(raw))
-            except RowError as error:
-                rejected += (Rejected(place, argument, reason) for argument, reason in error.told)
+                identifier, data, length = self._request(number, row_of(raw, self.read), matched)
+            except Exception as error:  # noqa: BLE001 (one odd row does not end the batch)
+                told = self.renderer.row_error(error).told
+                rejected += (Rejected(place, argument, reason) for argument, reason in told)
             else:
                 lines.append(data)
                 characters += length
@@ -133,9 +133,9 @@ class ChunkRenderer:
             _digest(data, repr(rejected).encode()),
         )
 
-    def _request(self, number: int, row: Row) -> tuple[str, bytes, int]:
+    def _request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
-        sent, typed = renderer.matched.given(row)
+        sent, typed = matched.given(row)
         said = renderer.said(sent, typed)
         try:
             identifier = self._identifier(number, row, {**sent, **typed}, form)

@@ -12,11 +12,15 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError, nearest
 
-__all__ = ["ColumnError", "Columns", "RowError", "check_key"]
+__all__ = ["ColumnError", "Columns", "RowError", "check_key", "listed"]
 
 #: What is sent as it is; lists and objects may hold what is not JSON.
 _SENT: Final = frozenset({str, int, float, bool})
 _PARTED: Final = frozenset({list, dict})
+
+
+#: How many columns an error has at most.
+_LISTED: Final = 20
 
 
 class ColumnError(PromptkitError, ValueError):
@@ -61,6 +65,12 @@ class RowError(PromptkitError, ValueError):
         return "; ".join(text for _, text in self.told)
 
 
+def listed(columns: Sequence[str]) -> str:
+    """Return the names of columns for an error: the first of them if there are many."""
+    names = ", ".join(map(repr, columns[:_LISTED]))
+    return f"{names}, and {len(columns) - _LISTED:,} more" if len(columns) > _LISTED else names
+
+
 def check_key(key: str | None, columns: Sequence[str]) -> None:
     """
     Check that a table has the column that identifies its rows, if one does.
@@ -69,7 +79,7 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
         ColumnError: With the columns that there are.
     """
     if key is not None and key not in columns:
-        msg = f"there is no column {key!r}, which is the key; there are {', '.join(map(repr, columns))}"
+        msg = f"there is no column {key!r}, which is the key; there are {listed(columns)}"
         raise ColumnError(msg)
 
 
@@ -156,11 +166,12 @@ class Columns:
         there = list(columns)
         check_key(key, there)
         needed = [column for column, one in self.pairs if one.required or column != one.name]
-        missing = [column for column in needed if column not in there]
+        names = set(there)
+        missing = [column for column in needed if column not in names]
         if missing:
             msg = (
                 f"there is no column {', '.join(map(repr, missing))}, which prompt {self.arguments.owner!r} "
-                f"needs; there are {', '.join(map(repr, there))}: map one of them to it"
+                f"needs; there are {listed(there)}: map one of them to it"
             )
             raise ColumnError(msg)
 

@@ -2,21 +2,25 @@
 
 import codecs
 import csv
+import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct, structs
 
-from promptkit.batch.columns import RowError
+from promptkit.batch.columns import RowError, listed
 from promptkit.batch.rows import Chunk, Raw, Row, RowsError, Table, chunks_of, rows_after
-from promptkit.batch.tables import rows_of
+from promptkit.batch.tables import columns_of, rows_of
 from promptkit.errors.near_names import near_file
+from promptkit.files.inputs import open_input, open_regular_file
 
 __all__ = ["open_table"]
 
@@ -32,6 +36,10 @@ _BLOCK_BYTES: Final = 256 * 1024
 
 #: What stands in a table of text for a line that is too long, and for none that it may hold.
 _TOO_LONG: Final = "\0too long\n"
+
+
+#: Returns the rows of a part of a table with some of its columns.
+_Conversion: TypeAlias = Callable[[Any, Collection[str]], Sequence[Row]]
 
 
 @contextmanager
@@ -62,7 +70,8 @@ def _reading(path: str, errors: type[Exception]) -> Iterator[None]:
         raise
     except errors as error:
         hint = near_file(path) if isinstance(error, FileNotFoundError) else ""
-        msg = f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}{hint}"
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        msg = f"{path!r} cannot be read: {reason}{hint}"
         raise RowsError(msg) from None
 
 
@@ -73,19 +82,25 @@ def _read(chunks: Iterator[Chunk], path: str, errors: type[Exception]) -> Iterat
 
 def _text_table(path: str, suffix: str, opened: ExitStack) -> Table:
     if path != "-":
-        stream = opened.enter_context(Path(path).open("rb"))  # noqa: SIM115 (that closes it)
+        stream = opened.enter_context(open_input(path))
     elif sys.stdin is not None:
         stream = cast("BufferedReader", sys.stdin.buffer)
     else:
         msg = "there are no rows: standard input is closed"
         raise RowsError(msg)
-    size = Path(path).stat().st_size if path != "-" and Path(path).is_file() else None
+    size = None if path == "-" else _size_of(stream)
     if suffix not in _TEXT:
         beginning = stream.peek(1).removeprefix(codecs.BOM_UTF8).lstrip()
         suffix = ".jsonl" if beginning.startswith(b"{") else ".csv"
     if suffix in (".jsonl", ".ndjson"):
         return Table(None, _from_json, _json_chunks(stream), size)
     return _csv_table(_lines(stream), "\t" if suffix == ".tsv" else ",", size)
+
+
+def _size_of(stream: BufferedReader) -> int | None:
+    """The size of a regular file; None for a pipe."""
+    status = os.fstat(stream.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 class _TextLine(Struct, frozen=True):
@@ -157,9 +172,11 @@ def _csv_table(lines: Iterable[_TextLine], delimiter: str, size: int | None) -> 
     if not header or _TOO_LONG.strip() in header:
         msg = "there is no header: the first line names the columns"
         raise RowsError(msg)
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        msg = f"the header names {', '.join(map(repr, twice))} twice: name each column once"
+    if not _is_utf8(header):
+        msg = "the header is not UTF-8: save the table as UTF-8"
+        raise RowsError(msg)
+    if twice := sorted(name for name, count in Counter(header).items() if count > 1):
+        msg = f"the header names {listed(twice)} twice: name each column once"
         raise RowsError(msg)
     return Table(header, partial(_from_cells, header), chunks_of(_csv_rows(reader, position)), size)
 
@@ -170,6 +187,11 @@ class _Position:
     def __init__(self, lines: Iterable[_TextLine]) -> None:
         self._lines = iter(lines)
         self.number = self.end = 0
+        self._row_size = 0
+
+    def begin_row(self) -> None:
+        """Count the size of a row from here on."""
+        self._row_size = 0
 
     def __iter__(self) -> "_Position":
         return self
@@ -177,12 +199,19 @@ class _Position:
     def __next__(self) -> str:
         line = next(self._lines)
         self.number, self.end = line.number, line.end
-        return _TOO_LONG if line.is_too_long else line.data.decode("utf-8", "surrogateescape")
+        if line.is_too_long:
+            return _TOO_LONG
+        self._row_size += len(line.data)
+        if self._row_size > _MAX_LINE:  # of many lines, in quotes
+            msg = f"the row is longer than {_MAX_LINE:,} bytes"
+            raise csv.Error(msg)
+        return line.data.decode("utf-8", "surrogateescape")
 
 
 def _csv_rows(reader: Iterator[list[str]], position: _Position) -> Iterator[tuple[int, Raw, int]]:
     while True:
         line = position.number + 1
+        position.begin_row()
         raw: Raw
         try:
             raw = next(reader)
@@ -201,12 +230,18 @@ def _from_cells(header: list[str], cells: list[str]) -> Row:
     if len(cells) != len(header):
         msg = f"has {len(cells)} cells, and the header {len(header)}: quote what holds a comma"
         raise _fault(msg)
+    if not _is_utf8(cells):
+        msg = "is no UTF-8: save the table as UTF-8"
+        raise _fault(msg)
+    return dict(zip(header, cells, strict=True))
+
+
+def _is_utf8(cells: list[str]) -> bool:
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
-        msg = "is no UTF-8: save the table as UTF-8"
-        raise _fault(msg) from None
-    return dict(zip(header, cells, strict=True))
+        return False
+    return True
 
 
 def _fault(reason: str) -> RowError:
@@ -219,6 +254,7 @@ def _too_long() -> RowError:
 
 def _arrow_table(file: Path) -> Table:
     """A file of typed columns, by pyarrow or by Polars, whichever is there."""
+    open_regular_file(file).close()  # the readers open what they are given, also a pipe
     for reader in (_by_pyarrow, _by_polars):
         with suppress(ModuleNotFoundError):
             columns, count, rows = reader(file)
@@ -229,26 +265,76 @@ def _arrow_table(file: Path) -> Table:
     raise RowsError(msg)
 
 
-def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Row]]:
+def _by_pyarrow(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
     import pyarrow.dataset  # type: ignore[import-untyped]
 
     table = pyarrow.dataset.dataset(file.absolute(), format=_ARROW[file.suffix.lower()])
-    names, batches = table.schema.names, table.to_batches(batch_size=_TYPED_ROWS)
-    return names, table.count_rows(), (row for batch in batches for row in rows_of(batch, names))
+    batches = table.to_batches(batch_size=_TYPED_ROWS)
+    return (
+        table.schema.names,
+        table.count_rows(),
+        (row for batch in batches for row in _raw_rows(_valid(batch), rows_of)),
+    )
 
 
-def _by_polars(file: Path) -> tuple[list[str], int, Iterator[Row]]:
+def _valid(batch: Any) -> Any:
+    """Check a record batch. Offsets of a broken file would end the process when they are used."""
+    batch.validate(full=True)
+    return batch
+
+
+def _by_polars(file: Path) -> tuple[list[str], int, Iterator[Raw]]:
     import polars as pl
 
     scan = pl.scan_parquet if _ARROW[file.suffix.lower()] == "parquet" else pl.scan_ipc
     table = scan(file.absolute())
-    count = table.select(pl.len()).collect().item()
-    slices = (table.slice(start, _TYPED_ROWS).collect() for start in range(0, count, _TYPED_ROWS))
-    return (
-        table.collect_schema().names(),
-        count,
-        (row for part in slices for row in part.iter_rows(named=True)),
-    )
+    with _panics_raised():
+        columns, count = table.collect_schema().names(), table.select(pl.len()).collect().item()
+    return columns, count, _polars_rows(table, count)
+
+
+def _polars_rows(table: Any, count: int) -> Iterator[Raw]:
+    for start in range(0, count, _TYPED_ROWS):
+        with _panics_raised():
+            part = table.slice(start, _TYPED_ROWS).collect()
+        if part.is_empty():
+            msg = f"it has {start:,} rows, and its header {count:,}"
+            raise RowsError(msg)
+        yield from _raw_rows(part, _rows_of_polars)
+
+
+def _rows_of_polars(table: Any, columns: Collection[str]) -> Sequence[Row]:
+    with _panics_raised():
+        return rows_of(table, columns)
+
+
+@contextmanager
+def _panics_raised() -> Iterator[None]:
+    """Raise a panic of Polars, which a broken file can cause, as an exception like any other."""
+    from polars.exceptions import PanicException
+
+    try:
+        yield
+    except PanicException as error:
+        msg = f"Polars cannot read it: {error}"
+        raise ValueError(msg) from None
+
+
+def _raw_rows(table: Any, convert: _Conversion) -> Sequence[Raw]:
+    """The rows of a part of a table. If they cannot all be converted, each is converted by itself."""
+    columns = columns_of(table) or []
+    try:
+        return convert(table, columns)
+    except Exception:  # noqa: BLE001 (the libraries raise errors of many kinds)
+        parts = (table[number : number + 1] for number in range(len(table)))
+        return [_raw_row(part, columns, convert) for part in parts]
+
+
+def _raw_row(table: Any, columns: list[str], convert: _Conversion) -> Raw:
+    try:
+        return convert(table, columns)[0]
+    except Exception as error:  # noqa: BLE001 (as above)
+        return RowError.of(f"the row cannot be read: {type(error).__name__}: {error}")
 
 
 #: What each suffix stands for.

@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
+from msgspec import Struct
 
 from promptkit.batch.columns import RowError, check_key
-from promptkit.batch.rows import RowsError, Table
-from promptkit.batch.writing import Keys
+from promptkit.batch.rows import RowsError, Table, row_of
+from promptkit.batch.writing import Keys, KeysError
 from promptkit.errors.near_names import near_file
+from promptkit.files.folder import Folder
+from promptkit.files.inputs import open_regular_file
 
 __all__ = ["answer_of", "joined"]
 
@@ -23,6 +26,16 @@ _TAKEN: Final = -1
 
 #: The members that hold what came back, from the outside in.
 _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
+
+#: The longest line of results, in bytes: some vendors repeat the request next to its answer.
+_MAX_LINE: Final = 64 * 1024 * 1024
+
+
+class _Results(Struct, frozen=True):
+    """A file of results, and its name in errors."""
+
+    name: str
+    file: BinaryIO
 
 
 def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, Any]]:
@@ -51,70 +64,105 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
     if table.columns is not None:
         check_key(key, table.columns)
     with ExitStack() as opened:
-        files = [opened.enter_context(file) for file in _opened(results)]
+        files = _opened(results, opened)
         places = opened.enter_context(closing(Keys()))
         _find(files, places, by_number=key is None)
         for number, line, raw in table.rows():
             yield {"line": line, **_joined(table, raw, number if key is None else key, files, places)}
 
 
-def _opened(results: Path) -> list[BinaryIO]:
-    files = sorted(results.glob("*.jsonl")) if results.is_dir() else [results]
-    if not files:
+def _opened(results: Path, opened: ExitStack) -> list[_Results]:
+    with _reading(str(results)):
+        if not results.is_dir():
+            return [_Results(str(results), opened.enter_context(open_regular_file(results)))]
+        folder = Folder.named(results)
+        names = [name for name, _ in folder.entries() if name.endswith(".jsonl")]
+    if not names:
         msg = f"{str(results)!r} has no results: no file in it ends with .jsonl"
         raise RowsError(msg)
+    files = list[_Results]()
+    for name in names:
+        with _reading(str(results / name)):
+            files.append(_Results(str(results / name), opened.enter_context(folder.open(name))))
+    return files
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
     try:
-        return [file.open("rb") for file in files]
+        yield
     except OSError as error:
-        hint = near_file(str(results)) if isinstance(error, FileNotFoundError) else ""
-        msg = f"{error.filename!r} cannot be read: {error.strerror}{hint}"
+        hint = near_file(name) if isinstance(error, FileNotFoundError) else ""
+        msg = f"{name!r} cannot be read: {error.strerror or error}{hint}"
         raise RowsError(msg) from None
 
 
 def _joined(
-    table: Table, raw: Any, key: str | int, files: Sequence[BinaryIO], places: Keys
+    table: Table, raw: Any, key: str | int, files: Sequence[_Results], places: Keys
 ) -> dict[str, Any]:
     """One row, which is known by its number, or by what it has in a column."""
+    row: Any = None
     try:
-        if isinstance(raw, RowError):
-            raise raw
-        row = table.read(raw)
+        row = row_of(raw, table.read)
+        answer, fault = _answer(key if isinstance(key, int) else row.get(key), files, places)
     except RowError as error:
-        return {"row": None, "answer": None, "error": str(error)}
-    identifier = key if isinstance(key, int) else row.get(key)
-    place = places.place(str(identifier))
-    if identifier in (None, ""):
-        found: tuple[str, str | None] = "", "it has no key"
-    elif place is None:
-        found = "", "there is no result"
-    elif place == _TAKEN:
-        found = "", "its key is that of an earlier row"
-    else:
-        found = answer_of(_result_at(files, place))
-        places.replace(str(identifier), _TAKEN)
-    answer, fault = found
+        answer, fault = "", str(error)
+    except KeysError:
+        raise
+    except Exception as error:  # noqa: BLE001 (one odd row or result does not end the others)
+        answer, fault = "", f"the result cannot be read: {type(error).__name__}: {error}"
     return {"row": row, "answer": None if fault else answer, "error": fault}
 
 
-def _find(files: Sequence[BinaryIO], places: Keys, *, by_number: bool) -> None:
+def _answer(identifier: Any, files: Sequence[_Results], places: Keys) -> tuple[str, str | None]:
+    if identifier in (None, ""):
+        return "", "it has no key"
+    place = places.place(str(identifier))
+    if place is None:
+        return "", "there is no result"
+    if place == _TAKEN:
+        return "", "its key is that of an earlier row"
+    found = answer_of(_result_at(files, place))
+    places.replace(str(identifier), _TAKEN)
+    return found
+
+
+def _find(files: Sequence[_Results], places: Keys, *, by_number: bool) -> None:
     """Keep where the result of each row is: which file, and where in it."""
-    for number, file in enumerate(files):
-        position = 0
-        for line in file:
+    for number, results in enumerate(files):
+        for position, line in _lines(results):
+            result, identifier = _identified(line, results.name, position)
+            name = _number_in(identifier, results.name) if by_number else identifier
+            place = position * len(files) + number
+            if not places.add(name, place) and _has_answer(result):
+                places.replace(name, place)
+
+
+def _lines(results: _Results) -> Iterator[tuple[int, bytes]]:
+    """The lines of results that are not blank, each with its position."""
+    position = 0
+    with _reading(results.name):
+        while line := results.file.readline(_MAX_LINE + 1):
+            if len(line) > _MAX_LINE:
+                msg = f"{results.name!r} has a line of more than {_MAX_LINE:,} bytes at byte {position:,}"
+                raise RowsError(msg)
             if not line.isspace():
-                result, identifier = _identified(line, file.name, position)
-                name = _number_in(identifier, file.name) if by_number else identifier
-                place = position * len(files) + number
-                if not places.add(name, place) and answer_of(result)[1] is None:
-                    places.replace(name, place)
+                yield position, line
             position += len(line)
+
+
+def _has_answer(result: Mapping[str, Any]) -> bool:
+    try:
+        return answer_of(result)[1] is None
+    except Exception:  # noqa: BLE001 (a result of an odd shape; its row has the error)
+        return False
 
 
 def _identified(line: bytes, file: str, position: int) -> tuple[dict[str, Any], str]:
     try:
-        result = msgspec.json.decode(line)
+        result = msgspec.json.decode(line, type=dict[str, Any])
         return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, StopIteration):
+    except (ValueError, RecursionError, StopIteration):
         wanted = f"each line is an object with {' or '.join(_IDENTIFIERS)}"
         msg = f"{file!r} has no result at byte {position:,}: {wanted}"
         raise RowsError(msg) from None
@@ -128,10 +176,11 @@ def _number_in(identifier: str, file: str) -> str:
     return found[1]
 
 
-def _result_at(files: Sequence[BinaryIO], place: int) -> Any:
+def _result_at(files: Sequence[_Results], place: int) -> dict[str, Any]:
     position, number = divmod(place, len(files))
-    files[number].seek(position)
-    return msgspec.json.decode(files[number].readline())
+    file = files[number].file
+    file.seek(position)
+    return msgspec.json.decode(file.readline(_MAX_LINE), type=dict[str, Any])
 
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -165,7 +214,9 @@ def _texts(found: Any) -> Iterator[str]:
             yield from _parts(parts)
         case {"output": [*items]}:
             for item in items:
-                yield from _texts(item) if isinstance(item, dict) and item.get("type") == "message" else ()
+                match item:
+                    case {"type": "message", "content": [*parts]}:
+                        yield from _parts(parts)
 
 
 def _parts(parts: Iterable[Any]) -> Iterator[str]:

@@ -150,9 +150,9 @@ class Renderer:
             try:
                 said.append(self._column(self.said(*matched.given(row))))
                 faults.append(None)
-            except RowError as error:
+            except Exception as error:  # noqa: BLE001 (one odd row does not end the table)
                 said.append(None)
-                faults.append(str(error))
+                faults.append(str(self.row_error(error)))
         return {self.column: said, _FAULT: faults}
 
     def said(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> Said:
@@ -184,6 +184,21 @@ class Renderer:
             hidden = Redactor.of(arguments, {**sent, **typed}).redacted
             refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.faults))
         raise refused
+
+    def row_error(self, error: Exception) -> RowError:
+        """
+        Return the error of the row for which *error* was raised.
+
+        Raises:
+            UnfitAnswer: If it is *error*, because each row would raise it.
+        """
+        if isinstance(error, RowError):
+            return error
+        if isinstance(error, UnfitAnswer):
+            raise error
+        # The text of an unexpected error can repeat values of the row.
+        text = "" if self.prompt.compiled.arguments.secret else f": {error}"
+        return RowError.of(f"the row cannot be rendered: {type(error).__name__}{text}")
 
     @cached_property
     def _bodies(self) -> Bodies:

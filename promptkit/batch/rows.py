@@ -8,7 +8,7 @@ from msgspec import Struct
 from promptkit.batch.columns import RowError
 from promptkit.errors.exceptions import PromptkitError
 
-__all__ = ["Chunk", "Raw", "Row", "RowsError", "Table", "chunks_of", "rows_after"]
+__all__ = ["Chunk", "Raw", "Row", "RowsError", "Table", "chunks_of", "row_of", "rows_after"]
 
 #: The values of one row, by column.
 Row: TypeAlias = Mapping[str, Any]
@@ -97,6 +97,25 @@ class Table(Struct, frozen=True):
         """Return the number of each row, its line, and what stands there."""
         for chunk in self.chunks:
             yield from chunk.numbered()
+
+
+def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
+    """
+    Return the values of a row.
+
+    Args:
+        raw:
+            What a file has of it.
+
+        read:
+            The function of its table.
+
+    Raises:
+        RowError: If it cannot be read.
+    """
+    if isinstance(raw, RowError):
+        raise raw
+    return read(raw)
 
 
 def rows_after(rows: int) -> int:

@@ -5,121 +5,35 @@ Beside them lies a checkpoint for as long as the batch is unfinished. It says ho
 which row, so that a batch that was killed goes on from there.
 """
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from io import BufferedWriter
-from pathlib import Path
+from io import BufferedRandom
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Self
 
 import msgspec
-from msgspec import Struct
 
+from promptkit.batch.checkpoints import (
+    ANOTHER_FOLDER,
+    CHECKPOINT,
+    CHECKPOINT_SIZE,
+    OTHER_BATCH,
+    REJECTED,
+    Checkpoint,
+    UnfinishedBatch,
+    batch_files,
+    checkpoint_of,
+    contradiction,
+    is_scratch,
+    is_whole,
+    shard_name,
+    shards_in,
+)
 from promptkit.batch.chunks import Rejected, RenderedChunk
 from promptkit.batch.line_formats import LineFormat
-from promptkit.errors.exceptions import PromptkitError
-from promptkit.files.regular import replace_regular_file
+from promptkit.files.folder import Folder, FolderLockedError
 
-__all__ = ["Checkpoint", "Shards", "Tally", "UnfinishedBatch", "is_whole", "rejected_file"]
-
-_CHECKPOINT: Final = ".promptkit-batch.json"
-_CHECKPOINT_SIZE: Final = 512
-_REJECTED: Final = "rejected.jsonl"
-_REQUESTS: Final = "requests-*.jsonl"
-
-#: Why a batch cannot go on.
-_OTHERS: Final = (
-    "what lies in the folder is of another command, of other rows, or of a prompt that has changed since: "
-    "give the same, or name another folder with -o"
-)
-
-
-class UnfinishedBatch(PromptkitError):
-    """
-    A folder has files of a batch that are in the way, or of which another command has written a part.
-
-    Args:
-        message:
-            What lies there, and what to do.
-    """
-
-
-class Checkpoint(Struct):
-    """
-    How far a batch has come.
-
-    Args:
-        command:
-            What the batch is of: another command cannot go on with it.
-
-        rows:
-            How many rows are done.
-
-        shard:
-            The number of the file that is being written.
-
-        lines:
-            How many lines that file has.
-
-        size:
-            How long it is, in bytes.
-
-        rejected_size:
-            How long the file of rejected rows is, in bytes.
-
-        rejected:
-            How many rows were rejected.
-
-        requests:
-            How many requests there are, in all files.
-
-        bytes:
-            How long they are, in all files.
-
-        last:
-            Tells what became of the last rows: who goes on finds the same, or reads something else.
-    """
-
-    command: str
-    rows: int = 0
-    shard: int = 1
-    lines: int = 0
-    size: int = 0
-    rejected_size: int = 0
-    rejected: int = 0
-    requests: int = 0
-    bytes: int = 0
-    last: str = ""
-
-
-def _lock(folder: Path, held: ExitStack) -> None:
-    """Keep other runs out of a folder."""
-    if sys.platform == "win32":  # where open files keep others out
-        return
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY)
-    held.callback(os.close, descriptor)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        msg = f"{folder.name!r} has a batch that is being written: wait for its end"
-        raise UnfinishedBatch(msg) from None
-    except OSError:  # not every file system can
-        pass
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether a batch lies in a folder that was finished."""
-    has_files = any(folder.glob(_REQUESTS)) or (folder / _REJECTED).exists()
-    return has_files and not (folder / _CHECKPOINT).exists()
-
-
-def rejected_file(folder: Path) -> Path:
-    """Return where the rows are that were rejected."""
-    return folder / _REJECTED
+__all__ = ["Shards", "Tally"]
 
 
 class Tally:
@@ -185,7 +99,7 @@ class Tally:
     def check(self, chunk: RenderedChunk) -> None:
         """Check that the last chunk that was done before is this one. Raises UnfinishedBatch if it is not."""
         if chunk.first + chunk.rows - 1 != self.done.rows or chunk.digest != self.done.last:
-            raise UnfinishedBatch(_OTHERS)
+            raise UnfinishedBatch(OTHER_BATCH)
 
     def identifiers(self) -> Iterator[str]:
         """Return those of all requests that there are already."""
@@ -218,19 +132,24 @@ class Shards(Tally):
         OSError: If a file cannot be written.
     """
 
-    def __init__(self, folder: Path, form: LineFormat, command: str, *, resume: bool) -> None:
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Folder, form: LineFormat, command: str, *, resume: bool) -> None:
+        self._folder, self._name = folder, folder.path.name
+        batch_files(folder)  # a link in the folder's place is refused before anything is created
+        folder.create()
         with ExitStack() as held:
-            _lock(folder, held)
-            for litter in folder.glob(f"{_CHECKPOINT}.*"):  # of one that was killed while it wrote
-                litter.unlink()
-            super().__init__(form, self._begun(command, resume=resume))
-            replace_regular_file(folder / _CHECKPOINT, self._kept())
-            self._checkpoint = held.enter_context((folder / _CHECKPOINT).open("r+b", buffering=0))
-            self._rejected = self._open(folder / _REJECTED, self.done.rejected_size)
+            try:
+                held.enter_context(folder.locked())
+            except FolderLockedError:
+                msg = f"{self._name!r} has a batch that is being written: wait for its end"
+                raise UnfinishedBatch(msg) from None
+            files = batch_files(folder)
+            super().__init__(form, self._begun(files, form, command, resume=resume))
+            self._remove_rest(files)
+            folder.write(CHECKPOINT, self._kept())
+            self._checkpoint = held.enter_context(folder.open_for_update(CHECKPOINT)).raw
+            self._rejected = self._open(REJECTED, self.done.rejected_size)
             held.callback(self._rejected.raw.close)
-            self._requests = self._open(self._shard(self.done.shard), self.done.size)
+            self._requests = self._open(shard_name(self.done.shard), self.done.size)
             self._held = held.pop_all()
 
     def __exit__(
@@ -240,47 +159,30 @@ class Shards(Tally):
             file.raw.close() if kind else file.close()  # what could not be written would fail once more
         self._held.close()
 
-    def _begun(self, command: str, *, resume: bool) -> Checkpoint:
-        try:
-            data = (self._folder / _CHECKPOINT).read_bytes()
-        except FileNotFoundError:
-            if is_whole(self._folder):
-                msg = f"{self._folder.name!r} has a whole batch: name another folder with -o"
-                raise UnfinishedBatch(msg) from None
+    def _begun(self, files: Mapping[str, int], form: LineFormat, command: str, *, resume: bool) -> Checkpoint:
+        if is_whole(files):
+            msg = f"{self._name!r} has a whole batch: {ANOTHER_FOLDER}"
+            raise UnfinishedBatch(msg)
+        if not files:
             return Checkpoint(command)
         if not resume:
             msg = (
-                f"{self._folder.name!r} has a batch that was not finished: go on with --resume, "
-                "or name another folder with -o"
+                f"{self._name!r} has a batch that was not finished: go on with --resume, or {ANOTHER_FOLDER}"
             )
             raise UnfinishedBatch(msg)
-        try:
-            found = msgspec.json.decode(data, type=Checkpoint)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            found = Checkpoint("")
-        if found.command != command:
-            raise UnfinishedBatch(_OTHERS)
-        later = found.shard + 1
-        while (path := self._shard(later)).exists():
-            path.unlink()
-            later += 1
-        return found
+        return checkpoint_of(self._folder, files, form, command)
 
-    @property
-    def files(self) -> list[Path]:
-        """The files of requests, in order."""
-        return sorted(self._folder.glob(_REQUESTS))
+    def _remove_rest(self, files: Collection[str]) -> None:
+        """Remove the files that a batch wrote after its checkpoint: the last first, so that no gap arises."""
+        for number in range(shards_in(files), self.done.shard, -1):
+            self._folder.remove(shard_name(number))
+        for name, status in self._folder.entries():
+            if is_scratch(name, status):
+                self._folder.remove(name)
 
-    def _shard(self, number: int) -> Path:
-        return self._folder / f"requests-{number:05}.jsonl"
-
-    def _open(self, path: Path, size: int) -> BufferedWriter:
-        """Open a file that is written on from *size*: what is behind was written after the checkpoint."""
-        file = path.open("ab")
-        if file.tell() < size:
-            file.close()
-            msg = f"{path.name!r} has lost what was written: name another folder with -o"
-            raise UnfinishedBatch(msg)
+    def _open(self, name: str, size: int) -> BufferedRandom:
+        """Open a file that is continued at *size*: the rest was written after the checkpoint."""
+        file = self._folder.open_for_update(name)
         file.truncate(size)
         file.seek(size)
         return file
@@ -288,7 +190,7 @@ class Shards(Tally):
     def _write(self, data: bytes) -> None:
         if data and not self.done.lines:  # the last one is full, or this is the first
             self._requests.close()
-            self._requests = self._open(self._shard(self.done.shard), 0)
+            self._requests = self._open(shard_name(self.done.shard), 0)
         self._requests.write(data)
 
     def reject(self, faults: Sequence[Rejected]) -> bytes:
@@ -307,21 +209,44 @@ class Shards(Tally):
 
     def _kept(self) -> bytes:
         """The checkpoint, as long as any: it is written over the last one at once."""
-        return msgspec.json.encode(self.done).ljust(_CHECKPOINT_SIZE)
+        return msgspec.json.encode(self.done).ljust(CHECKPOINT_SIZE)
 
-    def identifiers(self) -> Iterator[str]:  # noqa: D102 (as of a tally)
-        for path in self.files:
-            with path.open("rb") as file:
+    def identifiers(self) -> Iterator[str]:
+        """
+        Yield the identifiers of the requests that exist already.
+
+        Raises:
+            UnfinishedBatch: If a line is not a request, or there are fewer or more than the checkpoint has.
+
+            OSError: If a file cannot be read.
+        """
+        requests = 0
+        for number in range(1, self.done.shard + 1):
+            name = shard_name(number)
+            with self._folder.open(name) as file:
                 for line in file:
-                    yield str(msgspec.json.decode(line)[self._form.identifier])
+                    yield self._identifier(line, name)
+                    requests += 1
+        if requests != self.done.requests:
+            raise contradiction(self._folder)
+
+    def _identifier(self, line: bytes, name: str) -> str:
+        try:
+            identifier = msgspec.json.decode(line, type=dict[str, Any])[self._form.identifier]
+        except (ValueError, RecursionError, KeyError):
+            identifier = None
+        if not isinstance(identifier, str):
+            msg = f"'{self._name}/{name}' has a line that is not a request: {ANOTHER_FOLDER}"
+            raise UnfinishedBatch(msg)
+        return identifier
 
     def finish(self) -> None:
         """End the batch: what lies in the folder is whole."""
         self._requests.close()
         self._rejected.close()
         if not self.done.rejected:
-            (self._folder / _REJECTED).unlink()
+            self._folder.remove(REJECTED)
         if not self.done.lines:  # there were no requests
-            self._shard(self.done.shard).unlink()
+            self._folder.remove(shard_name(self.done.shard))
         self._checkpoint.close()
-        (self._folder / _CHECKPOINT).unlink()
+        self._folder.remove(CHECKPOINT)

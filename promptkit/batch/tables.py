@@ -66,7 +66,8 @@ def rows_of(table: Any, columns: Collection[str]) -> _Rows:
     kind = _kind_of(table)
     if kind is None:
         return _list_rows(table)
-    names = [name for name in kind.names(table) if name in columns]
+    wanted = frozenset(columns)
+    names = [name for name in kind.names(table) if name in wanted]
     return kind.rows(table, names) if names else [{}] * len(table)  # some tables of no columns have no rows
 
 

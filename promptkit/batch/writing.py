@@ -2,11 +2,27 @@
 
 from collections.abc import Callable, Iterable
 from itertools import compress
+from typing import TYPE_CHECKING
 
+from promptkit.batch.checkpoints import ANOTHER_FOLDER, UnfinishedBatch
 from promptkit.batch.chunks import Rejected, RenderedChunk
-from promptkit.batch.shards import Tally, UnfinishedBatch
+from promptkit.batch.shards import Tally
+from promptkit.errors.exceptions import PromptkitError
 
-__all__ = ["Keys", "write"]
+if TYPE_CHECKING:
+    from sqlite3 import Cursor
+
+__all__ = ["Keys", "KeysError", "write"]
+
+
+class KeysError(PromptkitError):
+    """
+    The keys of rows cannot be kept on disk.
+
+    Args:
+        message:
+            The reason.
+    """
 
 
 class Keys:
@@ -15,25 +31,34 @@ class Keys:
     def __init__(self) -> None:
         import sqlite3  # only where a column has keys
 
+        self._error = sqlite3.Error
         self._database = sqlite3.connect("", isolation_level=None)  # a file of its own, which goes with it
-        self._database.execute("CREATE TABLE keys (key TEXT PRIMARY KEY, place INTEGER) WITHOUT ROWID")
-        self._database.execute("BEGIN")
+        self._execute("CREATE TABLE keys (key TEXT PRIMARY KEY, place INTEGER) WITHOUT ROWID")
+        self._execute("BEGIN")
+
+    def _execute(self, statement: str, *values: str | int) -> "Cursor":
+        try:
+            return self._database.execute(statement, values)
+        except self._error as error:
+            msg = f"keys cannot be kept: {error}"
+            raise KeysError(msg) from None
 
     def add(self, key: str, place: int = 0) -> bool:
-        """Keep a key; return whether it is new."""
-        return self._database.execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", (key, place)).rowcount == 1
+        """Keep a key; return whether it is new. Raises KeysError if the disk is full."""
+        return self._execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", key, place).rowcount == 1
 
     def replace(self, key: str, place: int) -> None:
         """Keep another place for a key."""
-        self._database.execute("UPDATE keys SET place = ? WHERE key = ?", (place, key))
+        self._execute("UPDATE keys SET place = ? WHERE key = ?", place, key)
 
     def add_all(self, keys: Iterable[str]) -> None:
-        """Keep many keys."""
-        self._database.executemany("INSERT OR IGNORE INTO keys VALUES (?, 0)", ((key,) for key in keys))
+        """Keep many keys. Raises KeysError if the disk is full."""
+        for key in keys:
+            self.add(key)
 
     def place(self, key: str) -> int | None:
         """Return where a key was first; None if there is no such key."""
-        found = self._database.execute("SELECT place FROM keys WHERE key = ?", (key,)).fetchone()
+        found = self._execute("SELECT place FROM keys WHERE key = ?", key).fetchone()
         return None if found is None else int(found[0])
 
     def close(self) -> None:
@@ -85,5 +110,8 @@ def write(
         files.keep(chunk)
         told(chunk)
     if not is_checked:
-        msg = f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows"
+        msg = (
+            f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows, "
+            f"or {ANOTHER_FOLDER}"
+        )
         raise UnfinishedBatch(msg)

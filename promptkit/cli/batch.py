@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
+from promptkit.batch.checkpoints import REJECTED, Checkpoint, UnfinishedBatch, batch_files, is_whole
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
 from promptkit.batch.files import open_table
@@ -19,9 +20,9 @@ from promptkit.batch.joining import joined
 from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
-from promptkit.batch.shards import Checkpoint, Shards, Tally, UnfinishedBatch, is_whole, rejected_file
+from promptkit.batch.shards import Shards, Tally
 from promptkit.batch.workers import WorkerEnded, begun
-from promptkit.batch.writing import Keys, write
+from promptkit.batch.writing import Keys, KeysError, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments
@@ -32,6 +33,7 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.errors.standard_error import stderr_stream
 from promptkit.exports import UnfitAnswer
+from promptkit.files.folder import Folder
 from promptkit.language.messages import workflow_of
 from promptkit.version import VERSION
 
@@ -53,14 +55,15 @@ def run(options: Namespace, output: Output) -> int:
         with open_table(options.rows) as table:
             if options.join:
                 return _join(options, table, output)
+            out = _named_folder(options.out)
             recipes = load_recipes(options.targets)
             found = [one for one in recipes.prompts if one.options.name == options.name]
             if len(found) != 1 or found[0].compile()[0] is None:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
-            return _Batch(options, found[0], table, folder).write(output)
+            return _Batch(options, found[0], table, folder, out).write(output)
     except (RowsError, ColumnError, UnfinishedBatch, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentErrors, UnfitAnswer, PicklingError, _Stopped) as error:
+    except (ArgumentErrors, UnfitAnswer, PicklingError, KeysError, _Stopped) as error:
         return fail(str(error), Exit.FAULTY)
 
 
@@ -71,9 +74,11 @@ class _Stopped(Exception):
 class _Batch:
     """What is rendered, and where the requests go."""
 
-    def __init__(self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path) -> None:
+    def __init__(
+        self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path, out: Folder
+    ) -> None:
         self._options, self._table, self._form = options, table, LINE_FORMATS[options.vendor]
-        self._folder = folder / options.out
+        self._folder = out
         self._check_options()
         self._values = read_arguments(prompt.compiled.arguments, options.set, folder)
         self._fields = {**({"lossy": True} if options.lossy else {}), **dict(options.field)}
@@ -115,9 +120,9 @@ class _Batch:
     def write(self, output: Output) -> int:
         """Write the files, or count what they would hold, and say so."""
         options, characters = self._options, 0
-        if options.resume and is_whole(self._folder):  # it was killed at its very end
+        if options.resume and is_whole(files := batch_files(self._folder)):  # it was killed at its very end
             output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
-            return Exit.FAULTY if rejected_file(self._folder).exists() else Exit.FINE
+            return Exit.FAULTY if REJECTED in files else Exit.FINE
 
         def told(chunk: RenderedChunk) -> None:
             nonlocal characters
@@ -127,18 +132,18 @@ class _Batch:
         with (
             _stopping(self._folder, "" if options.dry_run else ": go on with --resume"),
             begun(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
-            self._files() as files,  # with a lock, which no other process may have
+            self._files() as tally,  # with a lock, which no other process may have
             closing(Keys()) as keys,
             _progress(self._table.size) as advance,
         ):
             if options.key is not None:
-                keys.add_all(files.identifiers())
-            done = files.done.rows
+                keys.add_all(tally.identifiers())
+            done = tally.done.rows
             chunks = (one for one in self._table.chunks if one.first + one.count > done)
-            write(rendered(chunks), files, None if options.key is None else keys, told)
-            files.finish()
-        output.print_lines(_summary(files.done, options.out, characters if options.dry_run else None))
-        return Exit.FAULTY if files.done.rejected else Exit.FINE
+            write(rendered(chunks), tally, None if options.key is None else keys, told)
+            tally.finish()
+        output.print_lines(_summary(tally.done, options.out, characters if options.dry_run else None))
+        return Exit.FAULTY if tally.done.rejected else Exit.FINE
 
     def _files(self) -> Tally:
         if self._options.dry_run:
@@ -153,8 +158,17 @@ class _Batch:
         return blake2b(what.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def _named_folder(out: str) -> Folder:
+    """Return the folder for the files: taken before a recipe can change the current folder."""
+    try:
+        return Folder.named(out)
+    except OSError as error:  # the current folder was deleted
+        msg = f"cannot write to {out!r}: {error.strerror or error}"
+        raise _Stopped(msg) from None
+
+
 @contextmanager
-def _stopping(folder: Path, hint: str) -> Iterator[None]:
+def _stopping(folder: Folder, hint: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -163,8 +177,12 @@ def _stopping(folder: Path, hint: str) -> Iterator[None]:
     except WorkerEnded:
         msg = f"a process of --workers has ended{hint}"
         raise _Stopped(msg) from None
+    except KeysError as error:
+        msg = f"{error}{hint}"
+        raise _Stopped(msg) from None
     except OSError as error:
-        msg = f"cannot write to {folder.name!r}: {error.strerror or error}{hint}"
+        where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
+        msg = f"cannot write to {folder.path.name!r}: {where}{error.strerror or error}{hint}"
         raise _Stopped(msg) from None
 
 
@@ -189,7 +207,7 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
     if characters is not None:
         yield f"their text has about {characters // _CHARACTERS_A_TOKEN:,} tokens"
     if done.rejected:
-        where = "" if characters is not None else f": {str(rejected_file(Path(folder)))!r} says why"
+        where = "" if characters is not None else f": {str(Path(folder, REJECTED))!r} says why"
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
@@ -197,9 +215,21 @@ def _join(options: Namespace, table: Table, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     lacking = 0
     for one in joined(table, Path(options.join), options.key):
-        lacking += one["error"] is not None
-        output.write(msgspec.json.encode(one, enc_hook=str).decode() + "\n")
+        line, has_answer = _line_of(one)
+        lacking += not has_answer
+        output.write(f"{line}\n")
         output.send()
     if lacking:
         print_error(f"{counted(lacking, 'row')} without an answer: 'error' says why")
     return Exit.FAULTY if lacking else Exit.FINE
+
+
+def _line_of(joined_row: dict[str, Any]) -> tuple[str, bool]:
+    """Return a row as JSON, and whether it has an answer; a row that JSON cannot have has an error."""
+    try:
+        line = msgspec.json.encode(joined_row, enc_hook=str).decode()
+    except Exception as error:  # noqa: BLE001 (a table has values of any type)
+        reason = f"the row cannot be written as JSON: {type(error).__name__}: {error}"
+        without = {"line": joined_row["line"], "row": None, "answer": None, "error": reason}
+        return msgspec.json.encode(without).decode(), False
+    return line, joined_row["error"] is None

@@ -1,0 +1,420 @@
+"""`promptkit batch` in an output folder, with its checkpoint, of someone else's repository."""
+
+import json
+import os
+import socket
+
+import pytest
+from msgspec.structs import replace
+
+from promptkit.batch.line_formats import LINE_FORMATS
+from promptkit.batch.workers import WorkerEnded
+from promptkit.batch.writing import write
+from promptkit.cli import main
+from tests.batch.conftest import requests_in
+
+pytestmark = [
+    pytest.mark.timeout(20),
+    pytest.mark.skipif(os.name != "posix", reason="Windows has no such files"),
+]
+
+CHECKPOINT, REJECTED, FIRST, SECOND = (
+    ".promptkit-batch.json",
+    "rejected.jsonl",
+    "requests-00001.jsonl",
+    "requests-00002.jsonl",
+)
+
+#: Kinds of entries that are not regular files of the folder.
+ODD = ["link", "dangling link", "link to a device", "pipe", "socket", "folder", "hard link"]
+
+
+@pytest.fixture
+def victim(folder):
+    file = folder / "victim.txt"
+    file.write_bytes(b"precious\n")
+    return file
+
+
+@pytest.fixture(autouse=True)
+def table(folder):
+    rows = (f"{n},ticket {n},{'many' if n % 7 == 5 else n}\n" for n in range(60))
+    (folder / "t.csv").write_text("id,ticket,votes\n" + "".join(rows), encoding="utf-8")
+    return folder / "t.csv"
+
+
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch):
+    form = LINE_FORMATS["openai-chat"]
+    monkeypatch.setattr("promptkit.cli.batch.LINE_FORMATS", {"openai-chat": replace(form, most_lines=10)})
+
+
+@pytest.fixture
+def unfinished(table, batch, folder):
+    """
+    A folder with an unfinished batch of several files, as a worker that ended leaves it.
+    """
+
+    def end_after_two(chunks):
+        for number, chunk in enumerate(chunks):
+            if number == 2:
+                raise WorkerEnded
+            yield chunk
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            "promptkit.cli.batch.write", lambda chunks, *others: write(end_after_two(chunks), *others)
+        )
+        assert batch("triage", "t.csv", "--key", "id").code == 1
+    assert {file.name for file in (folder / "out").iterdir()} == {
+        *(CHECKPOINT, REJECTED, FIRST, SECOND, "requests-00003.jsonl")
+    }
+    return folder / "out"
+
+
+def put(kind, path, victim):
+    """Put an entry of a kind at *path*."""
+    path.unlink(missing_ok=True)
+    match kind:
+        case "link":
+            path.symlink_to(victim)
+        case "dangling link":
+            path.symlink_to(path.parent.parent / "new.txt")
+        case "link to a device":
+            path.symlink_to("/dev/full" if path.name != CHECKPOINT else "/dev/null")
+        case "pipe":
+            os.mkfifo(path)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(os.path.relpath(path))
+        case "folder":
+            path.mkdir()
+        case "hard link":
+            path.hardlink_to(victim)
+
+
+def state(folder):
+    """The entries of a folder and everything below it, with the content of regular files."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.is_file() and path.read_bytes())
+        for path in folder.rglob("*")
+        if "__pycache__" not in str(path)
+    }
+
+
+def is_one_line(ran):
+    return ran.err.startswith("promptkit: ") and ran.err.count("\n") == 1 and "Traceback" not in ran.err
+
+
+class TestEntriesThatAreNotFiles:
+    @pytest.mark.parametrize("name", [CHECKPOINT, REJECTED, FIRST, SECOND])
+    @pytest.mark.parametrize("kind", ODD)
+    def test_a_new_batch_refuses_them(self, kind, name, batch, folder, victim):
+        """
+        Nothing is read, written or removed, and nothing waits.
+        """
+        (folder / "out").mkdir()
+        put(kind, folder / "out" / name, victim)
+        before = state(folder)
+
+        for options in ((), ("--resume",)):
+            ran = batch("triage", "t.csv", *options)
+
+            assert ran.code == 2
+            assert is_one_line(ran)
+            assert f"'out/{name}' cannot be used: " in ran.err
+            assert "name another folder with -o" in ran.err
+            assert state(folder) == before
+
+    @pytest.mark.parametrize("name", [CHECKPOINT, REJECTED, FIRST, SECOND, "requests-00003.jsonl"])
+    @pytest.mark.parametrize("kind", ODD)
+    def test_a_resumed_batch_refuses_them(self, kind, name, batch, unfinished, victim):
+        """
+        The checkpoint is one of this command, and the folder is left as it was.
+        """
+        put(kind, unfinished / name, victim)
+        before = state(unfinished.parent)
+
+        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert f"'out/{name}' cannot be used: " in ran.err
+        assert state(unfinished.parent) == before
+
+    @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+    def test_an_entry_that_appears_during_the_batch_is_not_written_to(self, kind, batch, folder, victim):
+        """
+        The batch ends in one line when the next file of requests is a link.
+        """
+
+        def appear(chunks, *others):
+            put(kind, folder / "out" / SECOND, victim)
+            return write(chunks, *others)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("promptkit.cli.batch.write", appear)
+            ran = batch("triage", "t.csv")
+
+        assert ran.code == 1
+        assert is_one_line(ran)
+        assert "cannot write to 'out'" in ran.err
+        assert victim.read_bytes() == b"precious\n"
+
+
+class TestTheFolder:
+    @pytest.mark.parametrize("out", ["out", "out/inner"])
+    def test_a_link_is_not_followed(self, out, batch, folder, tmp_path_factory):
+        """
+        A relative folder can be a link of the repository, which leads elsewhere.
+        """
+        elsewhere = tmp_path_factory.mktemp("elsewhere")
+        (folder / "out").symlink_to(elsewhere)
+
+        for options in ((), ("--resume",)):
+            ran = batch("triage", "t.csv", *options, out=out)
+
+            assert ran.code == 2
+            assert is_one_line(ran)
+            assert "it is a link" in ran.err
+            assert list(elsewhere.iterdir()) == []
+
+    def test_a_link_in_an_absolute_path_is_followed(self, batch, folder, tmp_path_factory):
+        """
+        The user has typed it.
+        """
+        elsewhere = tmp_path_factory.mktemp("elsewhere")
+        (folder / "out").symlink_to(elsewhere)
+
+        assert batch("triage", "t.csv", out=str(folder / "out")).code == 1
+        assert (elsewhere / FIRST).exists()
+
+    @pytest.mark.parametrize("kind", ["file", "dangling link", "pipe"])
+    def test_it_must_be_a_folder(self, kind, batch, folder, victim):
+        """
+        A file, a pipe or a link without a target is refused in one line.
+        """
+        if kind == "file":
+            (folder / "out").write_bytes(b"")
+        else:
+            put(kind, folder / "out", victim)
+        before = state(folder)
+
+        ran = batch("triage", "t.csv")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert state(folder) == before
+
+    def test_a_folder_that_a_recipe_leaves_is_the_one_that_was_named(self, batch, folder, recipes):
+        """
+        A relative path starts from the folder where the command was called.
+        """
+        (folder / "other").mkdir()
+        recipe = next((folder / "recipes").glob("*.py"))
+        recipe.write_text(
+            f"import os\nos.chdir('other')\n{recipe.read_text(encoding='utf-8')}", encoding="utf-8"
+        )
+
+        assert batch("triage", "t.csv").code == 1
+        assert (folder / "out" / FIRST).exists()
+        assert list((folder / "other").iterdir()) == []
+
+    def test_a_current_folder_that_was_deleted(self, folder, monkeypatch, capsys):
+        """
+        The command ends in one line.
+        """
+        gone = folder / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        words = ["batch", "triage", str(table), "--for", "openai-chat", "--model", "m"]
+
+        code = main([*words, "--target", str(folder / "recipes")])
+
+        assert code in (1, 2)
+        assert capsys.readouterr().err.count("\n") == 1
+
+    def test_only_scratch_files_of_the_checkpoint_are_removed(self, batch, unfinished, folder, victim):
+        """
+        Other names, and entries that are not regular files, stay.
+        """
+        scratch = f"{CHECKPOINT}.123-0123abcd"
+        others = [f"{CHECKPOINT}.bak", f"{CHECKPOINT}.1-xyz", f"{scratch}.txt"]
+        for name in (scratch, *others):
+            (unfinished / name).write_bytes(b"")
+        (unfinished / f"{CHECKPOINT}.5-0123abcd").symlink_to(victim)
+        (unfinished / f"{CHECKPOINT}.6-0123abcd").mkdir()
+
+        assert batch("triage", "t.csv", "--key", "id", "--resume").code == 1
+
+        names = {file.name for file in unfinished.iterdir()}
+        assert scratch not in names
+        assert {*others, f"{CHECKPOINT}.5-0123abcd", f"{CHECKPOINT}.6-0123abcd"} <= names
+
+
+class TestCheckpoints:
+    def test_an_unfinished_batch_is_resumed(self, batch, unfinished, folder):
+        """
+        The files are those of one run.
+        """
+        resumed = batch("triage", "t.csv", "--key", "id", "--resume")
+        whole = batch("triage", "t.csv", "--key", "id", out="whole")
+
+        assert (resumed.code, whole.code) == (1, 1)
+        assert requests_in(unfinished) == requests_in(folder / "whole")
+        assert state(unfinished) == state(folder / "whole")
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"shard": 7},
+            {"shard": 0},
+            {"shard": -1},
+            {"shard": 2**62},
+            {"shard": 1},
+            {"rows": -1},
+            {"rows": 3},
+            {"rows": 10**30},
+            {"rows": 1.5},
+            {"rows": None},
+            {"lines": 0},
+            {"lines": 9},
+            {"lines": 10**6},
+            {"size": 0},
+            {"size": 10},
+            {"size": 10**6},
+            {"size": -5},
+            {"bytes": 1},
+            {"requests": 0},
+            {"requests": 10**6},
+            {"rejected": 0},
+            {"rejected": 10**6},
+            {"rejected_size": 0},
+            {"rejected_size": 3},
+            {"rejected_size": 10**6},
+            {"last": ""},
+            {"last": 7},
+            {"command": 7},
+        ],
+        ids=str,
+    )
+    def test_a_checkpoint_that_contradicts_the_files(self, changes, batch, unfinished, folder):
+        """
+        It is refused with what to do, and the folder is left as it was.
+        """
+        file = unfinished / CHECKPOINT
+        file.write_bytes(json.dumps({**json.loads(file.read_bytes()), **changes}).encode().ljust(512))
+        before = state(folder)
+
+        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert "name another folder with -o" in ran.err
+        assert state(folder) == before
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"{}",
+            b"[]",
+            b"null",
+            b"\xff",
+            b'{"command":',
+            b"[" * 500,
+            b" " * 10_000,
+            b"{" + b" " * 5_000_000 + b"}",
+            b'{"command":"\\ud800"}',
+        ],
+        ids=range(10),
+    )
+    def test_a_file_that_is_not_a_checkpoint(self, data, batch, unfinished, folder):
+        """
+        At most the size of a checkpoint is read.
+        """
+        (unfinished / CHECKPOINT).write_bytes(data)
+        before = state(folder)
+
+        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert "'out/.promptkit-batch.json' is not a checkpoint: name another folder with -o" in ran.err
+        assert state(folder) == before
+
+    def test_a_checkpoint_alone(self, batch, unfinished, folder):
+        """
+        Without the files of which it has the sizes, nothing continues.
+        """
+        for file in unfinished.iterdir():
+            if file.name != CHECKPOINT:
+                file.unlink()
+
+        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+
+        assert ran.code == 2
+        assert "'requests-00001.jsonl' has lost what was written: name another folder with -o" in ran.err
+        assert [file.name for file in unfinished.iterdir()] == [CHECKPOINT]
+
+    @pytest.mark.parametrize(
+        "name", ["requests-00009.jsonl", "requests-000001.jsonl", "requests-x.jsonl", "requests-\u0661.jsonl"]
+    )
+    def test_a_file_of_requests_that_the_batch_cannot_have_written(self, name, batch, unfinished, folder):
+        """
+        Files are numbered without gaps, so it is of something else, and stays.
+        """
+        (unfinished / name).write_bytes(b"mine")
+        before = state(folder)
+
+        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+
+        assert ran.code == 2
+        assert f"{name!r}" in ran.err
+        assert "name another folder with -o" in ran.err
+        assert state(folder) == before
+
+    def test_later_files_are_written_again(self, batch, unfinished, folder):
+        """
+        A batch that is killed leaves files that its checkpoint does not have yet.
+        """
+        for number in (4, 5, 6):
+            (unfinished / f"requests-0000{number}.jsonl").write_bytes(b"{}\n")
+
+        batch("triage", "t.csv", "--key", "id", "--resume")
+        batch("triage", "t.csv", "--key", "id", out="whole")
+
+        assert state(unfinished) == state(folder / "whole")
+
+    @pytest.mark.parametrize("line", [b"{", b"[]", b"7", b"\xff", b"{}", b'{"custom_id":7}', b'"custom_id"'])
+    @pytest.mark.parametrize("name", [FIRST, "requests-00003.jsonl"])
+    def test_a_line_that_is_not_a_request(self, name, line, batch, unfinished, folder):
+        """
+        With keys, all requests are read: an invalid one is reported in one line.
+        """
+        file = unfinished / name
+        first, rest = file.read_bytes().split(b"\n", 1)
+        file.write_bytes(line.ljust(len(first)) + b"\n" + rest)
+        before = state(folder)
+
+        ran = batch("triage", "t.csv", "--key", "id", "--resume")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert f"'out/{name}' has a line that is not a request: name another folder with -o" in ran.err
+        assert {**state(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
+
+    def test_a_checkpoint_of_another_command_changes_nothing(self, batch, unfinished, folder):
+        """
+        Later files, and scratch files, are removed by the command that has written them only.
+        """
+        (unfinished / "requests-00004.jsonl").write_bytes(b"{}\n")
+        (unfinished / f"{CHECKPOINT}.123-0123abcd").write_bytes(b"")
+        before = state(folder)
+
+        ran = batch("triage", "t.csv", "--resume")
+
+        assert ran.code == 2
+        assert "is of another command" in ran.err
+        assert state(folder) == before

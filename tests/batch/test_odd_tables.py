@@ -1,0 +1,497 @@
+"""Tables and results of someone else: pipes and devices, broken files, and rows of odd shapes."""
+
+import json
+import os
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from promptkit.batch.columns import Columns
+from promptkit.batch.renderer import Renderer
+from promptkit.cli.loading import load_recipes
+from tests.batch.conftest import rejected_in, requests_in
+from tests.batch.test_joining import result
+
+pytestmark = pytest.mark.timeout(30)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+
+KINDS = ["pipe", "link to a pipe", "link to a device", "socket", "folder"]
+
+
+def put(kind, path):
+    """Put an entry that is not a file at *path*."""
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "link to a pipe":
+            os.mkfifo(f"{path}-pipe")
+            path.symlink_to(f"{path}-pipe")
+        case "link to a device":
+            path.symlink_to("/dev/zero")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(os.path.relpath(path))
+        case "folder":
+            path.mkdir()
+
+
+def is_one_line(ran):
+    return ran.err.startswith("promptkit: ") and ran.err.count("\n") == 1 and "Traceback" not in ran.err
+
+
+@posix
+class TestTablesThatAreNotFiles:
+    @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t", "t.parquet", "t.arrow"])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_they_are_refused(self, kind, name, batch, folder):
+        """
+        The command ends in one line, and does not wait for data.
+        """
+        put(kind, folder / name)
+
+        for words in (("triage", name), ("--join", "r.jsonl", name)):
+            ran = batch(*words)
+
+            assert ran.code == 2
+            assert is_one_line(ran)
+            assert f"{name!r} cannot be read: " in ran.err
+        assert not (folder / "out").exists()
+
+    def test_a_link_to_a_file_is_followed(self, batch, folder):
+        """
+        The user has named it.
+        """
+        (folder / "other.csv").write_text("ticket\na\n", encoding="utf-8")
+        (folder / "t.csv").symlink_to("other.csv")
+
+        assert batch("triage", "t.csv").code == 0
+
+    def test_process_substitution_is_read(self, folder):
+        """
+        `<(command)` is a pipe of the process, so it is a table as well.
+        """
+        command = (
+            f"'{sys.executable}' -m promptkit batch triage <(printf 'ticket\\na\\n') --for gemini -o out"
+        )
+
+        ran = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True, check=False)
+
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert len(requests_in(folder / "out")) == 1
+
+
+class TestResults:
+    @pytest.fixture(autouse=True)
+    def table(self, folder):
+        """
+        Two rows.
+        """
+        (folder / "t.csv").write_text("ticket\na\nb\n", encoding="utf-8")
+        return folder / "t.csv"
+
+    @posix
+    @pytest.mark.parametrize("kind", KINDS[:-1])
+    def test_a_file_of_results_is_a_regular_file(self, kind, batch, folder):
+        """
+        A pipe or a device is refused in one line.
+        """
+        put(kind, folder / "r.jsonl")
+
+        ran = batch("--join", "r.jsonl", "t.csv")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert "'r.jsonl' cannot be read: " in ran.err
+
+    @posix
+    @pytest.mark.parametrize("kind", [*KINDS, "link", "dangling link"])
+    def test_a_folder_of_results_has_regular_files(self, kind, batch, folder):
+        """
+        Links are not followed, because they can have come with the folder.
+        """
+        (folder / "results").mkdir()
+        (folder / "elsewhere.jsonl").write_text(result("1-0123456789abcdef", "A"), encoding="utf-8")
+        (folder / "results" / "a.jsonl").write_text(result("2-0123456789abcdef", "B"), encoding="utf-8")
+        if "link" in kind and "to" not in kind:
+            name = "elsewhere.jsonl" if kind == "link" else "nosuch"
+            (folder / "results" / "b.jsonl").symlink_to(folder / name)
+        else:
+            put(kind, folder / "results" / "b.jsonl")
+
+        ran = batch("--join", "results", "t.csv")
+
+        assert (ran.code, ran.out) == (2, "")
+        assert is_one_line(ran)
+        assert "'results/b.jsonl' cannot be read: " in ran.err
+
+    @posix
+    def test_a_folder_of_results_is_not_a_link(self, batch, folder, tmp_path_factory):
+        """
+        A relative link can have come with the repository.
+        """
+        elsewhere = tmp_path_factory.mktemp("elsewhere")
+        (elsewhere / "a.jsonl").write_text(result("1-0123456789abcdef", "A"), encoding="utf-8")
+        (folder / "results").symlink_to(elsewhere)
+
+        ran = batch("--join", "results", "t.csv")
+
+        assert (ran.code, ran.out) == (2, "")
+        assert is_one_line(ran)
+        assert "'results' cannot be read: it is a link" in ran.err
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"7",
+            b"null",
+            b'"custom_id"',
+            b'["custom_id"]',
+            b"\xff",
+            b"[" * 100_000,
+            b'{"custom_id":' * 100_000,
+            b'{"custom_id": ' + b"1" * 5000 + b"}",
+            b'{"custom_id": 1e999}',
+            b'{"custom_id": "\\ud800"}',
+            b'{"custom_id": NaN}',
+            b"\0" * 100,
+        ],
+        ids=range(12),
+    )
+    def test_a_line_of_another_shape(self, line, batch, folder):
+        """
+        The file and the place are reported in one line.
+        """
+        (folder / "r.jsonl").write_bytes(line)
+
+        ran = batch("--join", "r.jsonl", "t.csv")
+
+        assert (ran.code, ran.out) == (2, "")
+        assert is_one_line(ran)
+        assert "'r.jsonl' has no result at byte 0: " in ran.err
+
+    def test_a_line_without_end(self, batch, folder):
+        """
+        A file without line ends, of more bytes than memory, is refused after the longest line.
+        """
+        with (folder / "r.jsonl").open("wb") as file:
+            file.truncate(2**36)
+
+        ran = batch("--join", "r.jsonl", "t.csv")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert "'r.jsonl' has a line of more than 67,108,864 bytes at byte 0" in ran.err
+
+    @pytest.mark.parametrize(
+        "members",
+        [
+            '"response": []',
+            '"response": {"output": [7, null, {"type": "message"}, {"type": "message", "content": 7}]}',
+            '"response": {"choices": [{"message": {"content": null}}]}',
+            '"response": {"candidates": [{"content": {"parts": [7, {"text": 7}, null]}}]}',
+            '"error": ' + "[" * 900 + "]" * 900,
+            '"response": ' + "[" * 900 + "]" * 900,
+            '"response": ' + '{"response": ' * 900 + "{}" + "}" * 900,
+            '"response": '
+            + '{"output": [{"type": "message", "content": [], "x": 1}, ' * 300
+            + '{"type": "message"}'
+            + "]}" * 300,
+        ],
+        ids=range(8),
+    )
+    def test_a_result_without_an_answer(self, members, batch, folder):
+        """
+        The row has an error, and the other rows have their answers.
+        """
+        first = f'{{"custom_id": "1-0123456789abcdef", {members}}}\n'
+        (folder / "r.jsonl").write_text(first + result("2-0123456789abcdef", "B"), encoding="utf-8")
+
+        ran = batch("--join", "r.jsonl", "t.csv")
+
+        first, second = map(json.loads, ran.out.splitlines())
+        assert ran.code == 1
+        assert first["answer"] is None
+        assert first["error"]
+        assert second["answer"] == "B"
+
+    def test_a_row_that_json_cannot_have(self, batch, folder, monkeypatch):
+        """
+        Its error is on its line, and the other rows have their answers.
+        """
+
+        class Odd:
+            def __str__(self):
+                raise LookupError(self.__class__.__name__)
+
+        rows = {b"1": {"a": Odd()}, b"2": {"a": "b"}}
+        monkeypatch.setattr("promptkit.batch.files._from_json", rows.__getitem__)
+        (folder / "t.jsonl").write_text("1\n2\n", encoding="utf-8")
+        results = result("1-0123456789abcdef", "A") + result("2-0123456789abcdef", "B")
+        (folder / "r.jsonl").write_text(results, encoding="utf-8")
+
+        ran = batch("--join", "r.jsonl", "t.jsonl")
+
+        first, second = map(json.loads, ran.out.splitlines())
+        assert ran.code == 1
+        assert first["error"] == "the row cannot be written as JSON: LookupError: Odd"
+        assert second == {"line": 2, "row": {"a": "b"}, "answer": "B", "error": None}
+
+
+DEEP = "[" * 900 + "]" * 900
+
+#: Values of JSON lines, of which none is an argument of the prompt.
+ODD_VALUES = [
+    DEEP,
+    '{"a":' * 450 + "1" + "}" * 450,
+    "-" + "1" * 4200,
+    "1e308",
+    "[1e308, -0.0]",
+    '"\\u0000"',
+    '"\\u2028"',
+    "true",
+]
+
+
+class TestOddRows:
+    @pytest.mark.parametrize("column", ["ticket", "severity", "votes"])
+    @pytest.mark.parametrize("value", ODD_VALUES, ids=range(len(ODD_VALUES)))
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_a_row_of_json_lines(self, value, column, workers, batch, folder):
+        """
+        It becomes a request or an error, and the other rows are rendered.
+        """
+        odd = ", ".join(
+            f'"{name}": {value if name == column else 1}' for name in ("ticket", "votes", "severity")
+        )
+        (folder / "t.jsonl").write_text(
+            f'{{"ticket": "a"}}\n{{{odd}}}\n{{"ticket": "b"}}\n', encoding="utf-8"
+        )
+
+        ran = batch("triage", "t.jsonl", "--workers", workers)
+
+        assert ran.code in (0, 1)
+        assert ran.err == ""
+        done = {line["custom_id"].partition("-")[0] for line in requests_in(folder / "out")}
+        rejected = {str(line) for line, _, _ in rejected_in(folder / "out")} if ran.code else set()
+        assert done | rejected == {"1", "2", "3"}
+        assert {"1", "3"} <= done
+
+    @pytest.mark.parametrize("value", [DEEP, "-" + "1" * 4200, "[null]", "{}", "1.5", "true"], ids=range(6))
+    def test_an_odd_key(self, value, batch, folder):
+        """
+        The row is rejected, or has an identifier.
+        """
+        lines = [
+            '{"id": "a", "ticket": "a"}',
+            f'{{"id": {value}, "ticket": "x"}}',
+            '{"id": "b", "ticket": "b"}',
+        ]
+        (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+        ran = batch("triage", "t.jsonl", "--key", "id")
+        joined = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
+
+        assert ran.err == ""
+        assert {"a", "b"} <= {line["custom_id"] for line in requests_in(folder / "out")}
+        assert "Traceback" not in joined.err
+
+    def test_an_error_that_nothing_expects(self, batch, folder, monkeypatch):
+        """
+        The row is rejected with the error's name, and the other rows are rendered.
+        """
+
+        def read(self, row):
+            if row["ticket"] == "odd":
+                raise LookupError(row["ticket"])
+            return original(self, row)
+
+        original = Columns.given
+        monkeypatch.setattr(Columns, "given", read)
+        (folder / "t.csv").write_text("ticket\na\nodd\nb\n", encoding="utf-8")
+
+        assert batch("triage", "t.csv").code == 1
+        assert rejected_in(folder / "out") == [(3, None, "the row cannot be rendered: LookupError: odd")]
+        assert len(requests_in(folder / "out")) == 2
+
+        (prompt,) = [
+            prompt for prompt in load_recipes(["recipes"]).prompts if prompt.options.name == "triage"
+        ]
+        rows = Renderer(prompt)([{"ticket": "a"}, {"ticket": "odd"}])
+        assert [row["fault"] for row in rows] == [None, "the row cannot be rendered: LookupError: odd"]
+
+    def test_an_unexpected_error_does_not_repeat_a_secret(self, batch, folder, monkeypatch):
+        """
+        Where a prompt takes secrets, they are redacted.
+        """
+
+        def read(self, row):
+            raise LookupError(row["token"])
+
+        monkeypatch.setattr(Columns, "given", read)
+        (folder / "t.csv").write_text("ticket,token\na,s3cr3t-t0k3n\n", encoding="utf-8")
+
+        assert batch("fails", "t.csv").code == 1
+        assert "s3cr3t" not in (folder / "out" / "rejected.jsonl").read_text(encoding="utf-8")
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (b"a\xff,b\n1,2\n", "the header is not UTF-8: save the table as UTF-8"),
+            (b'a,"b\n1,2\n', "the header cannot be read: unexpected end of data"),
+            (b'"' + (b"x" * 1000 + b"\n") * 17_000, "the header cannot be read: "),
+        ],
+        ids=range(3),
+    )
+    def test_a_header_that_cannot_be_read(self, data, reason, batch, folder):
+        """
+        The reason is one line.
+        """
+        (folder / "t.csv").write_bytes(data)
+
+        ran = batch("triage", "t.csv")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert reason in ran.err
+
+    def test_many_columns_are_not_all_listed(self, batch, folder):
+        """
+        An error has the first names, and how many more there are.
+        """
+        (folder / "t.csv").write_text(",".join(f"c{n}" for n in range(20_000)), encoding="utf-8")
+
+        for words in ((), ("--key", "id", "--map", "c1=ticket")):
+            ran = batch("triage", "t.csv", *words)
+
+            assert ran.code == 2
+            assert is_one_line(ran)
+            assert "'c19', and 19,980 more" in ran.err
+            assert len(ran.err) < 1000
+
+    def test_a_row_of_many_lines(self, batch, folder):
+        """
+        A row is not longer than a line may be, so that it fits into memory.
+        """
+        with (folder / "t.csv").open("wb") as file:
+            file.write(b'ticket\na\n"')
+            for _ in range(20):
+                file.write((b"x" * 1000 + b'","\n') * 2_000)
+            file.write(b'"\n')
+
+        ran = batch("triage", "t.csv")
+
+        assert ran.code == 1
+        reasons = {reason for _, _, reason in rejected_in(folder / "out")}
+        assert any("longer than 16,777,216 bytes" in reason for reason in reasons)
+
+
+@pytest.fixture(params=["pyarrow", "polars"])
+def reader(request, monkeypatch):
+    pytest.importorskip("pyarrow")
+    if request.param == "polars":
+        pytest.importorskip("polars")
+        monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    return request.param
+
+
+class TestTypedTables:
+    @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
+    @pytest.mark.parametrize("part", [0, 4, 0.3, 0.9])
+    def test_a_truncated_file(self, name, part, batch, folder, reader):
+        """
+        It is refused in one line.
+        """
+        write(folder / name)
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: part if isinstance(part, int) else int(len(data) * part)])
+
+        ran = batch("triage", name)
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert f"{name!r} cannot be read: " in ran.err
+
+    def test_offsets_beyond_the_data(self, batch, folder):
+        """
+        The file is refused before pyarrow follows them, which would end the process.
+        """
+        pa = pytest.importorskip("pyarrow")
+        table = pa.table({"ticket": ["a"] * 8, "tags": [[1, 2]] * 8})
+        with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        data, offsets = (folder / "t.arrow").read_bytes(), struct.pack("<4i", 0, 2, 4, 6)
+        assert data.count(offsets) == 1
+        (folder / "t.arrow").write_bytes(data.replace(offsets, struct.pack("<4i", 0, 2, 10**6, 6)))
+
+        ran = batch("triage", "t.arrow")
+
+        assert ran.code == 2
+        assert is_one_line(ran)
+        assert "'t.arrow' cannot be read: " in ran.err
+
+    def test_a_value_that_python_cannot_have(self, batch, folder, reader):
+        """
+        The row is rejected, and the other rows are rendered.
+        """
+        pa = pytest.importorskip("pyarrow")
+        days = pa.array([0, 2**60, 1], pa.int64()).view(pa.timestamp("ms"))
+        table = pa.table({"ticket": ["a", "b", "c"], "day": days})
+        with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+
+        ran = batch("triage", "t.arrow")
+
+        assert ran.code == 1
+        assert len(requests_in(folder / "out")) == 2
+        ((line, _, reason),) = rejected_in(folder / "out")
+        assert line == 2
+        assert reason.startswith("the row cannot be read: ")
+
+
+def write(path):
+    """Write a table of typed columns."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = pa.table({"ticket": [f"ticket {n}" for n in range(2000)], "votes": list(range(2000))})
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif path.suffix == ".feather":
+        feather.write_feather(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    "words", [("triage", "t.csv", "--key", "id"), ("--join", "r.jsonl", "t.csv", "--key", "id")]
+)
+def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
+    """
+    Keys are kept on disk: without room, the command ends in one line.
+    """
+
+    class FullDisk(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "INSERT" in statement:
+                msg = "database or disk is full"
+                raise sqlite3.OperationalError(msg)
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=FullDisk))
+    (folder / "t.csv").write_text("id,ticket\na,a\n", encoding="utf-8")
+    (folder / "r.jsonl").write_text(result("a", "A"), encoding="utf-8")
+
+    ran = batch(*words)
+
+    assert ran.code in (1, 2)
+    assert is_one_line(ran)
+    assert "keys cannot be kept: database or disk is full" in ran.err

@@ -1,0 +1,89 @@
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from promptkit.files.inputs import open_input, open_regular_file
+
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="Windows has no such files"),
+    pytest.mark.timeout(20),
+]
+
+both = pytest.mark.parametrize("function", [open_input, open_regular_file])
+
+
+@both
+def test_a_regular_file_and_a_link_to_one_are_opened(function, tmp_path):
+    """
+    The user has named the link, so it is followed.
+    """
+    (tmp_path / "a").write_bytes(b"data")
+    (tmp_path / "link").symlink_to("a")
+
+    for name in ("a", "link"):
+        with function(tmp_path / name) as file:
+            assert file.read() == b"data"
+
+
+@both
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "link to a pipe", "link to a device", "folder"])
+def test_everything_else_is_refused_without_waiting(function, kind, tmp_path):
+    """
+    Pipes, sockets, devices, folders, and links to them raise an error.
+    """
+    path = tmp_path / "it"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(os.path.relpath(path))
+    elif "pipe" in kind:
+        os.mkfifo(tmp_path / "pipe")
+        path = tmp_path / "pipe" if kind == "pipe" else path
+        if kind == "link to a pipe":
+            path.symlink_to("pipe")
+    elif "link" in kind:
+        path.symlink_to("/dev/zero")
+    else:
+        path = "/dev/zero"
+
+    with pytest.raises(OSError, match=r"regular file|directory"):
+        function(path)
+
+
+class TestPipesOfAShell:
+    @pytest.fixture
+    def pipe(self):
+        """
+        The reading end of a pipe that holds a line.
+        """
+        reader, writer = os.pipe()
+        os.write(writer, b"rows\n")
+        closing = threading.Timer(0, os.close, (writer,))
+        closing.start()
+        yield reader
+        closing.join()
+        os.close(reader)
+
+    @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+    def test_process_substitution_is_read(self, folder, pipe):
+        """
+        `<(command)` of a shell is a pipe with the name of a descriptor.
+        """
+        if not Path(folder).exists():
+            pytest.skip("this system has no such folder")
+
+        with open_input(f"{folder}/{pipe}") as file:
+            assert file.read() == b"rows\n"
+
+    def test_a_link_to_such_a_pipe_is_refused(self, pipe, tmp_path):
+        """
+        A file of a repository cannot take the standard input of a command.
+        """
+        (tmp_path / "rows.csv").symlink_to(f"/dev/fd/{pipe}")
+
+        with pytest.raises(OSError, match="not a regular file; for a pipe, write -"):
+            open_input(tmp_path / "rows.csv")
