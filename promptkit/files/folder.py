@@ -242,7 +242,8 @@ class Folder:
             self._check(path)
         parts = tuple(filter(None, path.split("/")))
         with self._parent(parts) as parent:
-            names = sorted(os.listdir(self._path(parts) if parent is None else parent))
+            with _shown_as("/".join((*self._within, *parts)) or os.curdir):  # and not as a descriptor
+                names = sorted(os.listdir(self._path(parts) if parent is None else parent))
             found = []
             for name in names:
                 with suppress(FileNotFoundError):  # removed meanwhile

@@ -73,6 +73,12 @@ def read(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
         raise FileRefused(msg, error.lineno, error.colno) from None
+    except ValueError:  # Python converts no integer of more than 4,300 digits
+        msg = "it has a number of too many digits"
+        raise FileRefused(msg) from None
+    except RecursionError:
+        msg = "it is nested too deeply"
+        raise FileRefused(msg) from None
     check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
     return data
 
@@ -162,8 +168,8 @@ _behind_gap: Final = partial(_end_of, _GAP)
 def _with_new(text: str, holder: _Object, name: str, value: Any, unit: str) -> str:
     """Put a new member behind the others, and behind the comments on the line of the last one."""
     newline, outer = newline_of(text), _indent_at(text, holder.start)
-    indents = [_line_before(text, member.start) for member in holder.members.values()]
-    indent = next((indent for indent in reversed(indents) if not indent.strip()), outer + unit)
+    indents = (_own_indent(text, member.start) for member in reversed([*holder.members.values()]))
+    indent = next((indent for indent in indents if indent is not None), outer + unit)
     comma = last_comma = ""
     if holder.members:
         *_, last = holder.members.values()
@@ -198,15 +204,19 @@ def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
 
 def _unit(text: str, root: _Object) -> str:
     """How far one level is indented: as the first member of the outermost object on a line of its own."""
-    before = (_line_before(text, member.start) for member in root.members.values())
-    return next((line for line in before if not line.strip()), "") or "  "
+    indents = (_own_indent(text, member.start) for member in root.members.values())
+    return next(filter(None, indents), "  ")
 
 
-def _line_before(text: str, place: int) -> str:
-    return text[text.rfind("\n", 0, place) + 1 : place]
+def _own_indent(text: str, place: int) -> str | None:
+    """The blanks before a place; None if its line has something else before it."""
+    start = place
+    while start and text[start - 1] in " \t\r":
+        start -= 1
+    return text[start:place] if not start or text[start - 1] == "\n" else None
 
 
 def _indent_at(text: str, place: int) -> str:
     """The blanks that the line of a place begins with."""
-    line = _line_before(text, place)
+    line = text[text.rfind("\n", 0, place) + 1 : place]
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -17,19 +17,30 @@ __all__ = ["put", "read"]
 #: A line that begins a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
 
+#: How many parts a key may have: `tomllib` takes quadratic time for them.
+_MAX_PARTS: Final = 100
+_DEEP_KEY: Final = re.compile(
+    rf"""^[ \t]*\[{{0,2}}(?:[ \t]*(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.){{{_MAX_PARTS}}}""", re.MULTILINE
+)
+
 
 def read(text: str) -> dict[str, Any]:
     """
     Return what a text says.
 
     Raises:
-        FileRefused: If it is not TOML.
+        FileRefused: If it is not TOML, or is nested too deeply.
     """
+    if (deep := _DEEP_KEY.search(text)) is not None:
+        msg = f"it has a key of more than {_MAX_PARTS} parts"
+        raise FileRefused(msg, 1 + text.count("\n", 0, deep.start()))
     try:
         return tomllib.loads(text)
     except ValueError as error:
         msg = f"this is not TOML: {error}"
-        raise FileRefused(msg) from None
+    except RecursionError:
+        msg = "it is nested too deeply"
+    raise FileRefused(msg)
 
 
 def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:

@@ -5,6 +5,7 @@ Lines may deceive, as those of a long string: whatever calls this reads the new 
 """
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from textwrap import indent
@@ -29,7 +30,6 @@ def read(text: str) -> dict[str, Any]:
         FileRefused: If it is no YAML mapping, is too long, or has aliases, which may stand for anything.
     """
     from ruamel.yaml import YAML  # slow to import
-    from ruamel.yaml.error import YAMLError
     from ruamel.yaml.events import AliasEvent
 
     most = f"{_MAX_CHARACTERS:,} characters, which are too many to be read as YAML"
@@ -39,11 +39,17 @@ def read(text: str) -> dict[str, Any]:
         events = reader.parse(StringIO(text)) if "*" in text else ()
         has_aliases = any(isinstance(event, AliasEvent) for event in events)
         check(not has_aliases, "it has aliases, and what these stand for would be changed, too")
-        data = reader.load(text)
-    except (YAMLError, ValueError) as error:
+        with warnings.catch_warnings(action="ignore"):  # an anchor twice: its warning shows the text as it is
+            data = reader.load(text)
+    except FileRefused:
+        raise
+    except RecursionError:
+        msg = "it is nested too deeply"
+        raise FileRefused(msg) from None
+    except Exception as error:  # noqa: BLE001 (the parser raises errors of many types, as KeyError for '!!bool x')
         mark = getattr(error, "problem_mark", None)
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        msg = f"this is not YAML: {getattr(error, 'problem', None) or error}"
+        msg = f"this is not YAML: {getattr(error, 'problem', None) or str(error) or type(error).__name__}"
         raise FileRefused(msg, *place) from None
     check(data is None or isinstance(data, dict), "it holds no mapping, so that a server has no place in it")
     return data or {}
