@@ -15,6 +15,7 @@ from promptkit.cli.slash_commands.parsed import (
     Part,
     SlashCommand,
     TextPart,
+    UnreadableCommand,
 )
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.holes import holes_in
@@ -26,6 +27,9 @@ _CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
 #: A line of Python is broken if it is longer, in characters.
 _WIDTH: Final = 100
+
+#: How many holes a text may have. Python takes quadratic time to compile the call that fills them.
+_MAX_HOLES: Final = 500
 
 #: At most so many characters of a text say what the prompt is for, if nothing else does.
 _SUMMARY: Final = 120
@@ -44,6 +48,9 @@ def written(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
 
         stem:
             What the function and both files are called, without an ending.
+
+    Raises:
+        UnreadableCommand: If it has too many placeholders for one function.
     """
     holes = _Holes(command)
     markdown = "".join(map(holes.text, command.parts)).rstrip()
@@ -96,6 +103,9 @@ class _Holes:
 
     def _hole(self, wanted: str, expression: str) -> str:
         if (name := self._names.get(expression)) is None:
+            if len(self._names) == _MAX_HOLES:
+                msg = f"it has more than {_MAX_HOLES} different arguments, commands and files"
+                raise UnreadableCommand(msg)
             name = self._free.take(self._free.find(identifier(wanted) or "text"))
             self._names[expression] = name
         return f"{{{{{name}}}}}"
@@ -153,4 +163,5 @@ def _summary(command: SlashCommand) -> str:
 
 def _docstring(text: str) -> str:
     """A text as it stands in a docstring."""
-    return _CLOSING_QUOTES.sub(lambda quotes: quotes[0].replace('"', '\\"'), text.replace("\\", "\\\\"))
+    text = _CLOSING_QUOTES.sub(lambda quotes: quotes[0].replace('"', '\\"'), text.replace("\\", "\\\\"))
+    return escape_invisible(text)
