@@ -6,7 +6,6 @@ import stat
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from promptkit.cli import Exit
@@ -35,7 +34,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
 #: A larger file is not a command.
 _MAX_BYTES: Final = 1 << 20
 
-_LINK: Final = "it is a link, and links are not followed: name what it leads to"
+_LINK: Final = "it is a link, and links are not followed: import its target instead"
 
 
 class _Source(NamedTuple):
@@ -43,7 +42,7 @@ class _Source(NamedTuple):
     A file to import.
 
     Args:
-        shown:
+        path:
             Its path in messages.
 
         name:
@@ -53,7 +52,7 @@ class _Source(NamedTuple):
             Returns its bytes, or raises OSError.
     """
 
-    shown: str
+    path: str
     name: str
     read: Callable[[], bytes]
 
@@ -84,7 +83,7 @@ def _find(path: str, ending: str) -> list[_Source] | None:
         if folder.exists():
             return list(_walk(folder, ending))
     except NotADirectoryError:
-        pass
+        pass  # it is a file, as read below
     except OSError as error:
         return [_refused(path, error)]
     above, name = os.path.split(path)
@@ -103,24 +102,26 @@ def _find(path: str, ending: str) -> list[_Source] | None:
 def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """Yield the files of a format below a folder, and the links and folders that are not looked into."""
     unreadable = list[_Source]()
-    found = folder.walk(lambda path, error: unreadable.append(_refused(folder.shown(path), error)))
-    for path, status in sorted(found, key=lambda entry: PurePosixPath(entry[0]).parts):
+
+    def note(path: str, error: OSError) -> None:
+        unreadable.append(_refused(folder.display_path(path), error))
+
+    for path, status in sorted(folder.walk(note), key=lambda entry: entry[0].split("/")):
+        display_path, name = folder.display_path(path), path.rpartition("/")[2]
         if stat.S_ISLNK(status.st_mode):
-            yield _refused(folder.shown(path), OSError(errno.ELOOP, _LINK))
-        elif PurePosixPath(path).name.endswith(ending) and PurePosixPath(path).name != ending:
-            yield _Source(
-                folder.shown(path), path.removesuffix(ending), partial(folder.read, path, _MAX_BYTES)
-            )
+            yield _refused(display_path, OSError(errno.ELOOP, _LINK))
+        elif name.endswith(ending) and name != ending:
+            yield _Source(display_path, path.removesuffix(ending), partial(folder.read, path, _MAX_BYTES))
     yield from unreadable
 
 
-def _refused(shown: str, error: OSError) -> _Source:
+def _refused(path: str, error: OSError) -> _Source:
     """Return a source that cannot be read."""
 
     def read() -> bytes:
         raise error
 
-    return _Source(shown, "", read)
+    return _Source(path, "", read)
 
 
 class _RecipeWriter:
@@ -134,6 +135,7 @@ class _RecipeWriter:
 
     def write(self, source: _Source, read: Callable[[str, str], SlashCommand]) -> list[str]:
         """Write the recipe of a file, and return the lines that report it, or why it is not imported."""
+        place = _line_beginning(source.path)
         try:
             _check_name(source.name)
             text = source.read().decode("utf-8-sig").replace("\r\n", "\n")
@@ -141,16 +143,16 @@ class _RecipeWriter:
             files = self._write(command)
         except Exception as error:  # noqa: BLE001 (whatever is wrong with one file, the others are imported)
             self.refused += 1
-            return [f"{source.shown}:{getattr(error, 'line', 1)}: not imported: {_reason(error, source)}"]
+            return [f"{place}:{getattr(error, 'line', 1)}: not imported: {_reason(error, source)}"]
         self.imported += 1
         self.lossy += bool(command.losses)
-        wrote = f"{source.shown}: wrote {' and '.join(files)}"
-        return [wrote, *(f"{source.shown}:{loss.line}: {loss.what}" for loss in command.losses)]
+        wrote = f"{place}: wrote {' and '.join(files)}"
+        return [wrote, *(f"{place}:{loss.line}: {loss.what}" for loss in command.losses)]
 
     def _write(self, command: SlashCommand) -> list[str]:
         """Write the files of a command, and return their paths."""
         *folders, name = command.name.split("/")
-        above = [folder_name(one) for one in folders]
+        above = [folder_name(folder) for folder in folders]
         path = self._places.take(self._places.find("/".join([*above, file_stem(name)])))
         prompt = self._prompts.find(prompt_name(command.name))
         stem = path.rpartition("/")[2]
@@ -161,13 +163,18 @@ class _RecipeWriter:
         files = {f"{path}.py": python.encode(), f"{path}.md": markdown.encode()}
         self._folder.write_new(files)
         self._prompts.take(prompt)
-        return [self._folder.shown(one) for one in files]
+        return [self._folder.display_path(file) for file in files]
 
     def summary(self) -> Iterator[str]:
         """Yield how many there were."""
         yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
         if self.refused:
             yield f"did not import {counted(self.refused, 'file')}"
+
+
+def _line_beginning(path: str) -> str:
+    """Return a path that can begin a line: GitHub runs lines that begin as its workflow commands do."""
+    return f"./{path}" if path.lstrip().startswith(("::", "##[")) else path
 
 
 def _check_name(name: str) -> None:
@@ -187,6 +194,6 @@ def _reason(error: Exception, source: _Source) -> str:
         case FileExistsError() | NotADirectoryError():
             return f"{error.filename!r} is in the way: move it, or name another folder with -o"
         case OSError():
-            is_own = not error.filename or f"/{source.shown}".endswith(f"/{error.filename}")
+            is_own = not error.filename or f"/{source.path}".endswith(f"/{error.filename}")
             return str(error.strerror) if is_own else f"{error.filename}: {error.strerror}"
     return f"it cannot be read ({type(error).__name__}: {brief(one_line(str(error)))})"

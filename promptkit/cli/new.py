@@ -124,7 +124,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"nothing was written: {error.filename} is in the way: {way_out}", Exit.FAULTY)
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
-    written = [folder.shown(path) for path in files]
+    written = [folder.display_path(path) for path in files]
     commands = _next_commands(Path(options.folder), is_skill=options.skill)
     if options.json:
         output.print_json({"files": written, "next": commands})

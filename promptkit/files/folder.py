@@ -104,7 +104,7 @@ class Folder:
     def __str__(self) -> str:
         return str(self.path)
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """Return the path of a file below this folder for messages: relative if the folder's own path is."""
         return os.path.normpath(os.path.join(self._typed, *self._within, path))
 
@@ -242,7 +242,7 @@ class Folder:
             self._check(path)
         parts = tuple(filter(None, path.split("/")))
         with self._parent(parts) as parent:
-            with _shown_as("/".join((*self._within, *parts)) or os.curdir):  # and not as a descriptor
+            with _errors_about("/".join((*self._within, *parts)) or os.curdir):  # and not as a descriptor
                 names = sorted(os.listdir(self._path(parts) if parent is None else parent))
             found = []
             for name in names:
@@ -339,7 +339,7 @@ class Folder:
 
         with self._folder((*self._within, *above), create=note_folder) as parent:
             place = self._path((*above, name)) if parent is None else name
-            with _shown_as("/".join((*self._within, path))):
+            with _errors_about("/".join((*self._within, path))):
                 descriptor = os.open(
                     place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=parent
                 )
@@ -377,7 +377,7 @@ class Folder:
     def _open_folder(
         self, above: int, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
     ) -> int:
-        with _shown_as("/".join(names)):
+        with _errors_about("/".join(names)):
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(names[-1], dir_fd=above)
@@ -391,11 +391,11 @@ class Folder:
     def _check_folders(
         self, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
     ) -> None:
-        with _shown_as(self._root):
+        with _errors_about(self._root):
             _check_folder(os.stat(self._root))
         for end in range(1, len(names) + 1):
             place = os.path.join(self._root, *names[:end])
-            with _shown_as("/".join(names[:end])):
+            with _errors_about("/".join(names[:end])):
                 if create:
                     with suppress(FileExistsError):
                         os.mkdir(place)
@@ -428,7 +428,7 @@ def _check_folder(status: os.stat_result) -> None:
 
 
 @contextmanager
-def _shown_as(path: str) -> Iterator[None]:
+def _errors_about(path: str) -> Iterator[None]:
     """Raise an OSError within this context with *path* as its filename."""
     try:
         yield

@@ -342,10 +342,10 @@ def test_the_path_in_messages(tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
 
-    assert Folder.named("./a/").shown("b") == str(Path("a", "b"))
-    assert Folder.named(".").shown("b") == "b"
-    assert Folder.named("../x").shown("b") == str(Path("..", "x", "b"))
-    assert Folder.named(tmp_path).shown("b") == str(tmp_path / "b")
+    assert Folder.named("./a/").display_path("b") == str(Path("a", "b"))
+    assert Folder.named(".").display_path("b") == "b"
+    assert Folder.named("../x").display_path("b") == str(Path("..", "x", "b"))
+    assert Folder.named(tmp_path).display_path("b") == str(tmp_path / "b")
 
 
 @posix

@@ -187,10 +187,10 @@ def seconds(read, text):
     """How much of the processor's time reading a text takes, whether it is refused or not."""
     gc.disable()
     try:
-        begun = thread_time()
+        start = thread_time()
         with suppress(UnreadableCommand, FrontmatterFault, FileRefused):
             read(text)
-        return thread_time() - begun
+        return thread_time() - start
     finally:
         gc.enable()
 
@@ -198,12 +198,12 @@ def seconds(read, text):
 def growth(kind, read, make, size):
     """Measure small and large text; what does not seem linear, some times more."""
     small, large = make(size), make(size * TIMES)
-    found = Growth(kind, inf, inf)
+    least = [inf, inf]
     for _ in range(CHANCES):
-        found = Growth(kind, min(found.small, seconds(read, small)), min(found.large, seconds(read, large)))
-        if found.linear:
+        least = [min(before, seconds(read, text)) for before, text in zip(least, (small, large), strict=True)]
+        if Growth(kind, *least).linear:
             break
-    return found
+    return Growth(kind, *least)
 
 
 @pytest.mark.parametrize(("reader", "kind"), KINDS)
@@ -213,17 +213,19 @@ def test_sixteen_times_as_much_text_takes_no_more_than_so_long(reader, kind):
     """
     read, kinds, size = READERS[reader]
 
-    found = growth(kind, read, kinds[kind], size)
+    measured = growth(kind, read, kinds[kind], size)
 
-    assert found.linear, f"{found.small * 1e3:.1f} ms, then {found.large * 1e3:.1f} ms: {found.ratio:.0f}x"
+    assert measured.linear, (
+        f"{measured.small * 1e3:.1f} ms, then {measured.large * 1e3:.1f} ms: {measured.ratio:.0f}x"
+    )
 
 
 def test_quadratic_work_is_seen():
     """
     The law fails for a reader that counts the lines before each of them.
     """
-    found = growth(
+    measured = growth(
         "lines", lambda text: [text.count("\n", 0, at) for at in range(len(text))], repeated("x\n"), 500
     )
 
-    assert not found.linear
+    assert not measured.linear

@@ -77,7 +77,7 @@ def read(text: str) -> dict[str, Any]:
         msg = "it has a number of too many digits"
         raise FileRefused(msg) from None
     except RecursionError:
-        msg = "it is nested too deeply"
+        msg = "it is nested too deeply to be read"
         raise FileRefused(msg) from None
     check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
     return data

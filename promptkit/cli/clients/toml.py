@@ -39,7 +39,7 @@ def read(text: str) -> dict[str, Any]:
     except ValueError as error:
         msg = f"this is not TOML: {error}"
     except RecursionError:
-        msg = "it is nested too deeply"
+        msg = "it is nested too deeply to be read"
     raise FileRefused(msg)
 
 

@@ -20,7 +20,7 @@ _MAX_CHARACTERS: Final = 1 << 17
 
 #: How deep collections may be nested. The parser takes a second for a thousand brackets.
 _MAX_DEPTH: Final = 50
-_TOO_DEEP: Final = "it is nested too deeply"
+_TOO_DEEP: Final = "it is nested too deeply to be read"
 
 #: What begins an alias or a collection on one line, wherever else it may be.
 _SPECIAL: Final = re.compile(r"[*\[{]")

@@ -11,7 +11,7 @@ from promptkit.cli import main
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 
 FORMATS = {"claude-commands": ".md", "gemini-commands": ".toml", "vscode-prompts": ".prompt.md"}
-LINK = "it is a link, and links are not followed: name what it leads to"
+LINK = "it is a link, and links are not followed: import its target instead"
 
 
 @pytest.fixture
@@ -77,14 +77,16 @@ class TestLinks:
     @pytest.mark.parametrize("path", ["theirs/a.md", "{absolute}/theirs/a.md", "./theirs/../theirs/a.md"])
     def test_a_link_that_is_named(self, path, theirs, outside, run):
         """
-        The user names what it leads to instead.
+        It is refused, and the other file is imported.
         """
         (theirs / "a.md").symlink_to(outside)
 
         code, lines = run("claude-commands", path.format(absolute=theirs.parent), "theirs/fine.md")
 
         assert (code, len(lines)) == (1, 4)
-        assert re.search(r"a\.md:1: not imported: it is a link.* name (that|what it leads to)$", lines[0])
+        assert re.search(
+            r"a\.md:1: not imported: it is a link.* (or name that|import its target instead)$", lines[0]
+        )
         assert files_in(theirs.parent / "prompts") == ["fine.md", "fine.py"]
 
     @pytest.mark.parametrize("path", ["link", "link/secret.md"])
@@ -198,6 +200,19 @@ class TestOddFiles:
         assert (code, len(lines)) == (1, 4)
         assert all(line.isprintable() for line in lines)
         assert len(files_in(theirs.parent / "prompts")) == 4
+
+    @pytest.mark.parametrize("name", ["::add-mask::x", "##[error]x", " ::error::x"])
+    def test_a_name_that_is_a_command_of_a_ci_system(self, name, theirs, run, monkeypatch):
+        """
+        No line begins with it.
+        """
+        monkeypatch.chdir(theirs)
+        (theirs / "fine.md").rename(theirs / f"{name}.md")
+
+        code, lines = run("claude-commands", ".")
+
+        assert code == 0
+        assert lines[0].startswith(f"./{name}.md: wrote ")
 
     def test_a_folder_that_cannot_be_read(self, theirs, run, monkeypatch):
         """
