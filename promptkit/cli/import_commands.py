@@ -1,21 +1,25 @@
 """``promptkit import``: commands and prompt files of other clients as recipes."""
 
+import errno
+import os
+import stat
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Final, NamedTuple
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.output import Output
 from promptkit.cli.slash_commands.claude import read_claude_command
+from promptkit.cli.slash_commands.frontmatter import one_line
 from promptkit.cli.slash_commands.gemini import read_gemini_command
-from promptkit.cli.slash_commands.names import file_stem, folder_name, free, prompt_name
-from promptkit.cli.slash_commands.parsed import SlashCommand, UnreadableCommand
+from promptkit.cli.slash_commands.names import FreeNames, file_stem, folder_name, prompt_name
+from promptkit.cli.slash_commands.parsed import SlashCommand, UnreadableCommand, brief
 from promptkit.cli.slash_commands.recipes import written
 from promptkit.cli.slash_commands.vscode import read_vscode_prompt
 from promptkit.errors.near_names import near_file
-from promptkit.files.new import write_new
+from promptkit.files.folder import Folder
 
 __all__ = ["run"]
 
@@ -27,76 +31,139 @@ _READERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
 }
 
 
-class _Found(NamedTuple):
-    """A file, and the name of its command: its path in the folder that was named, without its ending."""
+#: A larger file is not a command.
+_MAX_BYTES: Final = 1 << 20
 
-    path: Path
+_LINK: Final = "it is a link, and links are not followed: import its target instead"
+
+
+class _Source(NamedTuple):
+    """
+    A file to import.
+
+    Args:
+        path:
+            Its path in messages.
+
+        name:
+            The name of its command: its path in the folder that was named, without its ending.
+
+        read:
+            Returns its bytes, or raises OSError.
+    """
+
+    path: str
     name: str
+    read: Callable[[], bytes]
 
 
 def run(options: Namespace, output: Output) -> int:
-    """Write a recipe for each file, and say what of it has no place in one."""
+    """Write a recipe for each file, and report what of it is not carried."""
     ending, read = _READERS[options.client_format]
-    for path in map(Path, options.paths):
-        if not path.exists():
-            return fail(f"there is no file or folder {str(path)!r}{near_file(str(path))}", Exit.USAGE)
-    found = [one for path in options.paths for one in _found(Path(path), ending)]
-    if not found:
+    sources = list[_Source]()
+    for path in options.paths:
+        found = _find(path, ending)
+        if found is None:
+            return fail(f"there is no file or folder {path!r}{near_file(path)}", Exit.USAGE)
+        sources += found
+    if not sources:
         return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)
-    writer = _RecipeWriter(Path(options.out))
-    for one in found:
-        output.print_lines(writer.write(one, read), one_line=True)
+    writer = _RecipeWriter(Folder.named(options.out))
+    for source in sources:
+        output.print_lines(writer.write(source, read), one_line=True)
     output.print_lines(writer.summary())
     return Exit.FAULTY if writer.lossy or writer.refused else Exit.FINE
 
 
-def _found(path: Path, ending: str) -> Iterator[_Found]:
-    """The files of a format at a path, which is one of them, or a folder of them."""
-    if path.is_dir():
-        files = (file for file in path.rglob(f"*{ending}") if file.is_file() and file.name != ending)
-        for file in sorted(files, key=lambda one: one.relative_to(path).parts):
-            yield _Found(file, file.relative_to(path).as_posix().removesuffix(ending))
-    else:
-        yield _Found(path, path.name.removesuffix(ending))
+def _find(path: str, ending: str) -> list[_Source] | None:
+    """Return the files of a format at a path, which is one of them or a folder; None if it does not exist."""
+    path = os.path.normpath(path)
+    folder = Folder.named(path, is_portable=False)
+    try:
+        if folder.exists():
+            return list(_walk(folder, ending))
+    except NotADirectoryError:
+        pass  # it is a file, as read below
+    except OSError as error:
+        return [_refused(path, error)]
+    above, name = os.path.split(path)
+    folder = Folder.named(above or os.curdir, is_portable=False)
+    try:
+        status = folder.status(name)
+    except OSError as error:
+        return [_refused(path, error)]
+    if status is None:
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        return [_refused(path, OSError(errno.ELOOP, _LINK))]
+    return [_Source(path, name.removesuffix(ending), lambda: folder.read(name, _MAX_BYTES))]
+
+
+def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
+    """Yield the files of a format below a folder, and the links and folders that are not looked into."""
+    unreadable = list[_Source]()
+
+    def note(path: str, error: OSError) -> None:
+        unreadable.append(_refused(folder.display_path(path), error))
+
+    for path, status in sorted(folder.walk(note), key=lambda entry: entry[0].split("/")):
+        display_path, name = folder.display_path(path), path.rpartition("/")[2]
+        if stat.S_ISLNK(status.st_mode):
+            yield _refused(display_path, OSError(errno.ELOOP, _LINK))
+        elif name.endswith(ending) and name != ending:
+            yield _Source(display_path, path.removesuffix(ending), partial(folder.read, path, _MAX_BYTES))
+    yield from unreadable
+
+
+def _refused(path: str, error: OSError) -> _Source:
+    """Return a source that cannot be read."""
+
+    def read() -> bytes:
+        raise error
+
+    return _Source(path, "", read)
 
 
 class _RecipeWriter:
-    """What writes recipes into a folder, and counts them."""
+    """Writes recipes into a folder, and counts them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._places: set[str] = set()
-        self._prompts: set[str] = set()
+        self._places = FreeNames("_")
+        self._prompts = FreeNames("-")
         self.imported = self.lossy = self.refused = 0
 
-    def write(self, found: _Found, read: Callable[[str, str], SlashCommand]) -> Iterator[str]:
-        """Write the recipe of a file, and yield what is said of it."""
+    def write(self, source: _Source, read: Callable[[str, str], SlashCommand]) -> list[str]:
+        """Write the recipe of a file, and return the lines that report it, or why it is not imported."""
+        place = _line_beginning(source.path)
         try:
-            text = found.path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-            command = read(found.name, text)
-            files, prompt = self._files(command)
-            write_new(files)
-        except (UnreadableCommand, UnicodeDecodeError, OSError) as error:
+            _check_name(source.name)
+            text = source.read().decode("utf-8-sig").replace("\r\n", "\n")
+            command = read(source.name, text)
+            files = self._write(command)
+        except Exception as error:  # noqa: BLE001 (whatever is wrong with one file, the others are imported)
             self.refused += 1
-            yield f"{found.path}:{getattr(error, 'line', 1)}: not imported: {_reason(error)}"
-            return
-        self._prompts.add(prompt.casefold())
+            return [f"{place}:{getattr(error, 'line', 1)}: not imported: {_reason(error, source)}"]
         self.imported += 1
         self.lossy += bool(command.losses)
-        yield f"{found.path}: wrote {' and '.join(map(str, files))}"
-        for loss in command.losses:
-            yield f"{found.path}:{loss.line}: {loss.what}"
+        wrote = f"{place}: wrote {' and '.join(files)}"
+        return [wrote, *(f"{place}:{loss.line}: {loss.what}" for loss in command.losses)]
 
-    def _files(self, command: SlashCommand) -> tuple[dict[Path, str], str]:
-        """What is written for a command, by its path; and what the prompt is called."""
+    def _write(self, command: SlashCommand) -> list[str]:
+        """Write the files of a command, and return their paths."""
         *folders, name = command.name.split("/")
-        folder = self._folder.joinpath(*map(folder_name, folders))
-        place = free(str(folder / file_stem(name)), "_", self._places)
-        self._places.add(place.casefold())
-        path = Path(place)
-        prompt = free(prompt_name(command.name), "-", self._prompts)
-        markdown, python = written(command, prompt, path.name)
-        return {path.with_suffix(".py"): python, path.with_suffix(".md"): markdown}, prompt
+        above = [folder_name(folder) for folder in folders]
+        path = self._places.take(self._places.find("/".join([*above, file_stem(name)])))
+        prompt = self._prompts.find(prompt_name(command.name))
+        stem = path.rpartition("/")[2]
+        markdown, python = written(command, prompt, stem)
+        compile(
+            python, f"{stem}.py", "exec", dont_inherit=True
+        )  # a recipe that does not parse is not written
+        files = {f"{path}.py": python.encode(), f"{path}.md": markdown.encode()}
+        self._folder.write_new(files)
+        self._prompts.take(prompt)
+        return [self._folder.display_path(file) for file in files]
 
     def summary(self) -> Iterator[str]:
         """Yield how many there were."""
@@ -105,9 +172,28 @@ class _RecipeWriter:
             yield f"did not import {counted(self.refused, 'file')}"
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileExistsError):
-        return f"{error.filename!r} is in the way: move it, or name another folder with -o"
-    if isinstance(error, UnicodeDecodeError):
-        return f"it is no UTF-8 at byte {error.start + 1:,}"
-    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+def _line_beginning(path: str) -> str:
+    """Return a path that can begin a line: GitHub runs lines that begin as its workflow commands do."""
+    return f"./{path}" if path.lstrip().startswith(("::", "##[")) else path
+
+
+def _check_name(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        msg = "its name is not UTF-8: rename it"
+        raise UnreadableCommand(msg) from None
+
+
+def _reason(error: Exception, source: _Source) -> str:
+    match error:
+        case UnreadableCommand():
+            return str(error)
+        case UnicodeDecodeError():
+            return f"it is no UTF-8 at byte {error.start + 1:,}"
+        case FileExistsError() | NotADirectoryError():
+            return f"{error.filename!r} is in the way: move it, or name another folder with -o"
+        case OSError():
+            is_own = not error.filename or f"/{source.path}".endswith(f"/{error.filename}")
+            return str(error.strerror) if is_own else f"{error.filename}: {error.strerror}"
+    return f"it cannot be read ({type(error).__name__}: {brief(one_line(str(error)))})"

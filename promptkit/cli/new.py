@@ -1,6 +1,5 @@
 """``promptkit new``: a folder with one prompt, or one skill, its test and the configuration."""
 
-import os
 import shutil
 import sys
 import sysconfig
@@ -16,7 +15,7 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.distribution import pip
-from promptkit.files.new import write_new
+from promptkit.files.folder import Folder
 from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]
@@ -88,6 +87,7 @@ def test_a_host_can_read_it():
 """
 
 #: What no repository is to hold: a `.gitignore`, where there is none.
+_GITIGNORE: Final = ".gitignore"
 _IGNORED: Final = """\
 __pycache__/
 .venv/
@@ -113,22 +113,23 @@ _USUAL_CLIENT: Final = "claude-code"
 
 def run(options: Namespace, output: Output) -> int:
     """Write the files, unless one of them is there, and print which commands come next."""
-    folder = Path(options.folder)
-    files = {folder / name: text for name, text in (_SKILL_FILES if options.skill else _FILES).items()}
-    if not os.path.lexists(ignored := folder / ".gitignore"):
-        files[ignored] = _IGNORED
+    folder = Folder.named(options.folder)
+    files = {**(_SKILL_FILES if options.skill else _FILES)}
     try:
-        write_new(files)
-    except FileExistsError as error:  # a file is there, or a folder's name is a file's
+        if folder.status(_GITIGNORE) is None:
+            files[_GITIGNORE] = _IGNORED
+        folder.write_new({path: text.encode() for path, text in files.items()})
+    except (FileExistsError, NotADirectoryError) as error:  # a file is in place of a file or a folder
         way_out = "move it, or name another folder"
-        return fail(f"nothing was written: {Path(error.filename)} is in the way: {way_out}", Exit.FAULTY)
+        return fail(f"nothing was written: {error.filename} is in the way: {way_out}", Exit.FAULTY)
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
-    commands = _next_commands(folder, is_skill=options.skill)
+    written = [folder.display_path(path) for path in files]
+    commands = _next_commands(Path(options.folder), is_skill=options.skill)
     if options.json:
-        output.print_json({"files": [str(file) for file in files], "next": commands})
+        output.print_json({"files": written, "next": commands})
         return Exit.FINE
-    lines = [*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)]
+    lines = [*(f"wrote {path}" for path in written), "", "next:", *(f"    {one}" for one in commands)]
     output.print_lines(lines, one_line=True)
     return Exit.FINE
 

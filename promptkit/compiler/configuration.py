@@ -14,6 +14,7 @@ from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.compiler.loading.targets import is_project
 from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
 from promptkit.files.regular import is_foreign, read_regular_file
+from promptkit.files.toml import parse_toml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,14 +165,10 @@ def _table(file: str) -> dict[str, Any] | None:
         raise ConfigurationError(file, f"it cannot be read: {error.strerror}") from None
     if b"promptkit" not in text:
         return None
-    import tomllib  # most projects have no such table
-
     try:
-        table = tomllib.loads(text.decode()).get("tool", {}).get("promptkit")
+        table = parse_toml(text).get("tool", {}).get("promptkit")
     except ValueError as error:  # no TOML, or no UTF-8
         raise ConfigurationError(file, f"it is not TOML: {error}") from None
-    except RecursionError:
-        raise ConfigurationError(file, "it is nested too deeply to be read") from None
     if table is not None and not isinstance(table, dict):
         raise ConfigurationError(file, "tool.promptkit is no table")
     return table

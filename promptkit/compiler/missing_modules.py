@@ -8,7 +8,6 @@ a command names one only if promptkit knows it, or the project declares it.
 import ast
 import re
 import sys
-import tomllib
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -24,6 +23,7 @@ from promptkit.errors.exceptions import nearest
 from promptkit.errors.near_names import is_misspelt
 from promptkit.errors.sources import nodes_of, tree_of
 from promptkit.files.regular import is_foreign, read_regular_file
+from promptkit.files.toml import parse_toml
 
 __all__ = ["import_from_project", "missing_module", "modules_of"]
 
@@ -164,8 +164,8 @@ def _own_requirements() -> list[str]:
 def _declared(root: str) -> list[str]:
     """What the ``pyproject.toml`` of a project requires, as far as it can be read."""
     file = Path(root, "pyproject.toml")
-    with suppress(OSError, ValueError, AttributeError, RecursionError):
-        table = {} if is_foreign(file) else tomllib.loads(read_regular_file(file, _MAX_BYTES).decode())
+    with suppress(OSError, ValueError, AttributeError):
+        table = {} if is_foreign(file) else parse_toml(read_regular_file(file, _MAX_BYTES))
         project, tool = table.get("project", {}), table.get("tool", {})
         lists = [
             project.get("dependencies", []),

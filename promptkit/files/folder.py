@@ -11,8 +11,8 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from hashlib import sha256
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
@@ -34,6 +34,10 @@ _FILE: Final = (
 )
 
 
+#: How many folders deep `Folder.walk` goes.
+_MAX_DEPTH: Final = 100
+
+
 class FolderLockedError(OSError):
     """Another process holds the lock of a folder."""
 
@@ -50,6 +54,15 @@ def check_plain(path: str) -> None:
         raise OSError(errno.EINVAL, "it is not a plain path within the folder", path)
 
 
+def _check_listed(path: str) -> None:
+    """
+    Raise OSError unless *path* names a file below a folder on this system, as those that it lists do.
+    """
+    is_below = all(part not in ("", ".", "..") for part in path.split("/"))
+    if not is_below or "\0" in path or (os.name == "nt" and any(char in path for char in "\\:")):
+        raise OSError(errno.EINVAL, "it is not a path within the folder", path)
+
+
 class Folder:
     """
     A folder that nothing leads out of.
@@ -62,6 +75,10 @@ class Folder:
             The folder's path below *root*, with ``/`` between its parts; ``""`` for *root* itself. Links in
             it are refused.
 
+        is_portable:
+            Whether paths must be plain, as `check_plain` requires. Pass False to read files by the names
+            that the system lists.
+
     Attributes:
         path:
             The absolute path of the folder.
@@ -70,14 +87,16 @@ class Folder:
             The path as messages show it: as the user has written it.
     """
 
-    def __init__(self, root: str | os.PathLike[str], within: str = "") -> None:
+    def __init__(self, root: str | os.PathLike[str], within: str = "", *, is_portable: bool = True) -> None:
+        self._typed = os.fspath(root)
         self._root = os.path.abspath(root)
         self._within = tuple(filter(None, within.split("/")))
+        self._check: Callable[[str], None] = check_plain if is_portable else _check_listed
         self.path = Path(self._root, *self._within)
-        self.shown = self.path
+        self.shown = Path(os.path.normpath(os.path.join(self._typed, *self._within)))
 
     @classmethod
-    def named(cls, path: str | os.PathLike[str]) -> "Folder":
+    def named(cls, path: str | os.PathLike[str], *, is_portable: bool = True) -> "Folder":
         """
         Return the folder that a user has named.
 
@@ -87,9 +106,9 @@ class Folder:
         normal = os.path.normpath(path)
         parts = Path(normal).parts
         if os.path.isabs(normal) or ".." in parts:
-            folder = cls(normal)
+            folder = cls(normal, is_portable=is_portable)
         else:
-            folder = cls(".", "" if normal == "." else "/".join(parts))
+            folder = cls(".", "" if normal == "." else "/".join(parts), is_portable=is_portable)
         folder.shown = Path(path)
         return folder
 
@@ -124,6 +143,10 @@ class Folder:
 
     def __str__(self) -> str:
         return str(self.path)
+
+    def display_path(self, path: str) -> str:
+        """Return the path of a file below this folder for messages: relative if the folder's own path is."""
+        return str(self.shown / path)
 
     def exists(self) -> bool:
         """Return whether the folder exists. Raises OSError if a link or a file is in its place."""
@@ -264,6 +287,29 @@ class Folder:
                     os.unlink(scratch, dir_fd=parent)
                 raise
 
+    def write_new(self, files: Mapping[str, bytes]) -> None:
+        """
+        Write files that do not exist yet. This folder, and those above the files, are created.
+
+        If one of the files cannot be written, none of them is left, nor a folder that was created.
+
+        Raises:
+            OSError: With the path to show as its ``filename``. It is a FileExistsError if something is in
+                place of a file, and a NotADirectoryError if a file is in place of a folder.
+        """
+        try:
+            with ExitStack() as undo:
+                for above in reversed((Path(self._root), *Path(self._root).parents)):
+                    if not above.is_dir():
+                        os.mkdir(above)
+                        undo.callback(_remove_if_empty, above)
+                for path, data in files.items():
+                    self._write_new(path, data, undo)
+                undo.pop_all()
+        except OSError as error:
+            where = os.path.normpath(os.path.join(self._typed, error.filename))
+            raise OSError(error.errno, error.strerror, where) from None
+
     def remove(self, path: str) -> None:
         """Remove a file, or a link itself. Raises OSError if it does not exist, or is a folder."""
         with self._entry(path) as (parent, name):
@@ -285,10 +331,11 @@ class Folder:
             OSError: If it cannot be read, or is not a folder.
         """
         if path:
-            check_plain(path)
+            self._check(path)
         parts = tuple(filter(None, path.split("/")))
         with self._parent(parts) as parent:
-            names = sorted(os.listdir(self._path(parts) if parent is None else parent))
+            with _errors_about("/".join((*self._within, *parts)) or os.curdir):  # and not as a descriptor
+                names = sorted(os.listdir(self._path(parts) if parent is None else parent))
             found = []
             for name in names:
                 with suppress(FileNotFoundError):  # removed meanwhile
@@ -296,13 +343,35 @@ class Folder:
                     found.append((name, os.stat(place, dir_fd=parent, follow_symlinks=False)))
             return found
 
-    def walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the path and the status of each file and link below this folder, in order."""
+    def walk(
+        self, on_error: Callable[[str, OSError], object] | None = None
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """
+        Yield the path and the status of each file and link below this folder, in order.
+
+        Args:
+            on_error:
+                Called with the path of a folder that cannot be read, and the error; such a folder is skipped.
+                By default the error is raised.
+
+        Raises:
+            OSError: If a folder cannot be read, or is nested too deeply.
+        """
         waiting = [""]
         while waiting:
             above = waiting.pop()
             below = []
-            for name, status in self.entries(above):
+            try:
+                # Each folder is opened from the top, so a chain of them would take quadratic time.
+                if above.count("/") >= _MAX_DEPTH:
+                    raise OSError(errno.ENAMETOOLONG, f"it is nested in {_MAX_DEPTH} folders", above)  # noqa: TRY301
+                entries = self.entries(above)
+            except OSError as error:
+                if on_error is None:
+                    raise
+                on_error(above, error)
+                continue
+            for name, status in entries:
                 path = f"{above}/{name}" if above else name
                 if stat.S_ISDIR(status.st_mode):
                     below.append(path)
@@ -343,47 +412,91 @@ class Folder:
     @contextmanager
     def _entry(self, path: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
         """Yield the folder of *path*, to be given as ``dir_fd``, and the name to use with it."""
-        check_plain(path)
+        self._check(path)
         *above, name = path.split("/")
         with self._parent(tuple(above), create=create) as parent:
             yield parent, self._path((*above, name)) if parent is None else name
 
+    def _write_new(self, path: str, data: bytes, undo: ExitStack) -> None:
+        """Write a file that does not exist yet, and have *undo* remove it and the folders created for it."""
+        self._check(path)
+        *above, name = path.split("/")
+
+        def remove_folder(names: tuple[str, ...]) -> None:
+            with suppress(OSError), self._folder(names[:-1]) as parent:  # it stays if others have used it
+                os.rmdir(os.path.join(self._root, *names) if parent is None else names[-1], dir_fd=parent)
+
+        def remove_file() -> None:
+            with suppress(OSError):  # it was removed meanwhile
+                self.remove(path)
+
+        def note_folder(names: tuple[str, ...]) -> None:
+            undo.callback(remove_folder, names)
+
+        with self._folder((*self._within, *above), create=note_folder) as parent:
+            place = self._path((*above, name)) if parent is None else name
+            with _errors_about("/".join((*self._within, path))):
+                descriptor = os.open(
+                    place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=parent
+                )
+                undo.callback(remove_file)
+                with open(descriptor, "wb") as file:
+                    file.write(data)
+
+    def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> AbstractContextManager[int | None]:
+        """Return a context that yields a descriptor of a folder below this one, as `_folder` does."""
+        return self._folder((*self._within, *parts), create=bool if create else None)
+
     @contextmanager
-    def _parent(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int | None]:
-        """Yield a descriptor of a folder below this one; None where the system has no ``dir_fd``."""
-        names = (*self._within, *parts)
+    def _folder(
+        self, names: tuple[str, ...], *, create: Callable[[tuple[str, ...]], object] | None = None
+    ) -> Iterator[int | None]:
+        """
+        Yield a descriptor of a folder below the root; None where the system has no ``dir_fd``.
+
+        Folders that do not exist are created if *create* is given, which is called with each of them.
+        """
         if not _HAS_DIR_FD:
-            self._check_folders(names, create=create)
+            self._check_folders(names, create)
             yield None
             return
         here = os.open(self._root, os.O_RDONLY | _FOLDER)
         try:
             for end in range(1, len(names) + 1):
-                inner = self._open_folder(here, names[:end], create=create)
+                inner = self._open_folder(here, names[:end], create)
                 os.close(here)
                 here = inner
             yield here
         finally:
             os.close(here)
 
-    def _open_folder(self, above: int, names: tuple[str, ...], *, create: bool) -> int:
-        if create:
-            with suppress(FileExistsError):
-                os.mkdir(names[-1], dir_fd=above)
-        status = os.stat(names[-1], dir_fd=above, follow_symlinks=False)
-        _check_folder(status, "/".join(names))
-        try:
-            return os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | _FOLDER, dir_fd=above)
-        except NotADirectoryError:  # a link took its place meanwhile
-            raise OSError(errno.ELOOP, _LINK, "/".join(names)) from None
-
-    def _check_folders(self, names: tuple[str, ...], *, create: bool) -> None:
-        for end in range(1, len(names) + 1):
-            place = os.path.join(self._root, *names[:end])
+    def _open_folder(
+        self, above: int, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
+    ) -> int:
+        with _errors_about("/".join(names)):
             if create:
                 with suppress(FileExistsError):
-                    os.mkdir(place)
-            _check_folder(os.lstat(place), "/".join(names[:end]))
+                    os.mkdir(names[-1], dir_fd=above)
+                    create(names)
+            _check_folder(os.stat(names[-1], dir_fd=above, follow_symlinks=False))
+            try:
+                return os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | _FOLDER, dir_fd=above)
+            except NotADirectoryError:  # a link took its place meanwhile
+                raise OSError(errno.ELOOP, _LINK) from None
+
+    def _check_folders(
+        self, names: tuple[str, ...], create: Callable[[tuple[str, ...]], object] | None
+    ) -> None:
+        with _errors_about(self._root):
+            _check_folder(os.stat(self._root))
+        for end in range(1, len(names) + 1):
+            place = os.path.join(self._root, *names[:end])
+            with _errors_about("/".join(names[:end])):
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(place)
+                        create(names[:end])
+                _check_folder(os.lstat(place))
 
     def _open(self, parent: int | None, name: str, flags: int) -> int:
         try:
@@ -403,8 +516,22 @@ class Folder:
 _LINK: Final = "it is a link: put what it leads to in its place, or name that"
 
 
-def _check_folder(status: os.stat_result, path: str) -> None:
+def _check_folder(status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise OSError(errno.ELOOP, _LINK, path)
+        raise OSError(errno.ELOOP, _LINK)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+
+@contextmanager
+def _errors_about(path: str) -> Iterator[None]:
+    """Raise an OSError within this context with *path* as its filename."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):  # it stays if others have used it
+        os.rmdir(folder)

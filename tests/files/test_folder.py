@@ -401,3 +401,153 @@ def test_a_lock_can_be_waited_for(folder):
         pass
     with folder.locked(wait=True):
         pass
+
+
+class TestNewFiles:
+    def test_files_and_folders_are_created(self, tmp_path):
+        """
+        The folder itself need not exist.
+        """
+        Folder(tmp_path / "a" / "b", "c").write_new({"x": b"1", "d/e/y": b"2"})
+
+        assert (tmp_path / "a" / "b" / "c" / "x").read_bytes() == b"1"
+        assert (tmp_path / "a" / "b" / "c" / "d" / "e" / "y").read_bytes() == b"2"
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda place, outside: place.write_text("mine"),
+            lambda place, outside: place.mkdir(),
+            pytest.param(lambda place, outside: place.symlink_to(outside), marks=posix),
+            pytest.param(lambda place, outside: place.symlink_to(outside.parent / "missing"), marks=posix),
+            pytest.param(lambda place, outside: os.mkfifo(place), marks=posix),
+        ],
+        ids=["file", "folder", "link", "dangling link", "pipe"],
+    )
+    def test_nothing_is_left_if_something_is_in_the_way(self, make, folder, outside):
+        """
+        What is in the way is named and stays, and so does an empty folder that existed before.
+        """
+        (folder.path / "empty").mkdir()
+        make(folder.path / "z", outside)
+
+        with pytest.raises(FileExistsError) as caught:
+            folder.write_new({"empty/x": b"1", "new/deep/x": b"2", "z": b"3"})
+
+        assert caught.value.filename == str(folder.path / "z")
+        assert sorted(path.name for path in folder.path.rglob("*")) == ["empty", "z"]
+        assert outside.read_text() == "precious"
+        assert not (outside.parent / "missing").exists()
+
+    @posix
+    def test_a_link_in_place_of_a_folder_is_not_followed(self, tmp_path, monkeypatch, outside):
+        """
+        Neither below the folder, nor in its own relative path; the error names the link.
+        """
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "out").symlink_to("elsewhere")
+
+        for named, path in (("out", "x"), ("out/deep", "x"), (".", "out/x"), (".", "out/deep/x")):
+            with pytest.raises(OSError, match="it is a link") as caught:
+                Folder.named(named).write_new({"first": b"1", path: b"2"})
+            assert caught.value.filename == "out"
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+        assert not (tmp_path / "first").exists()
+
+    def test_a_file_in_place_of_a_folder(self, folder):
+        """
+        It is named.
+        """
+        (folder.path / "a").write_text("mine")
+
+        with pytest.raises(NotADirectoryError) as caught:
+            folder.write_new({"x": b"1", "a/b/y": b"2"})
+
+        assert caught.value.filename == str(folder.path / "a")
+        assert [path.name for path in folder.path.iterdir()] == ["a"]
+
+    def test_a_write_that_fails_leaves_nothing(self, tmp_path, monkeypatch):
+        """
+        The folders created for it are removed, also those above the named folder.
+        """
+        monkeypatch.setattr("promptkit.files.folder.open", full_disk, raising=False)
+
+        with pytest.raises(OSError, match="No space left") as caught:
+            Folder(tmp_path / "a" / "b", "c").write_new({"d/x": b"1"})
+
+        assert caught.value.filename == str(tmp_path / "a" / "b" / "c" / "d" / "x")
+        assert list(tmp_path.iterdir()) == []
+
+
+def full_disk(descriptor, mode):
+    os.close(descriptor)
+    raise OSError(28, "No space left on device")
+
+
+def test_the_path_in_messages(tmp_path, monkeypatch):
+    """
+    It begins as the user has typed it.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    assert Folder.named("./a/").display_path("b") == str(Path("a", "b"))
+    assert Folder.named(".").display_path("b") == "b"
+    assert Folder.named("../x").display_path("b") == str(Path("..", "x", "b"))
+    assert Folder.named(tmp_path).display_path("b") == str(tmp_path / "b")
+
+
+@posix
+@pytest.mark.parametrize("name", ["a:b", "a\\b", "a\nb", os.fsdecode(b"\xff")])
+def test_a_name_that_is_not_portable(name, folder):
+    """
+    It is read where that is asked for, as the system lists it.
+    """
+    (folder.path / name).mkdir()
+    (folder.path / name / name).write_bytes(b"x")
+    with pytest.raises(OSError, match="not a plain path"):
+        list(folder.walk())
+    listed = Folder(folder.path, is_portable=False)
+
+    ((path, _),) = listed.walk()
+
+    assert path == f"{name}/{name}"
+    assert listed.read(path, 1) == b"x"
+    for wrong in ("../folder/a", "a\0", "/a", ""):
+        with pytest.raises(OSError, match="not a path within"):
+            listed.read(wrong, 1)
+
+
+def test_a_folder_that_cannot_be_read_is_reported(folder, monkeypatch):
+    """
+    Others are walked.
+    """
+    for path in ("a/1", "b/2", "c/3"):
+        folder.write(path, b"")
+    entries = folder.entries
+
+    def refuse(path=""):
+        if path == "b":
+            raise PermissionError(13, "Permission denied", path)
+        return entries(path)
+
+    monkeypatch.setattr(folder, "entries", refuse)
+    errors = []
+
+    found = [path for path, _ in folder.walk(lambda path, error: errors.append((path, error.strerror)))]
+
+    assert found == ["a/1", "c/3"]
+    assert errors == [("b", "Permission denied")]
+    with pytest.raises(PermissionError):
+        list(folder.walk())
+
+
+def test_folders_that_are_nested_too_deeply(folder):
+    """
+    They are reported, as each is opened from the top.
+    """
+    folder.write("/".join("a" * 150) + "/x", b"")
+    errors = []
+
+    assert list(folder.walk(lambda path, error: errors.append(error.strerror))) == []
+    assert errors == ["it is nested in 100 folders"]

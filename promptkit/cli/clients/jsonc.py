@@ -73,8 +73,11 @@ def read(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
         raise FileRefused(msg, error.lineno, error.colno) from None
-    except ValueError:  # Python limits the digits of a number
+    except ValueError:  # Python converts no integer of more than 4,300 digits
         msg = "it has a number with too many digits to be read"
+        raise FileRefused(msg) from None
+    except RecursionError:
+        msg = "it is nested too deeply to be read"
         raise FileRefused(msg) from None
     check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
     return data

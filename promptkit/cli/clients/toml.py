@@ -6,17 +6,13 @@ Lines may deceive, as those of a long string: whatever calls this reads the new 
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from promptkit.files.edits import FileRefused, check, joined, newline_of
+from promptkit.files.edits import FileRefused, joined, newline_of
+from promptkit.files.toml import parse_toml
 
 __all__ = ["put", "read"]
-
-#: Limit of the most dots in one line, multiplied by the number of all lines and dots. `tomllib` takes about
-#: as many steps, because it walks through all parts of a key, and through those of its heading.
-_MAX_STEPS: Final = 10_000_000
 
 #: A line that begins a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
@@ -27,12 +23,10 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says.
 
     Raises:
-        FileRefused: If it is not TOML, or has a key of too many parts.
+        FileRefused: If it is not TOML, has a key of too many parts, or is nested too deeply.
     """
-    dots = [line.count(".") for line in text.split("\n")]
-    check(max(dots) * (len(dots) + sum(dots)) <= _MAX_STEPS, "it has a key of too many parts to be read")
     try:
-        return tomllib.loads(text)
+        return parse_toml(text.encode())
     except ValueError as error:
         msg = f"this is not TOML: {error}"
         raise FileRefused(msg) from None

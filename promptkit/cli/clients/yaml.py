@@ -5,7 +5,8 @@ Lines may deceive, as those of a long string: whatever calls this reads the new 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from textwrap import indent
 from typing import Any, Final
@@ -16,6 +17,13 @@ __all__ = ["put", "read"]
 
 #: How long a text may be, as a second goes into that many characters.
 _MAX_CHARACTERS: Final = 1 << 17
+
+#: How deep collections may be nested. The parser takes a second for a thousand brackets.
+_MAX_DEPTH: Final = 50
+_TOO_DEEP: Final = "it is nested too deeply to be read"
+
+#: What begins an alias or a collection on one line, wherever else it may be.
+_SPECIAL: Final = re.compile(r"[*\[{]")
 
 #: A line that is never as long is never broken.
 _WIDTH: Final = 1 << 20
@@ -29,24 +37,36 @@ def read(text: str) -> dict[str, Any]:
         FileRefused: If it is no YAML mapping, is too long, or has aliases, which may stand for anything.
     """
     from ruamel.yaml import YAML  # slow to import
-    from ruamel.yaml.error import YAMLError
-    from ruamel.yaml.events import AliasEvent
 
     most = f"{_MAX_CHARACTERS:,} characters, which are too many to be read as YAML"
     check(len(text) <= _MAX_CHARACTERS, f"it has more than {most}")
     reader = YAML(typ="safe", pure=True)
     try:
-        events = reader.parse(StringIO(text)) if "*" in text else ()
-        has_aliases = any(isinstance(event, AliasEvent) for event in events)
-        check(not has_aliases, "it has aliases, and what these stand for would be changed, too")
-        data = reader.load(text)
-    except (YAMLError, ValueError) as error:
+        if _SPECIAL.search(text):
+            _check_events(reader.parse(StringIO(text)))
+        with warnings.catch_warnings(action="ignore"):  # an anchor twice: its warning shows the text as it is
+            data = reader.load(text)
+    except FileRefused:
+        raise
+    except RecursionError:
+        raise FileRefused(_TOO_DEEP) from None
+    except Exception as error:  # noqa: BLE001 (the parser raises errors of many types, as KeyError for '!!bool x')
         mark = getattr(error, "problem_mark", None)
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        msg = f"this is not YAML: {getattr(error, 'problem', None) or error}"
+        msg = f"this is not YAML: {getattr(error, 'problem', None) or str(error) or type(error).__name__}"
         raise FileRefused(msg, *place) from None
     check(data is None or isinstance(data, dict), "it holds no mapping, so that a server has no place in it")
     return data or {}
+
+
+def _check_events(events: Iterable[Any]) -> None:
+    """Raise FileRefused for aliases and deep nesting, before anything is made of them."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        check(name != "AliasEvent", "it has aliases, and what these stand for would be changed, too")
+        check(depth <= _MAX_DEPTH, _TOO_DEEP)
 
 
 def put(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -> str:

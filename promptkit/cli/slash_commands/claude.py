@@ -16,10 +16,12 @@ from promptkit.cli.slash_commands.parsed import (
     CommandParameter,
     CommandPart,
     FilePart,
+    LineNumbers,
     Loss,
     Part,
     SlashCommand,
     TextPart,
+    brief,
     in_order,
     joined_parts,
     parts_of,
@@ -33,19 +35,34 @@ APPENDED: Final = "\n\nARGUMENTS: "
 
 _ALL: Final = "arguments"
 
-#: What stands for something else; NAMES are those that the file declares.
+#: How the name of an argument begins that has none.
+_NUMBERED: Final = "argument_"
+
+#: How many characters of the hint are carried. Each single argument repeats it.
+_MAX_HINT: Final = 500
+
+_SCRIPT: Final = r"^```![ \t]*\n(?P<script>.*?)\n?^```[ \t]*$"
+_NO_SCRIPT: Final = r"(?P<script>(?!))"
+
+#: What stands for something else, but for scripts. A name counts if the file declares it.
 _PLACEHOLDER: Final = (
-    r"^```![ \t]*\n(?P<script>.*?)\n?^```[ \t]*$"
     r"|(?<!\S)!`(?P<command>[^`\n]+)`"
-    r"|\\(?P<escaped>\$(?:ARGUMENTS|\d+(?!\w)|(?:NAMES)(?![\[\w])))"
+    r"|\\(?P<escaped>\$(?:ARGUMENTS|\d+(?!\w)|(?P<kept>[A-Za-z_]\w*)(?![\[\w])))"
     r"|\$ARGUMENTS\[(?P<index>\d+)\]"
     r"|(?P<all>\$ARGUMENTS)"
     r"|\$(?P<number>\d+)(?!\w)(?P<amount>[.,]\d)?"
-    r"|\$(?P<named>NAMES)(?![\[\w])"
+    r"|\$(?P<named>[A-Za-z_]\w*)(?![\[\w])"
     r"|(?P<variable>\$\{CLAUDE_\w+\})"
     r"|(?<!\S)@(?P<file>[^\s\"'`]+)"
 )
-_NO_NAMES: Final = r"(?!)"
+_WITH_SCRIPTS: Final = re.compile(_SCRIPT + _PLACEHOLDER, re.DOTALL | re.MULTILINE)
+_WITHOUT_SCRIPTS: Final = re.compile(_NO_SCRIPT + _PLACEHOLDER)
+
+#: What ends a script.
+_FENCE: Final = re.compile(r"^```[ \t]*$", re.MULTILINE)
+
+#: A number with more digits is not that of an argument.
+_DIGITS: Final = 4
 
 #: The ends of names that a file has which lies in no folder: others begin decorators, and names of people.
 _ENDINGS: Final = (
@@ -55,13 +72,14 @@ _ENDINGS: Final = (
 _FILE: Final = re.compile(rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_ENDINGS})")
 
 #: Paths that lead out of the workspace, or to a folder. Packages have names such as @scope/name.
-_OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*|[\w./-]*/\.\./[\w./-]*")
+_OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*")
+_PATH: Final = re.compile(r"[\w./-]*")
 _FOLDER: Final = re.compile(r"(?:[\w.-]+/)+|(?:[\w.-]+/){2,}[\w-]+")
 
 #: What may stand behind a path.
 _BEHIND: Final = ".,;:!?)]}>*"
 
-_HINT: Final = re.compile(r"\[[^\]]*\]|<[^>]*>|\{[^}]*\}|\S+")
+_HINT: Final = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}|\S+")
 
 
 def read_claude_command(name: str, text: str) -> SlashCommand:
@@ -101,9 +119,13 @@ class _ClaudeText:
         self.hint = file.text_of("argument-hint")
         # Prompts of MCP are people's to choose, so that no model begins one.
         self.losses = [*file.losses("description", "argument-hint", "arguments", "disable-model-invocation")]
+        if self.hint and len(self.hint) > _MAX_HINT:
+            what = f"the field 'argument-hint' is carried up to {_MAX_HINT} characters"
+            self.losses.append(Loss(what, file.fields["argument-hint"].line))
+            self.hint = self.hint[:_MAX_HINT]
         self._declared = self._declare()
-        names = "|".join(map(re.escape, self._declared)) or _NO_NAMES
-        self._pattern = re.compile(_PLACEHOLDER.replace("NAMES", names), re.DOTALL | re.MULTILINE)
+        self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
+        self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
         self._sources, self._first = self._positional()
         self._names = self._name_arguments()
@@ -114,8 +136,9 @@ class _ClaudeText:
         field = self.file.fields.get("arguments")
         if field is None:
             return []
-        names = [*map(str, field.value if isinstance(field.value, list) else field.text.split())]
-        if all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
+        value = field.value
+        names = value if isinstance(value, list) else field.text.split()
+        if all(isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
             return names
         what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
         self.losses.append(Loss(what, field.line))
@@ -127,42 +150,63 @@ class _ClaudeText:
         return parts_of(self.file.body, self.file.line, found)
 
     def _line(self, token: re.Match[str]) -> int:
-        return self.file.line + self.file.body.count("\n", 0, token.start())
+        return self._lines.at(token.start())
 
     def _lose(self, what: str, token: re.Match[str]) -> None:
         self.losses.append(Loss(what, self._line(token)))
 
     def _scan(self) -> Iterator[re.Match[str]]:
         """What stands for something else. What is in a command that stays text is looked at, too."""
-        at = 0
-        while (token := self._pattern.search(self.file.body, at)) is not None:
+        body = self.file.body
+        # Behind the last fence no script has an end: looking for one would read the rest once for each.
+        last_fence = max((fence.end() for fence in _FENCE.finditer(body)), default=0)
+        at = script_end = 0
+        while at < len(body):
+            if at < script_end:
+                pattern, stop = _WITHOUT_SCRIPTS, script_end
+            else:
+                pattern, stop = (
+                    (_WITH_SCRIPTS, last_fence) if at < last_fence else (_WITHOUT_SCRIPTS, len(body))
+                )
+            if (token := pattern.search(body, at, stop)) is None:
+                at = stop
+                continue
             at = token.end()
+            if not self._is_declared(token):
+                continue
             group = next((name for name in ("script", "command", "file") if token[name] is not None), None)
             if group is None or self._is_carried(token, group):
                 yield token
-            else:
-                at = token.start(group)
+                continue
+            at = token.start(group)
+            if group == "script":
+                script_end = token.end()
+
+    def _is_declared(self, token: re.Match[str]) -> bool:
+        name = token["named"] or token["kept"]
+        return name is None or name in self._numbers
 
     def _is_carried(self, token: re.Match[str], group: str) -> bool:
         if group == "file":
             reason = _why_no_file(token[group])
             if reason:
-                self._lose(f"{token[0]!r} is left as text: {reason}", token)
+                self._lose(f"{brief(token[0])!r} is left as text: {reason}", token)
             return reason is None
         command = token[group]
-        inner = (one.lastgroup for one in self._pattern.finditer(command))
+        inner = (one.lastgroup for one in _WITHOUT_SCRIPTS.finditer(command) if self._is_declared(one))
         has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
         reason = "it takes what callers send" if has_arguments else why_no_words(command)
         if reason:
-            self._lose(f"the command {one_line(command)!r} is not run, and left as text: {reason}", token)
+            shown = brief(one_line(command))
+            self._lose(f"the command {shown!r} is not run, and left as text: {reason}", token)
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:
         """Which argument a placeholder stands for. It is none in an amount, as in $1,000."""
         if token["named"] is not None:
-            return self._declared.index(token["named"])
+            return self._numbers[token["named"]]
         digits = token["index"] or (None if token["amount"] else token["number"])
-        return None if digits is None else int(digits)
+        return None if digits is None or len(digits) > _DIGITS else int(digits)
 
     def _positional(self) -> tuple[dict[int, str], int]:
         """What placeholders of single arguments look like, by their numbers; and the first number."""
@@ -184,11 +228,12 @@ class _ClaudeText:
         spoken = self._declared or hints
         names = [identifier(one) for one in spoken if "|" not in one]
         is_fine = len(names) == len(spoken) == len(set(names)) and None not in names and _ALL not in names
+        is_fine = is_fine and not any(str(name).startswith(_NUMBERED) for name in names)
         found: dict[int, str] = {}
         for number in self._sources:
             at = number - self._first
             told = names[at] if is_fine and at < len(names) else None
-            found[number] = told or f"argument_{at + 1}"
+            found[number] = told or f"{_NUMBERED}{at + 1}"
         return found
 
     def _parameters(self) -> tuple[CommandParameter, ...]:
@@ -197,7 +242,7 @@ class _ClaudeText:
         single = [
             CommandParameter(
                 name,
-                self.hint if name.startswith("argument_") else None,
+                self.hint if name.startswith(_NUMBERED) else None,
                 default=self._sources[number],
                 word=number - self._first if everything else None,
             )
@@ -223,15 +268,16 @@ class _ClaudeText:
             return FilePart(token["file"].rstrip(_BEHIND), line, token[0])
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
-        what = "Claude Code's own variable" if token["variable"] else "it looks like an amount"
-        self._lose(f"{token[0]!r} is left as text: {what}", token)
+        what = "it has too many digits" if token["index"] else "it looks like an amount"
+        what = "Claude Code's own variable" if token["variable"] else what
+        self._lose(f"{brief(token[0])!r} is left as text: {what}", token)
         return TextPart(token[0])
 
 
 def _why_no_file(path: str) -> str | None:
     """Why what follows an ``@`` is no file of the workspace; empty for what nobody would take for one."""
     path = path.rstrip(_BEHIND)
-    if _OUTSIDE.fullmatch(path):
+    if _OUTSIDE.fullmatch(path) or ("/../" in path and _PATH.fullmatch(path)):
         return "it leads out of the workspace"
     if _FILE.fullmatch(path):
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from promptkit.cli.clients import yaml
-from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand
+from promptkit.cli.slash_commands.parsed import Loss, UnreadableCommand, brief
 from promptkit.files.edits import FileRefused
 
 __all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
@@ -25,12 +25,22 @@ _FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
 
 class CommandField(NamedTuple):
     """
-    A field: what YAML makes of it, what stands there, and the line where it begins.
+    A field: its lines, the text behind its name, and the line where it begins.
     """
 
-    value: Any
+    source: str
     text: str
     line: int
+
+    @property
+    def value(self) -> Any:
+        """
+        What YAML makes of it; None if it is no YAML. It is slow, so that only fields that are used are read.
+        """
+        try:
+            return next(iter(yaml.read(self.source).values()), None)
+        except FileRefused:
+            return None
 
 
 class CommandFile(NamedTuple):
@@ -47,13 +57,14 @@ class CommandFile(NamedTuple):
         field = self.fields.get(key)
         if field is None:
             return None
-        return one_line(field.value if isinstance(field.value, str) else field.text) or None
+        value = field.value
+        return one_line(value if isinstance(value, str) else field.text) or None
 
     def losses(self, *known: str) -> Iterator[Loss]:
         """Yield the fields that nobody carries."""
         for key, field in self.fields.items():
             if key not in known:
-                yield Loss(f"the field {key!r} is not carried", field.line)
+                yield Loss(f"the field {brief(key)!r} is not carried", field.line)
 
 
 def one_line(text: str) -> str:
@@ -87,17 +98,7 @@ def read_markdown(text: str) -> CommandFile:
 def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
     """The fields, each with the lines that belong to it."""
     lines = block.split("\n")
-    starts = [at for at, one in enumerate(lines) if _FIELD.match(one)]
-    for at, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        found = _FIELD.match(lines[at])
-        if found is not None:
-            value = _value("\n".join(lines[at:end]))
-            yield found[1], CommandField(value, (found[2] or "").strip(), above + at + 1)
-
-
-def _value(field: str) -> Any:
-    """What YAML makes of a field; None if it is no YAML."""
-    try:
-        return next(iter(yaml.read(field).values()), None)
-    except (FileRefused, ArithmeticError, RecursionError):
-        return None
+    found = [(at, field) for at, line in enumerate(lines) if (field := _FIELD.match(line))]
+    ends = [*(at for at, _ in found[1:]), len(lines)]
+    for (at, field), end in zip(found, ends, strict=False):  # without fields there is one end
+        yield field[1], CommandField("\n".join(lines[at:end]), (field[2] or "").strip(), above + at + 1)

@@ -6,26 +6,29 @@ prompt without ``{{args}}`` gets the line that was typed behind its text, if the
 """
 
 import re
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from promptkit.cli.clients import toml
 from promptkit.cli.slash_commands.frontmatter import one_line
 from promptkit.cli.slash_commands.parsed import (
     ArgumentPart,
     CommandParameter,
     CommandPart,
     FilePart,
+    LineNumbers,
     Loss,
     Part,
     SlashCommand,
     TextPart,
     UnreadableCommand,
+    brief,
     in_order,
     joined_parts,
     parts_of,
 )
 from promptkit.cli.slash_commands.shell import why_no_words, words_of
+from promptkit.files.edits import FileRefused
 
 __all__ = ["read_gemini_command"]
 
@@ -34,6 +37,9 @@ _HOLE: Final = "{{args}}"
 
 #: A path within the workspace that ends as names of files do, or has one of the usual names.
 _FILE: Final = re.compile(r"(?!/|~|.*\.\.(?:/|\Z))[^{}*?]*(?:[^/{}*?]\.\w{1,10}|Makefile|Dockerfile|LICENSE)")
+
+#: A key at the beginning of a line, or the first of a table's name.
+_KEY: Final = re.compile(r"^[ \t]*\[{0,2}[ \t]*(?:\"([^\"\n]*)\"|'([^'\n]*)'|([\w-]+))", re.MULTILINE)
 
 #: Documents that are sent as they are, and no text.
 _MEDIA: Final = re.compile(
@@ -55,14 +61,18 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
     Raises:
         UnreadableCommand: If it is no TOML, or has no prompt.
     """
-    fields = _fields(text)
+    lines = _lines_of_keys(text)
+    fields = _fields(text, lines)
     reader = _GeminiText(fields["prompt"], *_place(text))
     parts = reader.parts()
     if _HOLE not in fields["prompt"]:
         typed = TextPart(f"\n\n/{name.replace('/', ':')} ")
         parts = joined_parts((*parts, typed, ArgumentPart(_ARGUMENTS, is_appended=True)))
-    known = (Loss(f"the field {key!r} is not carried", _line_of(text, key)) for key in fields)
-    lost = [loss for key, loss in zip(fields, known, strict=True) if key not in ("prompt", "description")]
+    lost = [
+        Loss(f"the field {brief(key)!r} is not carried", lines.get(key, 1))
+        for key in fields
+        if key not in ("prompt", "description")
+    ]
     described = fields.get("description")
     return SlashCommand(
         name,
@@ -73,22 +83,25 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
     )
 
 
-def _fields(text: str) -> dict[str, Any]:
+def _fields(text: str, lines: Mapping[str, int]) -> dict[str, Any]:
     try:
-        fields = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        msg = f"it is no TOML: {error}"
-        raise UnreadableCommand(msg, int((re.search(r"at line (\d+)", str(error)) or [0, 1])[1])) from None
+        fields = toml.read(text)
+    except FileRefused as error:
+        msg = str(error)
+        line = error.line or int((re.search(r"at line (\d+)", msg) or [0, 1])[1])
+        raise UnreadableCommand(msg, line) from None
     if not isinstance(fields.get("prompt"), str) or not fields["prompt"].strip():
         msg = "it has no prompt"
-        raise UnreadableCommand(msg, _line_of(text, "prompt"))
+        raise UnreadableCommand(msg, lines.get("prompt", 1))
     return fields
 
 
-def _line_of(text: str, key: str) -> int:
-    """Where a key stands."""
-    found = re.search(rf"^[ \t]*\[?[\"']?{re.escape(key)}\b", text, re.MULTILINE)
-    return 1 + text.count("\n", 0, found.start()) if found else 1
+def _lines_of_keys(text: str) -> dict[str, int]:
+    """The line where each key is first."""
+    lines, found = LineNumbers(text), dict[str, int]()
+    for key in _KEY.finditer(text):
+        found.setdefault(key[1] or key[2] or key[3] or "", lines.at(key.start()))
+    return found
 
 
 def _place(text: str) -> tuple[int, bool]:
@@ -103,7 +116,8 @@ class _GeminiText:
     """What is found in one prompt."""
 
     def __init__(self, prompt: str, line: int, has_lines: bool) -> None:  # noqa: FBT001 (as `_place` says)
-        self._prompt, self._first, self._has_lines = prompt, line, has_lines
+        self._prompt, self._first = prompt, line
+        self._lines = LineNumbers(prompt if has_lines else "", line)
         self.losses: list[Loss] = []
 
     def parts(self) -> tuple[Part, ...]:
@@ -120,7 +134,7 @@ class _GeminiText:
         return parts_of(self._prompt, self._first, found)
 
     def _line(self, at: int) -> int:
-        return self._first + (self._prompt.count("\n", 0, at) if self._has_lines else 0)
+        return self._lines.at(at)
 
     def _blocks(self, trigger: str, at: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
         """The blocks that begin with a trigger, and end where their braces do; None for one without end."""
@@ -150,7 +164,7 @@ class _GeminiText:
             if reason is None:
                 yield start, end, [CommandPart(words_of(command) or (), self._line(start))]
                 continue
-            what = f"the command {one_line(command)!r} is not run, and left as text: {reason}"
+            what = f"the command {brief(one_line(command))!r} is not run, and left as text: {reason}"
             self.losses.append(Loss(what, self._line(start)))
             yield from self._arguments(start, end)
         yield from self._arguments(at, stop)
@@ -169,5 +183,7 @@ class _GeminiText:
         if reason is None:
             yield start, end, [FilePart(path, self._line(start))]
             return
-        self.losses.append(Loss(f"{self._prompt[start:end]!r} is left as text: {reason}", self._line(start)))
+        self.losses.append(
+            Loss(f"{brief(self._prompt[start:end])!r} is left as text: {reason}", self._line(start))
+        )
         yield from self._arguments(start, end)

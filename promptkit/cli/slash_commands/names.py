@@ -1,15 +1,14 @@
 """What an imported command is called: its prompt, its parameters, and its files, so that these are served."""
 
 import re
-from collections.abc import Container
-from itertools import count
+from collections.abc import Iterable
 from keyword import iskeyword
 from typing import Final
 from unicodedata import combining, normalize
 
 from promptkit.compiler.loading.recipe_files import is_recipe, may_enter
 
-__all__ = ["file_stem", "folder_name", "free", "identifier", "prompt_name"]
+__all__ = ["FreeNames", "file_stem", "folder_name", "identifier", "prompt_name"]
 
 #: Names that recipes use.
 _TAKEN: Final = frozenset(
@@ -53,10 +52,35 @@ def folder_name(name: str) -> str:
     return folder if may_enter(folder) else f"{folder}_commands"
 
 
-def free(name: str, joint: str, taken: Container[str]) -> str:
-    """Return a name that is not *taken*, in whatever case: itself, or with a number behind."""
-    names = (name if number == 1 else f"{name}{joint}{number}" for number in count(1))
-    return next(one for one in names if one.casefold() not in taken)
+class FreeNames:
+    """
+    Names that differ from each other, in whatever case.
+
+    Args:
+        joint:
+            What is between a name and the number that is added to it.
+
+        taken:
+            Names that are taken from the beginning.
+    """
+
+    def __init__(self, joint: str, taken: Iterable[str] = ()) -> None:
+        self._joint = joint
+        self._taken = {name.casefold() for name in taken}
+        self._numbers = dict[str, int]()  # by name: all lower numbers are taken
+
+    def find(self, name: str) -> str:
+        """Return a name that is not taken: *name* itself, or with a number."""
+        number = self._numbers.get(name, 1)
+        while (found := f"{name}{self._joint}{number}" if number > 1 else name).casefold() in self._taken:
+            number += 1
+        self._numbers[name] = number
+        return found
+
+    def take(self, name: str) -> str:
+        """Return *name*, which is taken from now on."""
+        self._taken.add(name.casefold())
+        return name
 
 
 def _plain(text: str) -> str:

@@ -1,7 +1,10 @@
 """A slash command, whatever client it is of: its text in parts, and what of its file no recipe says."""
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from itertools import groupby
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -10,15 +13,21 @@ __all__ = [
     "CommandParameter",
     "CommandPart",
     "FilePart",
+    "LineNumbers",
     "Loss",
     "Part",
     "SlashCommand",
     "TextPart",
     "UnreadableCommand",
+    "brief",
     "in_order",
     "joined_parts",
     "parts_of",
 ]
+
+
+#: How many characters of a file's text a message shows.
+_SHOWN: Final = 200
 
 
 class UnreadableCommand(Exception):
@@ -36,6 +45,27 @@ class UnreadableCommand(Exception):
     def __init__(self, reason: str, line: int = 1) -> None:
         super().__init__(reason)
         self.line = line
+
+
+class LineNumbers:
+    """
+    The line numbers of a text. The text is read once, however often they are asked for.
+
+    Args:
+        text:
+            The text.
+
+        first:
+            The number of its first line.
+    """
+
+    def __init__(self, text: str, first: int = 1) -> None:
+        self._first = first
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+
+    def at(self, place: int) -> int:
+        """Return the number of the line that *place*, an index of the text, is in."""
+        return self._first + bisect_left(self._ends, place)
 
 
 @attrs.frozen
@@ -179,6 +209,13 @@ class SlashCommand:
     losses: tuple[Loss, ...] = attrs.field(default=(), eq=False)
 
 
+def brief(text: str) -> str:
+    """
+    Return *text* for a message, without the end of a long one.
+    """
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     """
     Return losses as they stand in a file, each once.
@@ -201,11 +238,11 @@ def parts_of(text: str, line: int, found: Iterable[tuple[int, int, Sequence[Part
             What stands in it besides text, in order: from where to where, and as which parts. Their lines
             are counted from 0 within the text.
     """
-    parts, end = list[Part](), 0
+    parts, end, lines = list[Part](), 0, LineNumbers(text, line)
     for start, stop, inner in found:
-        parts += (TextPart(text[end:start], line + text.count("\n", 0, end)), *inner)
+        parts += (TextPart(text[end:start], lines.at(end)), *inner)
         end = stop
-    parts.append(TextPart(text[end:], line + text.count("\n", 0, end)))
+    parts.append(TextPart(text[end:], lines.at(end)))
     return joined_parts(parts)
 
 
@@ -217,14 +254,10 @@ def joined_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    last: TextPart | None = None
-    for part in parts:
-        if isinstance(part, TextPart):
-            last = part if last is None else attrs.evolve(last, text=last.text + part.text)
+    for is_text, run in groupby(parts, lambda part: isinstance(part, TextPart)):
+        if not is_text:
+            yield from run
             continue
-        if last is not None and last.text:
-            yield last
-        last = None
-        yield part
-    if last is not None and last.text:
-        yield last
+        texts = [part for part in run if isinstance(part, TextPart)]
+        if text := "".join(part.text for part in texts):
+            yield attrs.evolve(texts[0], text=text)

@@ -1,11 +1,12 @@
 """Writing a slash command as a recipe: Markdown with holes, and the few lines of Python that fill them."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from promptkit.cli.slash_commands.frontmatter import one_line
-from promptkit.cli.slash_commands.names import free, identifier
+from promptkit.cli.slash_commands.names import FreeNames, identifier
 from promptkit.cli.slash_commands.parsed import (
     ArgumentPart,
     CommandParameter,
@@ -14,13 +15,21 @@ from promptkit.cli.slash_commands.parsed import (
     Part,
     SlashCommand,
     TextPart,
+    UnreadableCommand,
 )
+from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.holes import holes_in
 
 __all__ = ["written"]
 
+#: Quotation marks that would end a docstring, or would be joined with those at its end.
+_CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
+
 #: A line of Python is broken if it is longer, in characters.
 _WIDTH: Final = 100
+
+#: How many holes a text may have. Python takes quadratic time to compile the call that fills them.
+_MAX_HOLES: Final = 500
 
 #: At most so many characters of a text say what the prompt is for, if nothing else does.
 _SUMMARY: Final = 120
@@ -39,6 +48,9 @@ def written(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
 
         stem:
             What the function and both files are called, without an ending.
+
+    Raises:
+        UnreadableCommand: If it has too many placeholders for one function.
     """
     holes = _Holes(command)
     markdown = "".join(map(holes.text, command.parts)).rstrip()
@@ -64,7 +76,7 @@ class _Holes:
     def __init__(self, command: SlashCommand) -> None:
         self._parameters = {one.name: one for one in command.parameters}
         literal = "\0".join(one.text for one in command.parts if isinstance(one, TextPart))
-        self._taken = {name.casefold() for name in holes_in(literal)}
+        self._free = FreeNames("_", holes_in(literal))
         self._names: dict[str, str] = {}
 
     def text(self, part: Part) -> str:
@@ -91,8 +103,10 @@ class _Holes:
 
     def _hole(self, wanted: str, expression: str) -> str:
         if (name := self._names.get(expression)) is None:
-            name = free(identifier(wanted) or "text", "_", self._taken)
-            self._taken.add(name)
+            if len(self._names) == _MAX_HOLES:
+                msg = f"it has more than {_MAX_HOLES} different arguments, commands and files"
+                raise UnreadableCommand(msg)
+            name = self._free.take(self._free.find(identifier(wanted) or "text"))
             self._names[expression] = name
         return f"{{{{{name}}}}}"
 
@@ -133,7 +147,8 @@ def _call(function: str, arguments: Iterable[str], depth: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """A text as a literal, with escapes for what an editor would not show."""
+    return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
 def _summary(command: SlashCommand) -> str:
@@ -142,11 +157,11 @@ def _summary(command: SlashCommand) -> str:
         return command.description
     texts = (getattr(part, "text", "") or getattr(part, "source", "") for part in command.parts)
     text = "".join(one or "..." for one in texts)
-    first = next(filter(None, (one_line(line.strip(" \t#*-")) for line in text.splitlines())), command.name)
-    return first[:_SUMMARY].strip()
+    first = next(filter(None, (one_line(line.strip(" \t#*-")) for line in text.splitlines())), "")
+    return first[:_SUMMARY].strip() or one_line(command.name)
 
 
 def _docstring(text: str) -> str:
     """A text as it stands in a docstring."""
-    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return f'{text[:-1]}\\"' if text.endswith('"') else text
+    text = _CLOSING_QUOTES.sub(lambda quotes: quotes[0].replace('"', '\\"'), text.replace("\\", "\\\\"))
+    return escape_invisible(text)

@@ -9,14 +9,16 @@ import re
 from typing import Final
 
 from promptkit.cli.slash_commands.frontmatter import read_markdown
-from promptkit.cli.slash_commands.names import free, identifier
+from promptkit.cli.slash_commands.names import FreeNames, identifier
 from promptkit.cli.slash_commands.parsed import (
     ArgumentPart,
     CommandParameter,
+    LineNumbers,
     Loss,
     Part,
     SlashCommand,
     TextPart,
+    brief,
     in_order,
     parts_of,
 )
@@ -60,17 +62,18 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
         dict[str, CommandParameter](),
         dict[str, str](),
     )
+    free, lines = FreeNames("_"), LineNumbers(file.body, file.line)
     for token in _PLACEHOLDER.finditer(file.body):
-        line = file.line + file.body.count("\n", 0, token.start())
+        line = lines.at(token.start())
         if (asked := token["input"]) is not None:
             asked = asked.strip()
             if (made := names.get(asked)) is None:
-                made = names[asked] = free(identifier(asked) or "argument", "_", parameters)
+                made = names[asked] = free.take(free.find(identifier(asked) or "argument"))
             if parameters.get(made) is None or not parameters[made].description:
                 parameters[made] = CommandParameter(made, token["hint"] or None, default=None)
             found.append((*token.span(), [ArgumentPart(made, line)]))
         else:
-            losses.append(Loss(f"{token[0]!r} is left as text: {_WHY[str(token.lastgroup)]}", line))
+            losses.append(Loss(f"{brief(token[0])!r} is left as text: {_WHY[str(token.lastgroup)]}", line))
             found.append((*token.span(), [TextPart(token[0])]))
     folders, _, _ = name.rpartition("/")
     own = (file.text_of("name") or name.rpartition("/")[2]).replace("/", "-")

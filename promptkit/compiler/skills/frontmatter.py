@@ -136,7 +136,6 @@ def _too_long(size: int) -> FrontmatterFault:
 
 def _fields(text: str) -> dict[str, Any]:
     from ruamel.yaml import YAML  # slow to import, and most servers have no folders of skills
-    from ruamel.yaml.error import YAMLError
 
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = _constructor()
@@ -145,7 +144,9 @@ def _fields(text: str) -> dict[str, Any]:
             _refuse_special(reader.parse(StringIO(text)))
         fields = reader.load(text)
         encoded = msgspec.json.encode(fields)
-    except (YAMLError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
+    except FrontmatterFault:
+        raise
+    except Exception as error:  # noqa: BLE001 (the parser raises errors of many types, as KeyError for '%YAML 9.9')
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
         msg = f"the frontmatter of SKILL.md is not YAML that JSON can say: {reason}"

@@ -218,6 +218,29 @@ class TestNeverOverwrites:
         assert files_in(empty) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+@pytest.mark.parametrize(
+    ("argv", "link"), [(["out"], "out"), (["out/deep"], "out"), ([], "prompts"), (["out"], "out/prompts")]
+)
+@pytest.mark.parametrize("target", ["theirs", "missing"])
+def test_a_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
+    """
+    Nothing is written through a link that may have come with a repository.
+    """
+    (empty.parent / "theirs").mkdir()
+    (empty / link).parent.mkdir(exist_ok=True)
+    (empty / link).symlink_to(empty.parent / target)
+    before = sorted(empty.rglob("*"))
+
+    code, out, err = promptkit("new", *argv)
+
+    assert (code, out) == (1, "")
+    expected = f"{Path(link)}: it is a link: put what it leads to in its place, or name that"
+    assert err == f"promptkit: nothing was written: {expected}\n"
+    assert sorted(empty.rglob("*")) == before
+    assert list((empty.parent / "theirs").iterdir()) == []
+
+
 def test_a_file_in_place_of_a_folder(empty, promptkit):
     """
     It is left, and told.

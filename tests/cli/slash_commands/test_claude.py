@@ -229,9 +229,7 @@ class TestFrontmatter:
         assert command.description == "Fix it"
         assert [loss.line for loss in command.losses] == [6]
 
-    @pytest.mark.parametrize(
-        "value", ["[" * 5_000, "2026-02-30", "*a", "&a [*a]", "!!python/name:os", "\x00"]
-    )
+    @pytest.mark.parametrize("value", ["[" * 450, "2026-02-30", "*a", "&a [*a]", "!!python/name:os", "\x00"])
     def test_values_that_no_reader_takes(self, value):
         """
         They are text, and spoil no import.

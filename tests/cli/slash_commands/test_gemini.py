@@ -104,8 +104,8 @@ class TestWholeFile:
     @pytest.mark.parametrize(
         ("text", "reason", "line"),
         [
-            ("prompt = 'a", "it is no TOML: ", 1),
-            ("x = 1\ny = [", "it is no TOML: ", 2),
+            ("prompt = 'a", "this is not TOML: ", 1),
+            ("x = 1\ny = [", "this is not TOML: ", 2),
             ("description = 'a'", "it has no prompt", 1),
             ("prompt = 1", "it has no prompt", 1),
             ("\nprompt = ' '", "it has no prompt", 2),

@@ -7,13 +7,24 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from promptkit.cli import main
 from promptkit.cli.slash_commands.claude import read_claude_command
+from promptkit.cli.slash_commands.frontmatter import one_line
+from promptkit.cli.slash_commands.parsed import (
+    ArgumentPart,
+    CommandParameter,
+    CommandPart,
+    FilePart,
+    SlashCommand,
+    TextPart,
+    UnreadableCommand,
+)
 from promptkit.cli.slash_commands.recipes import written
 from promptkit.compiler.loading.recipe_files import find_recipes
+from promptkit.fragments.invisible import escape_invisible
 
 EVERYTHING = """\
 ---
@@ -59,6 +70,44 @@ def test_a_recipe_is_a_few_lines(imported, tmp_path):
         '        EmbeddedResource.from_path("a/b.md", root=workspace()),\n'
         "    )\n"
     )
+
+
+#: Text with much of what ends or escapes strings of Python.
+TEXT = st.text(st.sampled_from('"""\\\'\0\f\n\u202e日{}') | st.characters(exclude_categories=["Cs"]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(description=TEXT, hint=TEXT, name=TEXT, text=TEXT)
+@example(description='"""', hint="", name="", text="")
+@example(description='\\"', hint="", name="", text="")
+@example(description='x""""', hint="", name="", text="")
+@example(description="x\\", hint="", name="", text="")
+def test_the_description_is_that_of_the_file(description, hint, name, text):
+    """
+    Python reads it from the docstring as it was, whatever quotes and backslashes are in it.
+    """
+    parameters = (CommandParameter("a", hint), CommandParameter("class_", default=text))
+    parts = (TextPart(text), ArgumentPart("a"), FilePart(hint or "x"), CommandPart((text, hint)))
+    shown = one_line(description)
+
+    _, python = written(SlashCommand(name, parts, parameters, shown or None), name, "stem")
+
+    compile(python, "stem.py", "exec")
+    function = ast.parse(python).body[-1]
+    found = ast.get_docstring(function, clean=False)
+    assert found == shown if shown else found.isprintable()
+    assert [ast.literal_eval(one) for one in function.args.defaults] == ["", text]
+    assert escape_invisible(python) == python
+
+
+def test_a_text_with_more_placeholders_than_a_function_takes():
+    """
+    It is refused, as Python would take quadratic time to compile the function.
+    """
+    command = read_claude_command("x", "".join(f"!`git log {number}`\n" for number in range(501)))
+
+    with pytest.raises(UnreadableCommand, match="it has more than 500 different arguments"):
+        written(command, "x", "x")
 
 
 @settings(max_examples=40, deadline=None)

@@ -85,6 +85,8 @@ def skill(front):
         (skill("a: " + "[" * 30_000), "something nested too deeply", 2),
         (skill("a: " + "{a: " * 10_000), "something nested too deeply", 2),
         (skill("<<: {a: 1}"), "a merge", 2),
+        (skill("%YAML 1.9\n--- \na: 1"), "not YAML that JSON can say: version", 1),
+        (skill("- #\n%YAML 9.9\n? a"), "not YAML that JSON can say", 1),
         (skill("a: " + "x" * 70_000), "70,004 characters", 1),
     ],
 )

@@ -1,0 +1,231 @@
+"""Files of others are read in linear time: their readers are measured with some text, and with more of it."""
+
+import gc
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from time import thread_time
+from typing import Final
+
+import pytest
+
+from benchmarks.hostile import TIMES, Growth
+from promptkit.cli.clients import jsonc, toml, yaml
+from promptkit.cli.slash_commands.claude import read_claude_command
+from promptkit.cli.slash_commands.gemini import read_gemini_command
+from promptkit.cli.slash_commands.parsed import UnreadableCommand
+from promptkit.cli.slash_commands.recipes import written
+from promptkit.cli.slash_commands.vscode import read_vscode_prompt
+from promptkit.compiler.skills.frontmatter import FrontmatterFault, read_skill
+from promptkit.files.edits import FileRefused
+
+pytestmark = pytest.mark.timeout(120)
+
+#: Items of small text; quadratic work over sixteen times as many takes far longer than all else.
+SIZE: Final = 1_000
+
+#: The same for the parser of YAML, which is slow, and reads at most 64 or 128 KiB.
+YAML_SIZE: Final = 200
+
+#: How often text is measured that does not seem linear.
+CHANCES: Final = 5
+
+
+def imported(read):
+    """Read a command, and write its recipe."""
+
+    def call(text):
+        markdown, python = written(read("name", text), "name", "name")
+        compile(python, "name.py", "exec")
+        return markdown
+
+    return call
+
+
+def edited(module):
+    """Read a configuration, add an entry, change one, and remove one, if it can hold any."""
+
+    def call(text):
+        data = module.read(text)
+        if not isinstance(data.get("a", {}), dict):
+            return
+        for name, value in (("new", {"x": "y"}), ("n1", {"x": "y"}), ("n1", None)):
+            module.put(text, ["a", name], value)
+
+    return call
+
+
+def numbered(text: str, joint: str = "") -> Callable[[int], str]:
+    return lambda size: joint.join(text.format(number) for number in range(size))
+
+
+def within(before: str, make: Callable[[int], str], after: str) -> Callable[[int], str]:
+    return lambda size: f"{before}{make(size)}{after}"
+
+
+def repeated(text: str) -> Callable[[int], str]:
+    return lambda size: text * size
+
+
+CLAUDE = {
+    "scripts without end": repeated("```!\nx\n"),
+    "scripts with one end": within("", repeated("```!\nx | y\n"), "```\n"),
+    "scripts": repeated("```!\ngit status\n```\n"),
+    "commands without end": repeated(" !`"),
+    "commands": numbered("!`git log {}`\n"),
+    "commands for a shell": repeated("!`a | b` "),
+    "fields": within("---\n", numbered("f{}: x\n"), "---\nx"),
+    "fields of one name": within("---\n", repeated("description: x\n"), "---\nx"),
+    "hyphens": repeated("---\n"),
+    "blank lines of properties": within("---\n", repeated(" \n"), "x"),
+    "$1": repeated("$1\n"),
+    "\\$1": repeated("\\$1"),
+    "$1,0": repeated("$1,0 "),
+    "digits": within("$", repeated("1"), ""),
+    "$ARGUMENTS": repeated("$ARGUMENTS"),
+    "$ARGUMENTS[": repeated("$ARGUMENTS["),
+    "$ARGUMENTS[0]": numbered("$ARGUMENTS[{}]"),
+    "declared names": within("---\narguments: ", numbered("a{}", " "), "\n---\n$a0 $x"),
+    "used names": lambda size: (
+        f"---\narguments: {numbered('a{}', ' ')(size)}\n---\n{numbered('$a{} ')(size)}"
+    ),
+    "variables": repeated("${CLAUDE_X}"),
+    "long hint": within("---\nargument-hint: x", repeated("[ "), "\n---\n$1"),
+    "@": repeated("@ "),
+    "files": repeated("@a.py "),
+    "folders above": within("@a", repeated("/../"), "$x"),
+    "folders": within("@", repeated("a/"), "$x"),
+    "dots": within("@", repeated("a."), "$x"),
+    "backslashes": repeated("\\"),
+    "quotes": repeated('"'),
+    "holes": repeated("{{a}} "),
+    "braces": repeated("{{"),
+    "carriage returns": repeated("x\r"),
+}
+GEMINI = {
+    "arguments": within("prompt='''", repeated("{{args}}\n"), "'''"),
+    "commands": within("prompt='''", numbered("!{{git log {}}}\n"), "'''"),
+    "commands for a shell": within("prompt='''", repeated("!{a | b}\n"), "'''"),
+    "commands without end": within("prompt='''", repeated("!{ "), "'''"),
+    "files": within("prompt='''", repeated("@{a.b}\n"), "'''"),
+    "files without end": within("prompt='''", repeated("@{ "), "'''"),
+    "no files": within("prompt='''", repeated("@{a/}\n"), "'''"),
+    "dots": within("prompt='''@{", repeated("a.."), "}'''"),
+    "fields": within("prompt='x'\n", numbered("f{} = 1\n"), ""),
+    "brackets": within("prompt='x'\na = ", repeated("["), ""),
+}
+VSCODE = {
+    "inputs": repeated("${input:a}\n"),
+    "inputs of like names": lambda size: "".join(f"${{input:{chr(0x4E00 + at)}}}\n" for at in range(size)),
+    "inputs with hints": numbered("${{input:a{}:hint}}\n"),
+    "inputs without end": repeated("${input:a:"),
+    "variables": repeated("${file} "),
+    "links": repeated("[](a.b)\n"),
+    "links without end": within("[](", repeated("a."), ""),
+    "brackets": repeated("["),
+    "tools": repeated(" #tool:x"),
+    "files": repeated(" #file:x"),
+}
+YAML = {
+    "fields": numbered("f{}: x\n"),
+    "plain lines": within("a:\n", repeated(" a\n"), ""),
+    "quoted lines": within('a: "', repeated(" a\n"), '"\n'),
+    "literal lines": within("a: |\n", repeated(" a\n"), ""),
+    "comments": within("a: 1\n", repeated("#\n"), ""),
+    "blank lines": within("a:\n", repeated("\n"), "b: 1\n"),
+    "list": within("a:\n", repeated("- a\n"), ""),
+    "flow list": within("a: [", repeated("a, "), "]\n"),
+    "flow mapping": within("a: {", numbered("a{}: 1, "), "}\n"),
+    "brackets": within("a: " + "[" * 1024, repeated("["), "\n"),  # the parser looks so far ahead
+    "pairs of brackets": within("a: [", repeated("[],"), "]\n"),
+    "nested lists": within("", repeated("- "), "a\n"),
+    "nested keys": within("", repeated("? "), "a\n"),
+    "colons": within("a: ", repeated(":"), "\n"),
+    "a long key": within("", repeated("a"), ": 1\n"),
+}
+JSON = {
+    "members on one line": within('{"a": {', numbered('"n{}": 1', ", "), "}}"),
+    "members": within('{"a": {\n', numbered('  "n{}": 1', ",\n"), "\n}}"),
+    "members of the outermost object": within('{"a": {"n1": 1}, ', numbered('"n{}": 1', ", "), "}"),
+    "comments": within('{"a": {"n1": 1}}', repeated("/**/"), ""),
+    "comments without end": within('{"a": {"n1": 1}}', repeated("/*"), ""),
+    "commas": within('{"a": {"n1": 1', repeated(", "), "}}"),
+    "blanks": within('{"a": {"n1": 1', repeated(" "), ",}}"),
+    "brackets": within('{"a": ', repeated("["), ""),
+    "digits": within('{"a": ', repeated("1"), "}"),
+    "backslashes": within('{"a": "', repeated("\\\\"), '"}'),
+}
+TOML = {
+    "tables": numbered("[a.n{}]\nx = 1\n"),
+    "keys": within("[a.n1]\n", numbered("x{} = 1\n"), ""),
+    "parts of a key": within("", repeated("a."), "a = 1\n"),
+    "parts of a table's name": lambda size: f"[{'a.' * size}a]\n{TOML['keys'](size)}",
+    "lists of tables": repeated("[[b]]\n"),
+    "comments": repeated("#\n"),
+    "brackets": within("a = ", repeated("["), ""),
+    "members": within("a = {", numbered("x{} = 1", ", "), "}\n"),
+}
+
+READERS = {
+    "Claude Code": (imported(read_claude_command), CLAUDE, SIZE),
+    "Gemini CLI": (imported(read_gemini_command), GEMINI, SIZE),
+    "VS Code": (imported(read_vscode_prompt), VSCODE, SIZE),
+    "skill": (
+        lambda text: read_skill(text.encode()),
+        {kind: within("---\n", make, "---\nx") for kind, make in YAML.items()}
+        | {"no end": within("---\n", repeated("a: b\n"), "")},
+        YAML_SIZE,
+    ),
+    "YAML": (edited(yaml), YAML, YAML_SIZE),
+    "JSON": (edited(jsonc), JSON, SIZE),
+    "TOML": (edited(toml), TOML, SIZE),
+}
+KINDS = [(reader, kind) for reader, (_, kinds, _) in READERS.items() for kind in kinds]
+
+
+def seconds(read, text):
+    """How much of the processor's time reading a text takes, whether it is refused or not."""
+    gc.disable()
+    try:
+        start = thread_time()
+        with suppress(UnreadableCommand, FrontmatterFault, FileRefused):
+            read(text)
+        return thread_time() - start
+    finally:
+        gc.enable()
+
+
+def growth(kind, read, make, size):
+    """Measure small and large text; what does not seem linear, some times more."""
+    small, large = make(size), make(size * TIMES)
+    least = [inf, inf]
+    for _ in range(CHANCES):
+        least = [min(before, seconds(read, text)) for before, text in zip(least, (small, large), strict=True)]
+        if Growth(kind, *least).linear:
+            break
+    return Growth(kind, *least)
+
+
+@pytest.mark.parametrize(("reader", "kind"), KINDS)
+def test_sixteen_times_as_much_text_takes_no_more_than_so_long(reader, kind):
+    """
+    The time to read a file grows with its size, and not with the square of it.
+    """
+    read, kinds, size = READERS[reader]
+
+    measured = growth(kind, read, kinds[kind], size)
+
+    assert measured.linear, (
+        f"{measured.small * 1e3:.1f} ms, then {measured.large * 1e3:.1f} ms: {measured.ratio:.0f}x"
+    )
+
+
+def test_quadratic_work_is_seen():
+    """
+    The law fails for a reader that counts the lines before each of them.
+    """
+    measured = growth(
+        "lines", lambda text: [text.count("\n", 0, at) for at in range(len(text))], repeated("x\n"), 500
+    )
+
+    assert not measured.linear
