@@ -51,10 +51,12 @@ def run(options: Namespace, output: Output) -> int:
         if wants_texts:
             return _compare_texts(options, repository, ends, output)
         old, new = _sides(repository, ends, options.targets)
+        changes, named = changes_between(old, new), _named(ends)
     except RevisionError as error:
-        return fail(str(error), Exit.USAGE)
+        return fail(_line(error), Exit.USAGE)
+    except RecursionError:
+        return fail("a schema or _meta is nested too deeply to be compared", Exit.USAGE)
     _report_faults(repository, ends, old, new)
-    changes, named = changes_between(old, new), _named(ends)
     breaks = any(change.kind.breaking for change in changes)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
     if options.format == "json":
@@ -84,7 +86,12 @@ def _report_faults(
     for side, revision in zip((old, new), ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in side["faults"]:
-            print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
+            print_error(_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+
+
+def _line(message: object) -> str:
+    """A message on one line: a side or git may have written a part of it."""
+    return escape_invisible(str(message), one_line=True)
 
 
 def _sides(

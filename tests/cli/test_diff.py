@@ -556,6 +556,118 @@ class TestPrograms:
         assert "the process that loads " in (err := capsys.readouterr().err)
         assert err.endswith(" did not end within 1 s: a recipe hangs, or its examples take too long\n")
 
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    def test_a_partial_clone(self, repository, program, tmp_path):
+        """
+        It is named, and what its configuration names fetches nothing.
+        """
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Two")
+        git(repository, "config", "uploadpack.allowFilter", "true")
+        git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{repository}", "partial")
+        git(tmp_path / "partial", "config", "remote.origin.uploadpack", str(program))
+
+        code, out, err = diff(tmp_path / "partial", "HEAD~1")
+
+        assert (code, out) == (2, "")
+        assert err.startswith("promptkit: this clone is partial, and may lack files of ")
+        assert err.count("\n") == 1
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.parametrize("named", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])
+    def test_a_shallow_clone(self, named, repository, tmp_path):
+        """
+        It is named, and how to get the commits that it lacks.
+        """
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Two")
+        git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", "shallow")
+
+        code, out, err = diff(tmp_path / "shallow", named)
+
+        assert (code, out) == (2, "")
+        assert err == (
+            "promptkit: there is no revision 'HEAD~1' here: this clone is shallow and lacks older commits: "
+            "run git fetch --unshallow, or give actions/checkout fetch-depth: 0\n"
+        )
+
+    @pytest.mark.skipif(os.name == "nt", reason="there are no pipes of this kind")
+    def test_git_that_hangs(self, repository, monkeypatch, capsys):
+        """
+        A pipe in the place of a file of git keeps nobody waiting.
+        """
+        os.mkfifo(repository / "pipe")
+        git(repository, "config", "include.path", str(repository / "pipe"))
+        monkeypatch.setattr("promptkit.cli.differences.revisions._MAX_S", 0.5)
+        monkeypatch.chdir(repository)
+
+        assert main(["diff"]) == 2
+        assert capsys.readouterr().err.endswith(
+            "git rev-parse did not end within 0.5 s: a file of git may be a pipe\n"
+        )
+
+    def test_a_worktree_elsewhere(self, repository, tmp_path):
+        """
+        A configuration that names another folder is an error of one line.
+        """
+        git(repository, "config", "core.worktree", str(tmp_path))
+
+        code, _, err = diff(repository)
+
+        assert code == 2
+        assert err.count("\n") == 1
+        environ = {**GIT, "GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(tmp_path / "my project")}
+        assert command("diff", "--target", "json", cwd=tmp_path, env=environ)[0] == 0
+
+    @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+    def test_links_of_a_revision(self, repository, tmp_path):
+        """
+        Those within the repository are followed, and those that lead out of it are left out.
+        """
+        (tmp_path / "secret.py").write_text(BEFORE.replace("def review", "def stolen"))
+        (repository / "recipes" / "stolen.py").symlink_to(tmp_path / "secret.py")
+        (repository / "lib.py").write_text(BEFORE.replace("def review", "def shared"))
+        (repository / "recipes" / "shared.py").symlink_to("../lib.py")
+        git(repository, "add", "--all")
+        git(repository, "commit", "--all", "--quiet", "--message=Links")
+        for link in ("stolen.py", "shared.py"):
+            (repository / "recipes" / link).unlink()
+
+        code, out, err = diff(repository)
+
+        assert (code, err) == (1, "")
+        assert out == "breaking: prompt 'shared': is gone\n1 breaking change since HEAD\n"
+
+    def test_paths_that_leave_the_folder(self, repository, tmp_path):
+        """
+        Git refuses to write a tree with them, in one line.
+        """
+        blob = git(repository, "hash-object", "-w", os.devnull)
+        for name in ("..", ".git"):
+            data = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
+            (tmp_path / "tree").write_bytes(data)
+            tree = git(repository, "hash-object", "-t", "tree", "-w", "--literally", str(tmp_path / "tree"))
+            git(repository, "tag", "--force", "odd", git(repository, "commit-tree", tree, "-m", "Odd"))
+
+            code, out, err = diff(repository, "odd")
+
+            assert (code, out) == (2, "")
+            assert err.count("\n") == 1
+            assert name in err
+
+    def test_folders_without_end(self, repository):
+        """
+        A path of 1,500 folders is refused, before any of them is made.
+        """
+        blob = git(repository, "hash-object", "-w", str(repository / "recipes" / "review.py"))
+        git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
+        tag = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
+
+        code, out, err = diff(repository, tag)
+
+        assert (code, out) == (2, "")
+        assert err.endswith(" is in 1,500 folders, and at most 200 are written\n")
+
     def test_the_help_says_whose_code_runs(self, capsys):
         """
         Who compares with a revision runs its recipes.

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from promptkit.cli.diagnostics import counted
 from promptkit.cli.differences.github_markdown import code_span, html_code
+from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
@@ -135,9 +136,10 @@ def changed_words(old: str, new: str) -> list[Line]:
         new:
             What is said.
     """
-    with tempfile.TemporaryDirectory(prefix="promptkit-words-") as folder:
+    with tempfile.TemporaryDirectory(prefix="promptkit-words-") as scratch:
+        folder = os.path.realpath(scratch)
         for name, text in (("old", old), ("new", new)):
-            Path(folder, name).write_bytes(f"{text}\n".encode(errors="surrogatepass"))
+            Folder(folder).write(name, f"{text}\n".encode(errors="surrogatepass"))
         ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
             [
                 *("git", "--no-pager", "diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color"),
@@ -145,12 +147,19 @@ def changed_words(old: str, new: str) -> list[Line]:
                 *("--", "old", "new"),
             ],
             cwd=folder,
-            env={**os.environ, "LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull},
+            env=_environment(folder),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
         )
     return list(_lines(ran.stdout.decode(errors="replace").split("\n")))
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """The variables with which git reads no configuration, as TMPDIR may be within a repository."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
+    return {**kept, **own, "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)}
 
 
 def _lines(printed: Iterable[str]) -> Iterator[Line]:

@@ -95,6 +95,21 @@ class TestWords:
         assert "".join(added).split() == ["planted"]
         assert not "".join(part for line in found for sign, part in line if sign == "-").split()
 
+    def test_no_configuration_has_a_say(self, tmp_path, monkeypatch):
+        """
+        Neither that of a repository around the temporary folder, nor one that variables name.
+        """
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (tmp_path / ".git" / "objects").mkdir()
+        (tmp_path / ".git" / "refs").mkdir()
+        (tmp_path / ".git" / "config").write_text("[diff\n")  # git fails on it
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+        assert changed_words("a", "b") == [[("-", "a"), ("+", "b")]]
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+        assert changed_words("a", "b") == [[("-", "a"), ("+", "b")]]
+
     def test_half_a_surrogate_and_what_is_no_text(self):
         """
         Transcripts may hold anything.
