@@ -5,7 +5,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
@@ -192,11 +192,11 @@ def _print_text(changes: Sequence[Difference], revision: str, output: Output) ->
 
 
 def _print_annotations(
-    changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], stream: TextIO
+    changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], output: Output
 ) -> None:
     """Print an annotation for each change, beside what it is about if that still exists."""
     for change in changes:
         file, line = places.get(change.owner, ("", 0))
         where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}
         level = "error" if change.kind.breaking else "notice"
-        print_annotation(level, "\n".join([str(change), *change.diff]), stream, where)
+        print_annotation(level, "\n".join([str(change), *change.diff]), output, where)
