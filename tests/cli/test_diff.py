@@ -837,7 +837,7 @@ class TestAction:
         assert "\n-Review this python.\n+Please review this python.\n" in summary
         assert (tmp_path / "comment.md").read_text() in summary
         (change,) = json.loads((tmp_path / "texts.json").read_text())["changes"]
-        assert change["diff"] == [" [user]", "-Review this python.", "+Please review this python.", " "]
+        assert change["diff"] == [" [user]", "-Review this python.", "+Please review this python."]
 
     def test_where_a_stranger_would_have_the_rights_of_the_repository(self, checkout, tmp_path, monkeypatch):
         """
@@ -976,7 +976,7 @@ class TestComment:
 
     def test_it_is_short_enough(self, tmp_path):
         """
-        GitHub takes at most 65,536 characters; what is cut is said.
+        GitHub takes at most 65,536 characters; cuts are marked.
         """
         changes = [{"message": "\u2603" * 1000, "diff": ["`x" * 50_000]}] * 100
 

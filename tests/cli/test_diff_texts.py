@@ -190,7 +190,7 @@ def test_what_differs_by_itself(folder, capfd):
 
 def test_the_environment_is_not_known(folder, capfd, monkeypatch):
     """
-    Code of another revision sees no secrets of it, but for what is named.
+    Cases do not differ by its variables, but for those that are named.
     """
     monkeypatch.setenv("TOKEN", "hunter2")
     show = BEFORE.replace("{os.environ.get('TOKEN')}", "token {os.environ.get('TOKEN')}")

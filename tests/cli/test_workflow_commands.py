@@ -68,7 +68,7 @@ def test_a_command_is_escaped(text):
 @pytest.mark.parametrize("text", HARMLESS)
 def test_other_text_stays(text):
     """
-    Colons and brackets that are no command mean something to readers.
+    Other colons and brackets are not escaped.
     """
     assert escape_commands(text) == text
 

@@ -1,7 +1,7 @@
 """
 The answer of a process that loads recipes, checked before it is used.
 
-The recipes of another revision run in that process, so what it prints may be anything.
+The recipes of another revision run in that process, so its output may be anything.
 """
 
 import json
@@ -17,7 +17,7 @@ Sent: TypeAlias = dict[str, Any] | str
 
 
 class AnswerError(Exception):
-    """A process has printed something else than an answer; the message gives the reason."""
+    """The output of a process is not an answer; the message gives the reason."""
 
 
 class _Schema(Struct):
@@ -136,7 +136,7 @@ def decode_answer(printed: str, shape: Any) -> dict[str, Any]:
             Its whole output.
 
         shape:
-            The type of the answer. An answer with ``unloadable`` or ``failed`` has a type of its own.
+            The type of the answer. An answer with ``unloadable`` or ``failed`` has another one.
 
     Raises:
         AnswerError: If the output is not JSON, or is not of that type.
@@ -147,10 +147,10 @@ def decode_answer(printed: str, shape: Any) -> dict[str, Any]:
         own = [shapes[key] for key in shapes if isinstance(data, dict) and key in data]
         msgspec.convert(data, own[0] if own else shape)
     except msgspec.ValidationError as error:
-        msg = f"what it printed is not an answer: {error}"
+        msg = f"its output is not an answer: {error}"
         raise AnswerError(msg) from None
     except (ValueError, RecursionError):
-        msg = "what it printed is not JSON"
+        msg = "its output is not JSON"
         raise AnswerError(msg) from None
     answer: dict[str, Any] = data
     return answer

@@ -18,17 +18,17 @@ _MAX_TITLE: Final = 500
 
 def code_span(text: str) -> str:
     """Return *text* as a code span of Markdown, on one line, which nothing in it can close."""
-    shown = _one_line(text)
-    ticks = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
-    return f"{ticks} {shown} {ticks}"
+    line = _one_line(text)
+    ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+    return f"{ticks} {line} {ticks}"
 
 
 def html_code(text: str) -> str:
     """Return *text* as a ``<code>`` element on one line; it holds neither HTML nor Markdown."""
-    shown = "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in _one_line(text))
-    return f"<code>{shown}</code>"
+    line = "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in _one_line(text))
+    return f"<code>{line}</code>"
 
 
 def _one_line(text: str) -> str:
-    shown = escape_invisible(text[: _MAX_TITLE + 1], one_line=True)
-    return f"{shown[:_MAX_TITLE]}…" if len(shown) > _MAX_TITLE else shown
+    line = escape_invisible(text[: _MAX_TITLE + 1], one_line=True)
+    return f"{line[:_MAX_TITLE]}…" if len(line) > _MAX_TITLE else line

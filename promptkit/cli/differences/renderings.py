@@ -1,8 +1,9 @@
 """
 What prompts and resources of one side say for their cases, under one clock and one seed.
 
-Each side has a process of its own, without the secrets of the environment. ``python -m`` this module reads
-what is wanted from standard input, and prints the transcripts.
+Each side has a process of its own with a small environment, so that cases do not differ by other variables.
+It keeps no secret from recipes, which run as the same user. ``python -m`` this module reads what is wanted
+from standard input, and prints the transcripts.
 """
 
 import os
@@ -32,7 +33,7 @@ Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
 Said: TypeAlias = Mapping[str, Mapping[str, str]]
 
 #: The variables of the environment that a process keeps: what programs need to find their parts, and words of
-#: people. All else may be a secret. The workspace is known in any case.
+#: people. The workspace is known in any case.
 _KEPT: Final = (
     *("PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPYCACHEPREFIX"),

@@ -55,5 +55,5 @@ def count_changes(changes: Sequence[Difference], revision: str) -> str:
     if not changes:
         return f"nothing that clients see has changed since {revision}"
     effects = Counter(change.effect for change in changes)
-    shown = [counted(effects[one], f"{one} change") for one in ("breaking", "harmless") if effects[one]]
-    return f"{', '.join(shown)} since {revision}"
+    numbers = [counted(effects[effect], f"{effect} change") for effect in sorted(effects)]
+    return f"{', '.join(numbers)} since {revision}"

@@ -18,7 +18,7 @@ def review(code: str = "x"):
     return f"Review {code}"
 """
 
-#: Writes to every descriptor but those that everybody knows, and ends as if all were well.
+#: Writes to every descriptor but the standard ones, and ends with code 0.
 FORGES = """
 import os
 for descriptor in range(3, 32):
@@ -49,7 +49,7 @@ def test_a_side_that_hangs_is_given_up(recipes, monkeypatch):
 @pytest.mark.parametrize("reads", ["input()", "sys.stdin.buffer.readline()", "os.read(0, 100)"])
 def test_standard_input_is_empty_for_recipes(reads, recipes):
     """
-    A recipe reads nothing of what its process is asked.
+    A recipe cannot read the questions for its process.
     """
     source = f"import os, sys\ntry:\n    assert not {reads}\nexcept EOFError:\n    pass\n{PROMPT}"
     folder = recipes(reads=source)
@@ -63,19 +63,19 @@ def test_standard_input_is_empty_for_recipes(reads, recipes):
 @pytest.mark.parametrize(
     ("printed", "reason"),
     [
-        (b"noise", "is not understood: what it printed is not JSON"),
-        (b"\xff\xfe", "is not understood: what it printed is not JSON"),
-        (b"[" * 100_000, "is not understood: what it printed is not JSON"),
-        (b"[]", "is not understood: what it printed is not an answer: Expected `object`, got `array`"),
-        (b"{}", "is not understood: what it printed is not an answer: Object missing required field `lists`"),
-        (b'{"unloadable": 1, "target": 2}', "is not understood: what it printed is not an answer: Expected "),
+        (b"noise", "is not understood: its output is not JSON"),
+        (b"\xff\xfe", "is not understood: its output is not JSON"),
+        (b"[" * 100_000, "is not understood: its output is not JSON"),
+        (b"[]", "is not understood: its output is not an answer: Expected `object`, got `array`"),
+        (b"{}", "is not understood: its output is not an answer: Object missing required field `lists`"),
+        (b'{"unloadable": 1, "target": 2}', "is not understood: its output is not an answer: Expected "),
         (b'{"failed": "on purpose"}', "failed: on purpose"),
         (b"", "ended with code 0, and without an answer"),
     ],
 )
 def test_an_answer_that_is_forged(printed, reason, recipes):
     """
-    The side and the reason are named, whatever is printed in place of an answer.
+    The error names the side and the reason in one line.
     """
     folder = recipes(forges=FORGES.format(printed))
 
@@ -88,7 +88,7 @@ def test_an_answer_that_is_forged(printed, reason, recipes):
 
 def test_an_answer_that_is_too_large(recipes, monkeypatch):
     """
-    The process that compares does not hold all of what a side prints.
+    An answer above the limit is refused, and not held in memory.
     """
     monkeypatch.setattr(sides, "_MAX_BYTES", 1000)
     folder = recipes(forges=FORGES.format(b" " * 1001))
@@ -146,7 +146,7 @@ def prompt(**more):
 )
 def test_an_answer_of_another_shape_is_refused(part):
     """
-    What is compared later has the types that it is compared by.
+    Later code relies on the types of an answer.
     """
     with pytest.raises(AnswerError, match="is not an answer: "):
         decode_answer(json.dumps({**EMPTY, **part}), Lists)

@@ -37,12 +37,12 @@ def summary(name, text):
 
 def test_it_is_short_enough():
     """
-    GitHub drops a summary of more than 1 MiB; what is cut is said.
+    GitHub drops a summary of more than 1 MiB; cuts are marked.
     """
     change = Difference(Kind.RENDERING, "prompt 'a'", "says something else", "", "\U0001f600" * 100_000)
 
-    found = as_summary([change] * 100, "HEAD")
+    summary_ = as_summary([change] * 100, "HEAD")
 
-    assert len(found.encode()) < 1 << 20
-    assert "characters cut" in found
-    assert found.endswith(" more are not shown: `promptkit diff` shows them.\n")
+    assert len(summary_.encode()) < 1 << 20
+    assert "characters cut" in summary_
+    assert summary_.endswith(" more are not shown: `promptkit diff` shows them.\n")
