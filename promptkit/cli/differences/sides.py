@@ -26,7 +26,7 @@ from promptkit.cli.differences.answers import AnswerError, Lists, decode_answer
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
-from promptkit.cli.output import capture_output
+from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, PromptError
 from promptkit.workspace.folder import VARIABLE, workspace
 
@@ -208,12 +208,15 @@ def run_side(answer: Callable[[Callable[[], Any]], dict[str, Any]]) -> None:
             Returns it. Called with a function that returns what is asked next.
     """
     asked = _take_input()
-    with capture_output(restore=False) as output:
+    with (
+        suppress(OSError, OutputError),
+        capture_output(restore=False) as output,
+    ):  # a recipe may have closed it
         try:
             data = answer(lambda: json.loads(asked.readline()))
         except LoadError as error:
             data = {"target": error.target, "unloadable": error.reason}
-        except Exception as error:  # noqa: BLE001 (any, as any code has run)
+        except BaseException as error:  # noqa: BLE001 (any code has run; Ctrl-C is handled where it is waited for)
             data = {"failed": failure_reason(error)}
         print(json.dumps(data), file=output)
 

@@ -305,9 +305,9 @@ class TestLongTexts:
             old = [f"line {number}" for number in range(count)]
             new = [old[number ^ 1] for number in range(count)]
             change = Difference(Kind.RENDERING, "p", "x", "\n".join(old), "\n".join(new))
-            begun = time.perf_counter()
+            begun = time.process_time()
             assert len(change.diff) > count
-            return time.perf_counter() - begun
+            return time.process_time() - begun
 
         assert seconds(40_000) < 4 * seconds(20_000) + 0.5
 

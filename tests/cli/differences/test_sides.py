@@ -1,6 +1,7 @@
 """One side of a comparison: a process in which foreign code runs."""
 
 import json
+import os
 
 import pytest
 
@@ -107,6 +108,31 @@ def test_what_a_side_raises_is_one_line(recipes, monkeypatch, capfd):
     folder = recipes(breaks=broken + PROMPT)
 
     with pytest.raises(RevisionError, match="failed: TypeError: 'NoneType' object is not callable"):
+        ask_side(folder.parent, [folder.name])
+
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise KeyboardInterrupt", "failed: KeyboardInterrupt"),
+        (
+            "import os\nfor n in range(3, 32):\n    try: os.close(n)\n    except OSError: pass",
+            "ended with code ",
+        ),
+        ("import os\nos.kill(os.getpid(), 9)", "ended with code -9, and without an answer"),
+    ],
+    ids=["interrupts", "closes", "kills"],
+)
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+def test_a_side_that_ends_itself(source, reason, recipes, capfd):
+    """
+    There is one line, and no traceback.
+    """
+    folder = recipes(ends=source)
+
+    with pytest.raises(RevisionError, match=reason):
         ask_side(folder.parent, [folder.name])
 
     assert "Traceback" not in capfd.readouterr().err
