@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from promptkit.cli.output import width_of
+from promptkit.cli.output import Output, width_of
+from promptkit.cli.workflow_commands import escape_commands
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.standard_error import say, stderr_stream
 from promptkit.fragments.invisible import escape_invisible
@@ -36,8 +37,8 @@ _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
 
 def print_error(text: str) -> None:
-    """Print one line on standard error, with control characters escaped."""
-    say(escape_invisible(text))
+    """Print one line on standard error, with control characters and workflow commands escaped."""
+    say(escape_commands(escape_invisible(text)))
 
 
 def fail(text: str, code: int) -> int:
@@ -52,9 +53,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print lines on standard error, with control characters escaped."""
+    """Print lines on standard error, with control characters and workflow commands escaped."""
     with suppress(Exception):  # an author may have replaced it, or its reader may be gone
-        print(escape_invisible(text), end="", file=stderr_stream(), flush=True)
+        print(escape_commands(escape_invisible(text)), end="", file=stderr_stream(), flush=True)
 
 
 def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
@@ -73,7 +74,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
     else:
         for diagnostic in diagnostics:
             head, remedy = _lines(diagnostic)
-            print(f"{''.join(head)}\n{remedy}", file=stream)
+            print(escape_commands(f"{''.join(head)}\n{remedy}"), file=stream)
 
 
 def console_on(stream: TextIO, width: int | None) -> "Console":
@@ -107,7 +108,8 @@ def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> Non
         style = _STYLES[diagnostic.severity]
         head = Text.assemble((place, "bold"), (severity, style), (rule, "dim"), message)
         for line in (head, *_excerpt(diagnostic, console.width), Text(remedy)):
-            console.print(line, soft_wrap=True)
+            escaped = escape_commands(line.plain)
+            console.print(line if escaped == line.plain else Text(escaped), soft_wrap=True)
 
 
 def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
@@ -149,7 +151,7 @@ def _window(place: Location, width: int) -> tuple[str, int, int]:
     return f"…{source[cut + 1 :]}", begin - cut, end - cut
 
 
-def print_annotations(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
+def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None:
     """
     Print a workflow command for each of *diagnostics*.
 
@@ -160,11 +162,11 @@ def print_annotations(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         place, title = one.location, f"promptkit {one.rule.value}"
         columns = {"col": place.column, "endColumn": place.end - 1} if place.column else {}
         where = {"file": _path(place), "line": place.line, **columns, "title": title}
-        print_annotation(one.severity.value, f"{one.message}\n{one.remedy}", stream, where)
+        print_annotation(one.severity.value, f"{one.message}\n{one.remedy}", output, where)
 
 
 def print_annotation(
-    level: str, text: str, stream: TextIO, properties: Mapping[str, Any] | None = None
+    level: str, text: str, output: Output, properties: Mapping[str, Any] | None = None
 ) -> None:
     """
     Print one workflow command.
@@ -176,7 +178,7 @@ def print_annotation(
         text:
             What is said.
 
-        stream:
+        output:
             Where to print.
 
         properties:
@@ -184,7 +186,7 @@ def print_annotation(
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
     place = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())
-    print(f"::{level} {place}::{_escaped(escape_invisible(text))}", file=stream)
+    output.print_command(f"::{level} {place}::{_escaped(escape_invisible(text))}")
 
 
 def _path(place: Location) -> str:

@@ -1,22 +1,23 @@
 """``promptkit diff``: show what clients would see differently from a git revision."""
 
+import errno
+import os
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from textwrap import indent
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
+from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.checkouts import loading_from, written
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
+from promptkit.cli.differences.summary import as_summary, count_changes
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import needed_by
+from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.fragments.markdown import code_block
 
 if TYPE_CHECKING:
     from promptkit.cli.differences.texts import TextChange
@@ -40,8 +41,8 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target, now or then.
     """
     wants_texts = options.text or options.comment is not None
-    if wants_texts and (options.format != "text" or options.summary is not None):
-        options.refuse("--text has no other format, and no summary: --comment writes Markdown")
+    if wants_texts and (options.format == "github" or options.summary is not None):
+        options.refuse("--text has no annotations, and no summary: --comment writes Markdown")
     if not wants_texts and (options.repeat or options.variables):
         options.refuse("--repeat and --env are for --text")
     try:
@@ -50,10 +51,12 @@ def run(options: Namespace, output: Output) -> int:
         if wants_texts:
             return _compare_texts(options, repository, ends, output)
         old, new = _sides(repository, ends, options.targets)
+        changes, named = changes_between(old, new), _named(ends)
     except RevisionError as error:
-        return fail(str(error), Exit.USAGE)
+        return fail(_line(error), Exit.USAGE)
+    except RecursionError:
+        return fail("a schema or _meta is nested too deeply to be compared", Exit.USAGE)
     _report_faults(repository, ends, old, new)
-    changes, named = changes_between(old, new), _named(ends)
     breaks = any(change.kind.breaking for change in changes)
     places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
     if options.format == "json":
@@ -63,8 +66,10 @@ def run(options: Namespace, output: Output) -> int:
         _print_annotations(changes, places, output)
     else:
         _print_text(changes, named, output)
-    if options.summary is not None and not _write_summary(options.summary, _as_markdown(changes, named)):
-        return Exit.USAGE
+    if options.summary is not None:
+        is_written = _write(options.summary, as_summary(changes, named), appends=True)
+        if not is_written:
+            return Exit.USAGE
     return Exit.FAULTY if breaks else Exit.FINE
 
 
@@ -81,7 +86,12 @@ def _report_faults(
     for side, revision in zip((old, new), ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in side["faults"]:
-            print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
+            print_error(_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+
+
+def _line(message: object) -> str:
+    """A message on one line: a side or git may have written a part of it."""
+    return escape_invisible(str(message), one_line=True)
 
 
 def _sides(
@@ -117,14 +127,16 @@ def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, outp
     )
     _report_faults(repository, ends, old, new)
     changes = list(text_changes(old, new, again))
-    if options.comment is not None:
-        try:
-            Path(options.comment).write_text(as_comment(changes, _named(ends)), encoding="utf-8")
-        except OSError as error:
-            return fail(f"cannot write to {options.comment!r}: {error.strerror}", Exit.USAGE)
-    _print_words(changes, output)
-    output.print_lines([summary_of(changes, _named(ends))])
-    return Exit.FAULTY if any(change.breaks for change in changes) else Exit.FINE
+    if options.comment is not None and not _write(options.comment, as_comment(changes, _named(ends))):
+        return Exit.USAGE
+    breaks = any(change.breaks for change in changes)
+    if options.format == "json":
+        data = [change.as_data() for change in changes]
+        output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
+    else:
+        _print_words(changes, output)
+        output.print_lines([summary_of(changes, _named(ends))])
+    return Exit.FAULTY if breaks else Exit.FINE
 
 
 def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
@@ -144,13 +156,21 @@ def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
             console.print(shown, soft_wrap=True)
 
 
-def _write_summary(place: str, text: str) -> bool:
-    """Append the summary to its file, and tell whether that could be done."""
+def _write(path: str, text: str, *, appends: bool = False) -> bool:
+    """Write a regular file, or append to it. If that fails, print why and return False."""
+    folder, name = Folder.named(Path(path).parent), Path(path).name
+    data = text.encode()
     try:
-        with open(place, "a", encoding="utf-8") as file:  # noqa: PTH123 (it may be a device)
-            file.write(text)
+        if not folder.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if not appends:
+            folder.write(name, data)
+            return True
+        with folder.open_for_update(name) as file:
+            file.seek(0, os.SEEK_END)
+            file.write(data)
     except OSError as error:
-        print_error(f"cannot write to {place!r}: {error.strerror}")
+        print_error(f"cannot write to {path!r}: {error.strerror}")
         return False
     return True
 
@@ -168,39 +188,15 @@ def _print_text(changes: Sequence[Difference], revision: str, output: Output) ->
             # Blanks at the end of a line count only where it differs.
             text = Text(shown if line[0] in "-+" else shown.rstrip(), _STYLES.get(line[0], ""))
             console.print(text, soft_wrap=True)
-    output.print_lines([_summary(changes, revision)])
+    output.print_lines([count_changes(changes, revision)])
 
 
 def _print_annotations(
-    changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], stream: TextIO
+    changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], output: Output
 ) -> None:
     """Print an annotation for each change, beside what it is about if that still exists."""
     for change in changes:
         file, line = places.get(change.owner, ("", 0))
         where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}
         level = "error" if change.kind.breaking else "notice"
-        print_annotation(level, "\n".join([str(change), *change.diff]), stream, where)
-
-
-def _as_markdown(changes: Sequence[Difference], revision: str) -> str:
-    """The changes as a page of Markdown, for the summary of a job."""
-    parts = ["## Prompts", _summary(changes, revision)]
-    for change in changes:
-        parts.append(f"- **{change.effect}**: {_inline(str(change))}")
-        if change.diff:
-            block = str(code_block("\n".join(change.diff), "diff"))
-            parts.append(indent(block, "  ", lambda _: True))  # blank lines, too, belong to the item
-    return escape_invisible("\n\n".join(parts)) + "\n"
-
-
-def _summary(changes: Sequence[Difference], revision: str) -> str:
-    if not changes:
-        return f"nothing that clients see has changed since {revision}"
-    effects = Counter(change.effect for change in changes)
-    shown = [counted(effects[one], f"{one} change") for one in ("breaking", "harmless") if effects[one]]
-    return f"{', '.join(shown)} since {revision}"
-
-
-def _inline(text: str) -> str:
-    """*text* on one line, in which nothing is a mark of Markdown or HTML."""
-    return "".join(f"\\{char}" if char in "\\`*_[]<>|#" else char for char in " ".join(text.split()))
+        print_annotation(level, "\n".join([str(change), *change.diff]), output, where)

@@ -7,12 +7,15 @@ authors' code prints after that, from Python, C, a child process or a thread, go
 
 import atexit
 import os
+import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
 from typing import Any, Final, TextIO
 
+from promptkit.cli.workflow_commands import escape_commands, is_in_workflow
 from promptkit.errors.standard_error import stderr_stream
 from promptkit.fragments.invisible import escape_invisible
 
@@ -56,6 +59,7 @@ class Output(StringIO):
         super().__init__(newline=os.linesep if isinstance(stream, FileIO) else "\n")
         self._stream = stream
         self._encoding = encoding
+        self._commands: set[str] = set()
 
     def isatty(self) -> bool:
         """Whether standard output is a terminal."""
@@ -80,10 +84,14 @@ class Output(StringIO):
         for line in lines:
             print(escape_invisible(line, one_line=one_line), file=self)
 
+    def print_command(self, line: str) -> None:
+        """Print a workflow command. In all other text, commands are escaped within a workflow."""
+        self._commands.add(line)
+        print(line, file=self)
+
     def print_json(self, data: Any) -> None:
         """Print *data* as JSON, with escapes for invisible characters."""
         import json
-        import re
 
         def escaped(run: re.Match[str]) -> str:
             return run[0] if escape_invisible(run[0]) == run[0] else json.dumps(run[0])[1:-1]
@@ -99,7 +107,7 @@ class Output(StringIO):
         Raises:
             OutputError: If standard output cannot be written to.
         """
-        data = self.getvalue().encode(self._encoding, "backslashreplace")
+        data = self._text().encode(self._encoding, "backslashreplace")
         self.seek(0)
         self.truncate()
         try:
@@ -113,6 +121,17 @@ class Output(StringIO):
         except OSError as error:
             reader_gone = isinstance(error, BrokenPipeError)
             raise OutputError(error.strerror or str(error), reader_gone=reader_gone) from None
+
+    def _text(self) -> str:
+        text = self.getvalue()
+        if not is_in_workflow() or self._is_file():
+            return text
+        # Texts of prompts, names and files of others may hold commands, which the runner would obey.
+        parts = re.split("(\r?\n)", text)
+        return "".join(part if part in self._commands else escape_commands(part) for part in parts)
+
+    def _is_file(self) -> bool:
+        return isinstance(self._stream, FileIO) and stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode)
 
 
 def width_of(stream: TextIO | FileIO) -> int:

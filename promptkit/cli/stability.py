@@ -5,9 +5,8 @@ The processes differ in the order of sets and in the date. ``python -m`` this mo
 standard input, and prints what the files of their skills hold.
 """
 
-import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
@@ -17,9 +16,8 @@ from typing import Any, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.cli.differences.revisions import RevisionError
-from promptkit.cli.differences.sides import Side, read_asked
+from promptkit.cli.differences.sides import Side, run_side
 from promptkit.cli.loading import load_catalog
-from promptkit.cli.output import capture_output
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.errors.exceptions import LoadError, shortened
 
@@ -60,7 +58,7 @@ def unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagno
             for start in _STARTS
         ]
         try:
-            first, second = (side.answer(None) for side in sides)
+            first, second = (side.answer(None, dict[str, dict[str, str]]) for side in sides)
         except (RevisionError, LoadError) as error:
             yield from _found(made[0], f"it cannot be made a second time: {error}")
             return
@@ -104,15 +102,14 @@ def _clock() -> AbstractContextManager[object]:
 
 
 def main() -> None:
-    """Read the targets, and print the skills."""
-    with capture_output(restore=False) as output, _clock():
-        try:
-            catalog = load_catalog(read_asked())
-        except LoadError as error:
-            data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
-        else:
-            data = {skill.uri_template: dict(_texts(skill)) for skill in catalog.skills}
-        print(json.dumps(data), file=output)
+    """Print the skills of the targets that are read."""
+    run_side(_answer)
+
+
+def _answer(read_asked: Callable[[], Any]) -> dict[str, Any]:
+    with _clock():
+        catalog = load_catalog(read_asked())
+        return {skill.uri_template: dict(_texts(skill)) for skill in catalog.skills}
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.cli import main
+from promptkit.cli.output import Output
 from promptkit.compiler import client_profiles
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.workspace import run
@@ -707,6 +708,8 @@ def test_locations_without_a_file(capsys):
     """
     from promptkit.cli.diagnostics import print_annotations
 
-    print_annotations([Diagnostic(Rule.NO_PROMPTS, "nothing", "add", Location(""))], sys.stdout)
+    output = Output(sys.stdout, "utf-8")
+    print_annotations([Diagnostic(Rule.NO_PROMPTS, "nothing", "add", Location(""))], output)
+    output.send()
 
     assert capsys.readouterr().out == "::error title=promptkit PK102::nothing%0Aadd\n"

@@ -6,14 +6,15 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
-from markdown_it import MarkdownIt
 
 from promptkit.cli import main
-from promptkit.cli.differences.texts import TextChange, as_comment
+from promptkit.cli.differences.texts import TextChange
+from tests.cli.differences.github import FOREIGN, assert_foreign_text_is_code
 from tests.terminal import command, ended_on_terminal, environment
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -184,8 +185,8 @@ class TestOutcomes:
             "%0A-Literal['python', 'rust']%0A+Literal['python']\n"
         )
         assert summary.read_text() == (
-            "# Before\n## Prompts\n\n1 breaking change since HEAD\n\n"
-            "- **breaking**: prompt 'review': argument 'language' no longer takes all that it took\n\n"
+            "# Before\n## Prompts\n\n` 1 breaking change since HEAD `\n\n"
+            "- **breaking**: ` prompt 'review': argument 'language' no longer takes all that it took `\n\n"
             "  ```diff\n  -Literal['python', 'rust']\n  +Literal['python']\n  ```\n"
         )
 
@@ -433,6 +434,45 @@ class TestErrors:
         assert "ended with code 7, and without an answer" in err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+@pytest.mark.parametrize(
+    ("option", "obstacle", "said"),
+    [
+        ("--summary", "link", "it is a link: put a file in its place"),
+        ("--comment", "link", "it is a link: put a file in its place"),
+        ("--summary", "folder", "it is a link: put what it leads to in its place, or name that"),
+        ("--comment", "folder", "it is a link: put what it leads to in its place, or name that"),
+        ("--summary", "pipe", "it is no regular file"),
+        ("--comment", "pipe", "it is no regular file"),
+        ("--summary", "hard link", "it has other names (hard links), and they would change too"),
+        ("--comment", None, "No such file or directory"),
+    ],
+)
+def test_files_are_not_written_through_a_repository(option, obstacle, said, repository):
+    """
+    A link, a pipe or a hard link in the place of a file is refused in one line.
+    """
+    outside, out = repository.parent / "outside", repository / "out"
+    outside.mkdir()
+    (outside / "x.md").write_text("mine")
+    if obstacle == "folder":
+        out.symlink_to(outside)
+    elif obstacle is not None:
+        out.mkdir()
+    if obstacle == "link":
+        (out / "x.md").symlink_to(outside / "x.md")
+    elif obstacle == "pipe":
+        os.mkfifo(out / "x.md")
+    elif obstacle == "hard link":
+        os.link(outside / "x.md", out / "x.md")
+
+    code, _, err = diff(repository, option, "out/x.md")
+
+    assert code == 2
+    assert err.splitlines()[-1] == f"promptkit: cannot write to 'out/x.md': {said}"
+    assert (outside / "x.md").read_text() == "mine"
+
+
 class TestPrograms:
     """What a repository configures runs nowhere, and the code of the other revision not for ever."""
 
@@ -515,6 +555,118 @@ class TestPrograms:
         assert main(["diff"]) == 2
         assert "the process that loads " in (err := capsys.readouterr().err)
         assert err.endswith(" did not end within 1 s: a recipe hangs, or its examples take too long\n")
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    def test_a_partial_clone(self, repository, program, tmp_path):
+        """
+        It is named, and what its configuration names fetches nothing.
+        """
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Two")
+        git(repository, "config", "uploadpack.allowFilter", "true")
+        git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{repository}", "partial")
+        git(tmp_path / "partial", "config", "remote.origin.uploadpack", str(program))
+
+        code, out, err = diff(tmp_path / "partial", "HEAD~1")
+
+        assert (code, out) == (2, "")
+        assert err.startswith("promptkit: this clone is partial, and may lack files of ")
+        assert err.count("\n") == 1
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.parametrize("named", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])
+    def test_a_shallow_clone(self, named, repository, tmp_path):
+        """
+        It is named, and how to get the commits that it lacks.
+        """
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Two")
+        git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository}", "shallow")
+
+        code, out, err = diff(tmp_path / "shallow", named)
+
+        assert (code, out) == (2, "")
+        assert err == (
+            "promptkit: there is no revision 'HEAD~1' here: this clone is shallow and lacks older commits: "
+            "run git fetch --unshallow, or give actions/checkout fetch-depth: 0\n"
+        )
+
+    @pytest.mark.skipif(os.name == "nt", reason="there are no pipes of this kind")
+    def test_git_that_hangs(self, repository, monkeypatch, capsys):
+        """
+        A pipe in the place of a file of git keeps nobody waiting.
+        """
+        os.mkfifo(repository / "pipe")
+        git(repository, "config", "include.path", str(repository / "pipe"))
+        monkeypatch.setattr("promptkit.cli.differences.revisions._MAX_S", 0.5)
+        monkeypatch.chdir(repository)
+
+        assert main(["diff"]) == 2
+        assert capsys.readouterr().err.endswith(
+            "git rev-parse did not end within 0.5 s: a file of git may be a pipe\n"
+        )
+
+    def test_a_worktree_elsewhere(self, repository, tmp_path):
+        """
+        A configuration that names another folder is an error of one line.
+        """
+        git(repository, "config", "core.worktree", str(tmp_path))
+
+        code, _, err = diff(repository)
+
+        assert code == 2
+        assert err.count("\n") == 1
+        environ = {**GIT, "GIT_DIR": str(repository / ".git"), "GIT_WORK_TREE": str(tmp_path / "my project")}
+        assert command("diff", "--target", "json", cwd=tmp_path, env=environ)[0] == 0
+
+    @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+    def test_links_of_a_revision(self, repository, tmp_path):
+        """
+        Those within the repository are followed, and those that lead out of it are left out.
+        """
+        (tmp_path / "secret.py").write_text(BEFORE.replace("def review", "def stolen"))
+        (repository / "recipes" / "stolen.py").symlink_to(tmp_path / "secret.py")
+        (repository / "lib.py").write_text(BEFORE.replace("def review", "def shared"))
+        (repository / "recipes" / "shared.py").symlink_to("../lib.py")
+        git(repository, "add", "--all")
+        git(repository, "commit", "--all", "--quiet", "--message=Links")
+        for link in ("stolen.py", "shared.py"):
+            (repository / "recipes" / link).unlink()
+
+        code, out, err = diff(repository)
+
+        assert (code, err) == (1, "")
+        assert out == "breaking: prompt 'shared': is gone\n1 breaking change since HEAD\n"
+
+    def test_paths_that_leave_the_folder(self, repository, tmp_path):
+        """
+        Git refuses to write a tree with them, in one line.
+        """
+        blob = git(repository, "hash-object", "-w", os.devnull)
+        for name in ("..", ".git"):
+            data = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
+            (tmp_path / "tree").write_bytes(data)
+            tree = git(repository, "hash-object", "-t", "tree", "-w", "--literally", str(tmp_path / "tree"))
+            git(repository, "tag", "--force", "odd", git(repository, "commit-tree", tree, "-m", "Odd"))
+
+            code, out, err = diff(repository, "odd")
+
+            assert (code, out) == (2, "")
+            assert err.count("\n") == 1
+            assert name in err
+
+    def test_folders_without_end(self, repository):
+        """
+        A path of 1,500 folders is refused, before any of them is made.
+        """
+        blob = git(repository, "hash-object", "-w", str(repository / "recipes" / "review.py"))
+        git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
+        tag = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
+
+        code, out, err = diff(repository, tag)
+
+        assert (code, out) == (2, "")
+        assert err.endswith(" is in 1,500 folders, and at most 200 are written\n")
 
     def test_the_help_says_whose_code_runs(self, capsys):
         """
@@ -684,6 +836,8 @@ class TestAction:
         assert code == 0, printed
         assert "\n-Review this python.\n+Please review this python.\n" in summary
         assert (tmp_path / "comment.md").read_text() in summary
+        (change,) = json.loads((tmp_path / "texts.json").read_text())["changes"]
+        assert change["diff"] == [" [user]", "-Review this python.", "+Please review this python."]
 
     def test_where_a_stranger_would_have_the_rights_of_the_repository(self, checkout, tmp_path, monkeypatch):
         """
@@ -697,16 +851,26 @@ class TestAction:
         assert printed.startswith("::error::promptkit diff runs the code of the pull request")
 
 
+def left_by(*changes):
+    """What a job leaves of changes."""
+    return json.dumps({"changes": [change.as_data() for change in changes]})
+
+
+PULLS = ({"number": 7, "head": {"sha": "abc"}},)
+FORK = {"owner": {"login": "ann"}}
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 class TestComment:
     """What the second workflow does with what the first has left, in Node as GitHub runs it."""
 
-    def write(self, tmp_path, left, comments=(), pulls=({"number": 7, "head": {"sha": "abc"}},)):
+    def write(self, tmp_path, left, comments=(), pulls=PULLS, repository=FORK):
         """The calls of GitHub's interface for what a job has left."""
-        (tmp_path / "comment.md").write_text(left, encoding="utf-8")
+        if left is not None:
+            (tmp_path / "texts.json").write_text(left, encoding="utf-8")
         script = """
             const { write } = require(process.argv[1]);
-            const { pulls, comments, file } = JSON.parse(process.argv[2]);
+            const { pulls, comments, file, repository } = JSON.parse(process.argv[2]);
             const calls = [];
             const rest = {
                 pulls: { list: "pulls" },
@@ -720,23 +884,31 @@ class TestComment:
                 calls.push([what, asked]);
                 return { pulls, comments }[what];
             } };
-            const core = { notice: (text) => calls.push(["notice", text]) };
+            const core = {
+                notice: (text) => calls.push(["notice", text]),
+                setFailed: (text) => calls.push(["failed", text]),
+            };
             const run = { event: "pull_request", head_sha: "abc", head_branch: "topic",
-                          head_repository: { owner: { login: "ann" } } };
+                          head_repository: repository };
             const context = { repo: { owner: "o", repo: "r" }, payload: { workflow_run: run } };
             write({ github, context, core, file }).then(() => console.log(JSON.stringify(calls)));
         """
-        asked = {"pulls": list(pulls), "comments": list(comments), "file": str(tmp_path / "comment.md")}
+        file = str(tmp_path / "texts.json")
+        asked = {"pulls": list(pulls), "comments": list(comments), "file": file, "repository": repository}
+        if repository is None:
+            asked["pulls"] = []  # as GitHub answers for an owner that it does not know
         module = ACTION.parents[1] / "promptkit-comment/comment.cjs"
         ran = subprocess.run(
             ["node", "-e", script, str(module), json.dumps(asked)],  # noqa: S607
             capture_output=True,
             text=True,
             check=True,
+            timeout=20,
         )
         return json.loads(ran.stdout)
 
-    LEFT = as_comment([TextChange("prompt 'a'", "x", "Old.", "New."), TextChange("p", "y", "", None)], "HEAD")
+    NOTHING = json.dumps({"changes": []})
+    LEFT = left_by(TextChange("prompt 'a'", "x", "Old.", "New."), TextChange("p", "y", "", None))
 
     def test_a_new_comment(self, tmp_path):
         """
@@ -750,7 +922,7 @@ class TestComment:
             "<!-- promptkit diff -->\n\n## What prompts say\n\n<details><summary><code>"
         )
         assert "\n-Old.\n+New.\n" in sent["body"]
-        assert sent["body"].endswith("- <code>p: &#x27;y&#x27; is gone</code>")
+        assert sent["body"].endswith("<code>p&#58; &#39;y&#39; is gone</code></summary></details>")
 
     def test_one_that_is_there(self, tmp_path):
         """
@@ -760,7 +932,7 @@ class TestComment:
         other = {"id": 1, "user": {"type": "User"}, "body": mark}
         own = {"id": 2, "user": {"type": "Bot"}, "body": mark}
 
-        for left, ends in ((self.LEFT, "is gone</code>"), (as_comment([], "HEAD"), "The same as before.")):
+        for left, ends in ((self.LEFT, "</details>"), (self.NOTHING, "The same as before.")):
             kind, sent = self.write(tmp_path, left, [other, own])[-1]
             assert (kind, sent["comment_id"]) == ("update", 2)
             assert sent["body"].endswith(ends)
@@ -769,31 +941,97 @@ class TestComment:
         """
         No comment is written where nothing differs, nor where no request has this head.
         """
-        assert [kind for kind, _ in self.write(tmp_path, as_comment([], "HEAD"))] == ["pulls", "comments"]
+        assert [kind for kind, _ in self.write(tmp_path, self.NOTHING)] == ["pulls", "comments"]
         foreign = [{"number": 8, "head": {"sha": "other"}}]
         assert [kind for kind, _ in self.write(tmp_path, self.LEFT, pulls=foreign)] == ["pulls", "notice"]
+
+    @pytest.mark.parametrize("text", FOREIGN)
+    def test_foreign_text_is_code(self, text, tmp_path):
+        """
+        Titles and differences hold no Markdown and no HTML, whatever the job has left.
+        """
+        changes = [
+            {"message": text, "diff": []},
+            {"message": text, "diff": [text, f"+{text}"]},
+            {"message": text, "diff": text.split("\n")},
+        ]
+
+        calls = self.write(tmp_path, json.dumps({"changes": changes}))
+
+        assert_foreign_text_is_code(calls[-1][1]["body"])
+
+    def test_many_foreign_texts_take_time_in_proportion(self, tmp_path):
+        """
+        Neither opened tags nor fences nor backticks make the script slow.
+        """
+        texts = ["<" * 190_000, "`" * 190_000, "` " * 95_000, "<details><summary>" * 10_000, "\n" * 190_000]
+        changes = [{"message": text, "diff": [text]} for text in texts]
+        seconds = []
+        for times in (4, 8):
+            begun = time.perf_counter()
+            self.write(tmp_path, json.dumps({"changes": changes * times}))
+            seconds.append(time.perf_counter() - begun)
+
+        assert seconds[1] < 3 * seconds[0] + 3
+
+    def test_it_is_short_enough(self, tmp_path):
+        """
+        GitHub takes at most 65,536 characters; cuts are marked.
+        """
+        changes = [{"message": "\u2603" * 1000, "diff": ["`x" * 50_000]}] * 100
+
+        body = self.write(tmp_path, json.dumps({"changes": changes}))[-1][1]["body"]
+
+        assert len(body) < 65_536
+        assert "characters cut" in body
+        assert re.search(r"\d+ more are not shown: `promptkit diff --text` shows them\.$", body)
 
     @pytest.mark.parametrize(
         "left",
         [
-            "@everyone <script>alert(1)</script>",
-            "<details><summary><img src=x> @all</summary>\n\n```diff\nx\n```\n\n</details>",
-            "<details><summary>x</summary>\n\n```diff\n```\n@all\n````\n@all\n```\n\n</details> @all",
-            "- <code>x</code> @all <b>",
+            "",
+            "::error::x",
+            "null",
+            "[]",
+            '{"changes": {}}',
+            '{"changes": [null]}',
+            '{"changes": [{"message": 1, "diff": []}]}',
+            '{"changes": [{"message": "x", "diff": "x"}]}',
+            '{"changes": [{"message": "x", "diff": [1]}]}',
+            "[" * 100_000,
         ],
     )
-    def test_what_a_stranger_has_left(self, left, tmp_path):
+    def test_other_data_is_refused(self, left, tmp_path):
         """
-        Nothing of it is Markdown or HTML but titles and blocks, and nobody is called.
+        The job fails with a reason that quotes nothing of it, and no comment is written.
         """
         calls = self.write(tmp_path, left)
-        body = calls[-1][1].get("body", "") if calls[-1][0] == "create" else ""
 
-        tokens = MarkdownIt("commonmark").parse(body)
-        outside = "".join(token.content for token in tokens if token.type != "fence")
-        outside = re.sub(r"<code>[^<]*</code>", "", outside)
-        assert re.findall(r"<[^>]*>", outside.replace("<!-- promptkit diff -->", "")) in (
-            [],
-            ["<details>", "<summary>", "</summary>", "</details>"],
-        )
-        assert "@" not in outside
+        assert [kind for kind, _ in calls] == ["pulls", "failed"]
+        assert calls[-1][1].startswith("what the job has left is not ")
+
+    @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+    @pytest.mark.parametrize("kind", ["link", "pipe", "large"])
+    def test_other_files_are_refused(self, kind, tmp_path):
+        """
+        A link leads to files of the job with rights, and a pipe never ends.
+        """
+        file = tmp_path / "texts.json"
+        if kind == "link":
+            (tmp_path / "secrets.json").write_text(self.LEFT)
+            file.symlink_to(tmp_path / "secrets.json")
+        elif kind == "pipe":
+            os.mkfifo(file)
+        else:
+            with file.open("wb") as large:
+                large.truncate(1 << 34)
+
+        assert [kind for kind, _ in self.write(tmp_path, None)] == ["pulls", "failed"]
+
+    def test_a_fork_that_is_gone(self, tmp_path):
+        """
+        It has no open pull request.
+        """
+        calls = self.write(tmp_path, self.LEFT, repository=None)
+
+        assert [kind for kind, _ in calls] == ["pulls", "notice"]

@@ -1,9 +1,11 @@
 """`promptkit diff --text`: what cases say now, and said at a revision."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from textwrap import dedent
 
 import pytest
 
@@ -92,6 +94,42 @@ def test_what_has_changed(folder, capfd, tmp_path):
     assert "\n-Review this.\n+Please review this.\n y = 2\n" in (tmp_path / "comment.md").read_text()
 
 
+def test_data(folder, capfd):
+    """
+    With --json, all of both texts, and the lines that differ.
+    """
+    folder("shelf", review=BEFORE.replace("Review this", "1 / 0"))
+
+    code, printed = compared(capfd, "--json")
+
+    assert code == 0
+    assert json.loads(printed) == {
+        "revision": "HEAD",
+        "breaking": False,
+        "changes": [
+            {
+                "of": "prompt 'review'",
+                "case": "short",
+                "breaking": False,
+                "unsteady": False,
+                "message": "prompt 'review': 'short' says something else",
+                "before": "[user]\nReview this.\nx = 1",
+                "after": "[user]\n1 / 0.\nx = 1",
+                "diff": [" [user]", "-Review this.", "+1 / 0.", " x = 1"],
+            }
+        ],
+    }
+
+
+def test_a_recipe_that_reads_standard_input(folder, capfd):
+    """
+    Both sides have an empty one.
+    """
+    folder("shelf", review=f"import sys\nassert not sys.stdin.read()\n{dedent(BEFORE)}")
+
+    assert compared(capfd) == (0, "no case says anything else than at HEAD\n")
+
+
 def test_what_fails_now(folder, capfd):
     """
     It ends with 1, as what breaks callers does.
@@ -121,8 +159,8 @@ def test_what_cannot_be_served_is_said(folder, capfd):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--text", "--json"), "--text has no other format"),
-        (("--comment", "x", "--summary", "y"), "--text has no other format, and no summary"),
+        (("--text", "--format", "github"), "--text has no annotations"),
+        (("--comment", "x", "--summary", "y"), "--text has no annotations, and no summary"),
         (("--repeat",), "--repeat and --env are for --text"),
         (("--env", "TOKEN"), "--repeat and --env are for --text"),
     ],
@@ -152,7 +190,7 @@ def test_what_differs_by_itself(folder, capfd):
 
 def test_the_environment_is_not_known(folder, capfd, monkeypatch):
     """
-    Code of another revision sees no secrets of it, but for what is named.
+    Cases do not differ by its variables, but for those that are named.
     """
     monkeypatch.setenv("TOKEN", "hunter2")
     show = BEFORE.replace("{os.environ.get('TOKEN')}", "token {os.environ.get('TOKEN')}")

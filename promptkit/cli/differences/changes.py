@@ -5,7 +5,7 @@ Both states are plain data, as `promptkit.cli.differences.sides` makes it. Nothi
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -21,6 +21,13 @@ __all__ = ["Difference", "Kind", "changes_between"]
 
 #: One item of a list, as a client receives it.
 Item: TypeAlias = Mapping[str, Any]
+
+
+#: How many equal lines are shown around those that differ.
+_CONTEXT: Final = 2
+
+#: How many lines are compared with as many others.
+_MAX_LINES: Final = 2_000
 
 
 class Kind(Enum):
@@ -123,7 +130,7 @@ class Difference(Struct, frozen=True):
         """The lines that differ, and those around them, as a unified diff without a head."""
         if self.before is None or self.after is None:
             return []
-        found = list(unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=2))[2:]
+        found = _unified(self.before.splitlines(), self.after.splitlines())
         # Where only one place differs, the numbers of its lines say nothing more.
         return found[1:] if sum(line.startswith("@@") for line in found) == 1 else found
 
@@ -140,6 +147,31 @@ class Difference(Struct, frozen=True):
             "before": self.before,
             "after": self.after,
         }
+
+
+def _unified(old: list[str], new: list[str]) -> list[str]:
+    """
+    Return a unified diff without a head.
+
+    The time for it is quadratic, so of longer texts only the part that differs is compared; if that is long
+    itself, all of it counts as other lines. Their hunks have no numbers.
+    """
+    if max(len(old), len(new)) <= _MAX_LINES:
+        return list(unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    first = max(start - _CONTEXT, 0)
+    old, new = (lines[first : len(lines) - max(end - _CONTEXT, 0)] for lines in (old, new))
+    if max(len(old), len(new)) <= _MAX_LINES:
+        diff = list(unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
+        return ["@@" if line.startswith("@@") else line for line in diff]
+    return ["@@", *(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    """The number of lines that both begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((number for number, (one, other) in pairs if one != other), min(len(old), len(new)))
 
 
 def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from promptkit.cli.differences.revisions import Repository
+from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError
 
@@ -32,20 +32,23 @@ def written(
         now = repository.root
         moved = [_moved(target, now, then) for target in targets]
         repository.write(commit, then)
-        folder = then / here.relative_to(now)
+        folder = then / (here.relative_to(now) if here.is_relative_to(now) else "")
         yield folder if folder.is_dir() else then, moved, (then, now)  # where it lay says nothing
 
 
 @contextmanager
 def loading_from(repository: Repository, revision: str | None, targets: Sequence[str]) -> Iterator[None]:
-    """Say of what cannot be loaded that this is so at a revision, if it is one."""
+    """Name the revision, if it is one, in what is raised for a side."""
     try:
         yield
-    except LoadError as error:
+    except (LoadError, RevisionError) as error:
         if revision is None:
             raise
-        reason = error.reason.replace(f"{repository.root}{os.sep}", "")
-        raise LoadError(" ".join(targets), f"at {revision}, {reason}") from None
+        reason = error.reason if isinstance(error, LoadError) else str(error)
+        reason = f"at {revision}, {reason.replace(f'{repository.root}{os.sep}', '')}"
+        if isinstance(error, LoadError):
+            raise LoadError(" ".join(targets), reason) from None
+        raise RevisionError(reason) from None
 
 
 def _moved(target: str, now: Path, then: Path) -> str:

@@ -1,14 +1,14 @@
 """
 What prompts and resources of one side say for their cases, under one clock and one seed.
 
-Each side has a process of its own, without the secrets of the environment. ``python -m`` this module reads
-what is wanted from standard input, and prints the transcripts.
+Each side has a process of its own with a small environment, so that cases do not differ by other variables.
+It keeps no secret from recipes, which run as the same user. ``python -m`` this module reads what is wanted
+from standard input, and prints the transcripts.
 """
 
-import json
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +18,11 @@ from promptkit import compiler
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
+from promptkit.cli.differences.answers import Renderings
 from promptkit.cli.differences.checkouts import loading_from, written
 from promptkit.cli.differences.revisions import Repository
-from promptkit.cli.differences.sides import Side, faults_of, key_of, read_asked
+from promptkit.cli.differences.sides import Side, faults_of, key_of, run_side
 from promptkit.cli.loading import load_recipes
-from promptkit.cli.output import capture_output
-from promptkit.errors.exceptions import LoadError
 
 __all__ = ["Said", "compared_renderings", "main", "renderings_side"]
 
@@ -34,7 +33,7 @@ Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
 Said: TypeAlias = Mapping[str, Mapping[str, str]]
 
 #: The variables of the environment that a process keeps: what programs need to find their parts, and words of
-#: people. All else may be a secret. The workspace is known in any case.
+#: people. The workspace is known in any case.
 _KEPT: Final = (
     *("PATH", "PYTHONPATH", "VIRTUAL_ENV", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP"),
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPYCACHEPREFIX"),
@@ -106,7 +105,7 @@ def compared_renderings(
     Raises:
         LoadError: If there is nothing at one of the targets.
 
-        RevisionError: If there is no such revision, or a process does not answer.
+        RevisionError: If there is no such revision, or a process does not answer as it should.
     """
     first, last = ends
     with (
@@ -120,28 +119,27 @@ def compared_renderings(
 
         before, now = begin(*then), begin(*here)
         with loading_from(repository, last, targets):
-            new = now.answer(None)
+            new = now.answer(None, Renderings)
         with loading_from(repository, first, targets):
-            old = before.answer(new["cases"])
+            old = before.answer(new["cases"], Renderings)
         if not repeats:
             return old, new, []
         again = [(new, begin(*here)), (old, begin(*then))]
-        return old, new, [(said, side.answer(new["cases"])) for said, side in again]
+        return old, new, [(said, side.answer(new["cases"], Renderings)) for said, side in again]
 
 
 def main() -> None:
-    """Read what is wanted, and print what this side says."""
-    with capture_output(restore=False) as output:
-        try:
-            with _fixed():
-                catalog = compiler.compile(load_recipes(read_asked(), cases=True))
-                own = {key_of(item): dict(_own(item)) for item in catalog.declared}
-                cases: Cases | None = read_asked()
-                said = _said(catalog, own if cases is None else cases)
-            data: dict[str, Any] = {"cases": own, "said": said, "faults": faults_of(catalog)}
-        except LoadError as error:
-            data = {"target": error.target, "unloadable": error.reason}
-        print(json.dumps(data), file=output)
+    """Print what this side says for what is asked."""
+    run_side(_answer)
+
+
+def _answer(read_asked: Callable[[], Any]) -> dict[str, Any]:
+    with _fixed():
+        catalog = compiler.compile(load_recipes(read_asked(), cases=True))
+        own = {key_of(item): dict(_own(item)) for item in catalog.declared}
+        cases: Cases | None = read_asked()
+        said = _said(catalog, own if cases is None else cases)
+    return {"cases": own, "said": said, "faults": faults_of(catalog)}
 
 
 @contextmanager

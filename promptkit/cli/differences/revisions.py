@@ -3,17 +3,32 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from promptkit.errors.exceptions import PromptkitError
+from promptkit.files.folder import Folder
+from promptkit.files.links import remove_outward_links
 
 __all__ = ["Repository", "RevisionError"]
 
 
-#: No program that a repository configures runs: hooks, monitors of files, what fetches missing objects.
-_NO_PROGRAMS: Final = ("--no-pager", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=")
-_NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1"}
+#: No program that a repository configures runs: hooks, monitors of files, what fetches missing objects. An
+#: index that is split has a part in the repository.
+_NO_PROGRAMS: Final = (
+    *("--no-pager", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor="),
+    *("-c", "core.splitIndex=false"),
+)
+
+#: Git before 2.45 knows the second variable only: no protocol is allowed by which it fetches.
+_NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
+
+#: How many folders may be in each other: Python removes those of a temporary folder by recursion.
+_MAX_DEPTH: Final = 200
+
+#: How long git may take. A pipe in the place of a file of its own would keep it forever.
+_MAX_S: Final = 120.0
 
 
 class RevisionError(PromptkitError):
@@ -76,7 +91,8 @@ class Repository:
         try:
             return self._git("merge-base", *commits)[:12]
         except RevisionError:
-            msg = f"{one!r} and {other!r} have no commit in common: write {one}..{other}"
+            remedy = self._shallow or f"write {one}..{other}"
+            msg = f"{one!r} and {other!r} have no commit in common: {remedy}"
             raise RevisionError(msg) from None
 
     def commit(self, revision: str) -> str:
@@ -91,25 +107,56 @@ class Repository:
         except RevisionError:
             commits = self._git("rev-list", "--all", "--max-count=1")
             remedy = "name a commit, a branch or a tag" if commits else "commit something first"
-            msg = f"there is no revision {revision!r} here: {remedy}"
+            msg = f"there is no revision {revision!r} here: {self._shallow or remedy}"
             raise RevisionError(msg) from None
+
+    @property
+    def _shallow(self) -> str:
+        """How to get the commits that a shallow clone lacks; "" if this is none."""
+        if self._git("rev-parse", "--is-shallow-repository") != "true":
+            return ""
+        return (
+            "this clone is shallow and lacks older commits: run git fetch --unshallow, "
+            "or give actions/checkout fetch-depth: 0"
+        )
 
     def write(self, commit: str, folder: Path) -> None:
         """
         Write the files of *commit* into *folder*, as they were committed: filters do not run.
 
         The index of its own that git needs for this lies outside of the repository. Neither hooks run, nor is
-        a worktree noted anywhere. Submodules are empty folders.
+        a worktree noted anywhere. Submodules are empty folders. Links that lead out of *folder* are left out.
 
         Raises:
             RevisionError: If git cannot write them.
         """
-        index = folder.with_name(f"{folder.name}.index")
-        own = {"GIT_INDEX_FILE": str(index)}
-        self._git("read-tree", commit, environment=own)
+        own = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         prefix = f"--prefix={folder}{os.sep}"
-        self._git(*self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=own)
-        (folder / ".git").mkdir(parents=True)  # the root of the project is found by it
+        try:
+            self._git("read-tree", commit, environment=own)
+            paths = self._git("ls-files", "-z", environment=own).split("\0")
+            self._check_depth(commit, paths)
+            self._git(*self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=own)
+        except RevisionError as error:
+            if not self._is_partial:
+                raise
+            remedy = "clone it without --filter"
+            msg = f"this clone is partial, and may lack files of {commit[:12]}: {remedy} ({error})"
+            raise RevisionError(msg) from None
+        remove_outward_links(folder)
+        Folder(folder, ".git").create()  # the root of the project is found by it
+
+    def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
+        depth = max(path.count("/") for path in paths)
+        if depth > _MAX_DEPTH:
+            msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are written"
+            raise RevisionError(msg)
+
+    @property
+    def _is_partial(self) -> bool:
+        """Whether this clone leaves objects to a remote, from which git would fetch them."""
+        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
+        return any(key.startswith("remote.") and key.endswith(".promisor") for key in keys)
 
     def _no_filters(self) -> list[str]:
         """The options that switch each filter off that is configured. Raises RevisionError."""
@@ -124,14 +171,20 @@ class Repository:
 
     def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
         where = getattr(self, "root", self._folder)
-        ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
-            ["git", "-C", where, *_NO_PROGRAMS, *arguments],  # noqa: S607 (the user's)
-            capture_output=True,
-            check=False,
-            env={**os.environ, **_NO_FETCH, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-        )
+        command = ["git", "-C", where, *_NO_PROGRAMS, *arguments]
+        try:
+            ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
+                command,
+                capture_output=True,
+                check=False,
+                env={**os.environ, **_NO_FETCH, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                timeout=_MAX_S,
+            )
+        except subprocess.TimeoutExpired:
+            msg = f"git {arguments[0]} did not end within {_MAX_S:g} s: a file of git may be a pipe"
+            raise RevisionError(msg) from None
         if ran.returncode:
-            said = ran.stderr.decode(errors="replace").strip() or f"git {' '.join(arguments)} failed"
-            raise RevisionError(said)
+            reason = " ".join(ran.stderr.decode(errors="replace").split())
+            raise RevisionError(reason or f"git {' '.join(arguments)} failed")
         return os.fsdecode(ran.stdout).rstrip("\r\n")

@@ -9,10 +9,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, Self, TypeAlias
 
 import msgspec
 
@@ -21,17 +22,18 @@ from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.calls import Call, Item, failure_reason, wire_examples
+from promptkit.cli.differences.answers import AnswerError, Lists, decode_answer
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
-from promptkit.cli.output import capture_output
+from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, PromptError
 from promptkit.workspace.folder import VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["Side", "ask_side", "faults_of", "key_of", "main", "own_examples", "read_asked", "side_of"]
+__all__ = ["Side", "ask_side", "faults_of", "key_of", "main", "own_examples", "run_side", "side_of"]
 
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
@@ -39,6 +41,9 @@ Examples: TypeAlias = Mapping[str, Sequence[Any]]
 
 #: How long one side may take: importing the recipes has no limit of its own.
 _MAX_S: Final = 120.0
+
+#: The size of an answer that is read. A larger one is refused.
+_MAX_BYTES: Final = 64 << 20
 
 
 def ask_side(
@@ -66,10 +71,10 @@ def ask_side(
     Raises:
         LoadError: If there is nothing at one of the targets.
 
-        RevisionError: If its process ends before it has answered, or does not end in time.
+        RevisionError: If its process does not answer in time, or answers with something else.
     """
     with Side(__name__, folder, targets, moved) as side:
-        return side.answer(examples)
+        return side.answer(examples, Lists)
 
 
 class Side:
@@ -77,7 +82,7 @@ class Side:
     A module that runs in a process of its own: it loads some targets, and then answers one question.
 
     It reads the targets from a line of standard input, and what is asked from the next one, and prints the
-    answer; all are JSON. To leave the context ends it.
+    answer; all are JSON. To leave the context ends it. Foreign code runs in it, so its answer is checked.
 
     Args:
         module:
@@ -105,11 +110,13 @@ class Side:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._named, self._moved = " ".join(targets), moved
+        # No pipe: what is printed without end, or by a process that it leaves behind, is not waited for.
+        self._printed = tempfile.TemporaryFile(prefix="promptkit-side-")  # noqa: SIM115 (the context closes it)
         self._process = subprocess.Popen(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
             [sys.executable, *(["-B"] if sys.dont_write_bytecode else []), "-P", "-m", module],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=self._printed,
             cwd=folder,
             env={**(os.environ if environment is None else environment), **_callers_workspace()},
         )
@@ -123,36 +130,60 @@ class Side:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        with suppress(BrokenPipeError), self._process:  # which closes what leads to it
+        with self._printed, suppress(BrokenPipeError), self._process:  # which closes what leads to it
             pass
 
-    def answer(self, asked: Any) -> dict[str, Any]:
+    def answer(self, asked: Any, shape: Any) -> dict[str, Any]:
         """
         Return the answer. To be called once.
+
+        Args:
+            asked:
+                What it is asked.
+
+            shape:
+                The type of the answer.
 
         Raises:
             LoadError: If there is nothing at one of the targets.
 
-            RevisionError: If the process ends before it has answered, or does not end in time.
+            RevisionError: If the process does not answer in time, or answers with something else.
         """
         try:  # a side that hangs may not even read what it is asked
-            printed, _ = self._process.communicate(_line(asked), timeout=_MAX_S)
+            self._process.communicate(_line(asked), timeout=_MAX_S)
         except subprocess.TimeoutExpired:
-            why = "a recipe hangs, or its examples take too long"
-            msg = f"the process that loads {self._named!r} did not end within {_MAX_S:g} s: {why}"
-            raise RevisionError(msg) from None
-        if not printed:
-            code = self._process.returncode
-            msg = f"the process that loads {self._named!r} ended with code {code}, and without an answer"
-            raise RevisionError(msg)
-        answer = printed.decode()
-        if self._moved is not None:
-            place, other = (json.dumps(str(one))[1:-1] for one in self._moved)
-            answer = answer.replace(place, other)
-        data: dict[str, Any] = json.loads(answer)
+            self._fail(f"did not end within {_MAX_S:g} s: a recipe hangs, or its examples take too long")
+        try:
+            data = decode_answer(self._output(), shape)
+        except AnswerError as error:
+            self._fail(f"is not understood: {error}")
+        if "failed" in data:
+            self._fail(f"failed: {data['failed']}")
         if "unloadable" in data:
             raise LoadError(data["target"], data["unloadable"])
         return data
+
+    def _output(self) -> str:
+        """The whole output, in which the place of the side is the one that it is said to be at."""
+        self._printed.seek(0)
+        printed = self._printed.read(_MAX_BYTES + 1)
+        if not printed:
+            self._fail(f"ended with code {self._process.returncode}, and without an answer")
+        if len(printed) > _MAX_BYTES:
+            self._fail(f"printed more than {_MAX_BYTES:,} bytes")
+        output = printed.decode(errors="replace")
+        if self._moved is not None:
+            place, other = (json.dumps(str(one))[1:-1] for one in self._moved)
+            output = output.replace(place, other)
+        return output
+
+    def _fail(self, reason: str) -> NoReturn:
+        named = self._named
+        if self._moved is not None:
+            place, other = map(str, self._moved)
+            named = named.replace(place, other)
+        msg = f"the process that loads {named!r} {reason}"
+        raise RevisionError(msg) from None
 
 
 def _callers_workspace() -> dict[str, str]:
@@ -168,22 +199,47 @@ def _line(value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def read_asked() -> Any:
-    """Return what this side is told next."""
-    return json.loads(sys.stdin.buffer.readline())
+def run_side(answer: Callable[[Callable[[], Any]], dict[str, Any]]) -> None:
+    """
+    Print the answer of this process.
+
+    Args:
+        answer:
+            Returns it. Called with a function that returns what is asked next.
+    """
+    asked = _take_input()
+    with (
+        suppress(OSError, OutputError),
+        capture_output(restore=False) as output,
+    ):  # a recipe may have closed it
+        try:
+            data = answer(lambda: json.loads(asked.readline()))
+        except LoadError as error:
+            data = {"target": error.target, "unloadable": error.reason}
+        except BaseException as error:  # noqa: BLE001 (any code has run; Ctrl-C is handled where it is waited for)
+            data = {"failed": failure_reason(error)}
+        print(json.dumps(data), file=output)
+
+
+def _take_input() -> BinaryIO:
+    """Return standard input as a private stream. Recipes get an empty one: they would read what is asked."""
+    private = os.dup(0)
+    reading, writing = os.pipe()
+    os.close(writing)
+    os.dup2(reading, 0)
+    os.close(reading)
+    return os.fdopen(private, "rb")
 
 
 def main() -> None:
-    """Read what is wanted, and print the data of this side."""
-    with capture_output(restore=False) as output:
-        try:
-            catalog = load_catalog(read_asked())
-        except LoadError as error:
-            data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
-        else:
-            examples = read_asked()
-            data = side_of(catalog, own_examples(catalog) if examples is None else examples)
-        print(json.dumps(data), file=output)
+    """Print the data of this side for what is asked."""
+    run_side(_answer)
+
+
+def _answer(read_asked: Callable[[], Any]) -> dict[str, Any]:
+    catalog = load_catalog(read_asked())
+    examples = read_asked()
+    return side_of(catalog, own_examples(catalog) if examples is None else examples)
 
 
 def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:

@@ -4,13 +4,14 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
 from promptkit.cli.diagnostics import counted
+from promptkit.cli.differences.github_markdown import code_span, html_code
+from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
@@ -70,6 +71,24 @@ class TextChange(Struct, frozen=True):
         """Whether it fails, and did not before."""
         return (self.new or "").startswith(FAILS) and not (self.old or FAILS).startswith(FAILS)
 
+    @property
+    def diff(self) -> list[str]:
+        """The lines that differ, and one next to them: each begins with ``-``, ``+`` or a blank."""
+        return [row for line in changed_words(self.old or "", self.new or "") for row in _rows(line)]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the change as JSON-compatible data, from which an action writes the comment."""
+        return {
+            "of": self.owner,
+            "case": self.case,
+            "breaking": self.breaks,
+            "unsteady": self.is_unsteady,
+            "message": str(self),
+            "before": self.old,
+            "after": self.new,
+            "diff": self.diff,
+        }
+
 
 def text_changes(
     old: Mapping[str, Any],
@@ -117,9 +136,10 @@ def changed_words(old: str, new: str) -> list[Line]:
         new:
             What is said.
     """
-    with tempfile.TemporaryDirectory(prefix="promptkit-words-") as folder:
+    with tempfile.TemporaryDirectory(prefix="promptkit-words-") as scratch:
+        folder = os.path.realpath(scratch)
         for name, text in (("old", old), ("new", new)):
-            Path(folder, name).write_bytes(f"{text}\n".encode(errors="surrogatepass"))
+            Folder(folder).write(name, f"{text}\n".encode(errors="surrogatepass"))
         ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
             [
                 *("git", "--no-pager", "diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color"),
@@ -127,12 +147,19 @@ def changed_words(old: str, new: str) -> list[Line]:
                 *("--", "old", "new"),
             ],
             cwd=folder,
-            env={**os.environ, "LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull},
+            env=_environment(folder),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
         )
     return list(_lines(ran.stdout.decode(errors="replace").split("\n")))
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """The variables with which git reads no configuration, as TMPDIR may be within a repository."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
+    return {**kept, **own, "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)}
 
 
 def _lines(printed: Iterable[str]) -> Iterator[Line]:
@@ -167,7 +194,7 @@ def as_comment(changes: Iterable[TextChange], revision: str) -> str:
     """
     Return what has changed as Markdown, for a comment at a pull request: folded, and short enough for it.
 
-    What prompts say stands in blocks of code, where it neither ends a block nor calls anybody.
+    All text of prompts is code, so that it holds no link, no image, no mention and no HTML.
 
     Args:
         changes:
@@ -177,7 +204,7 @@ def as_comment(changes: Iterable[TextChange], revision: str) -> str:
             What was compared with.
     """
     changes = list(changes)
-    parts = [_MARK, "## What prompts say", f"{_in_line(summary_of(changes, revision))}."]
+    parts = [_MARK, "## What prompts say", code_span(f"{summary_of(changes, revision)}.")]
     left = _MOST_CHARACTERS - sum(map(len, parts))
     shown = 0
     for change in changes:
@@ -193,11 +220,12 @@ def as_comment(changes: Iterable[TextChange], revision: str) -> str:
 
 
 def _folded(change: TextChange) -> str:
-    rows = [row for line in changed_words(change.old or "", change.new or "") for row in _rows(line)]
+    rows = change.diff
     if not rows:
-        return f"- {_in_line(str(change))}"
+        return f"- {code_span(str(change))}"
     block = code_block(truncate(escape_invisible("\n".join(rows)), _MOST_OF_CASE), "diff")
-    return f"<details><summary>{_in_line(str(change))}</summary>\n\n{block}\n\n</details>"
+    # No blank line before the end of the summary: up to there, GitHub takes the lines for HTML alone.
+    return f"<details><summary>{html_code(str(change))}</summary>\n\n{block}\n\n</details>"
 
 
 def _rows(line: Line) -> Iterator[str]:
@@ -205,8 +233,3 @@ def _rows(line: Line) -> Iterator[str]:
     for sign in ("-", "+") if any(sign != " " for sign, _ in line) else (" ",):
         if text := "".join(part for one, part in line if one in {" ", sign}):
             yield sign + text
-
-
-def _in_line(text: str) -> str:
-    """A text of any origin on one line of HTML, as code: nobody is called by it."""
-    return f"<code>{escape(escape_invisible(text, one_line=True))}</code>"

@@ -1,7 +1,8 @@
 """
 Whether a type of today takes every value that a type of yesterday took, by their JSON Schemas.
 
-It knows what `promptkit.catalog.json_schema` writes. What it does not know counts as narrower.
+It knows what `promptkit.catalog.json_schema` writes. What it does not know counts as narrower, and so does
+what takes too long to compare.
 """
 
 from collections.abc import Mapping
@@ -31,6 +32,11 @@ _AT_MOST: Final = dict.fromkeys(
 _OWN_RULES: Final = {"type", "items", "prefixItems", "properties", "required", "additionalProperties"}
 
 
+#: How many pairs of schemas are compared for one argument: a few definitions that refer to each other twice
+#: make more of them than can ever be compared.
+_MAX_STEPS: Final = 20_000
+
+
 class _Comparison:
     """Compares types, whose schemas refer to definitions."""
 
@@ -38,9 +44,13 @@ class _Comparison:
         self._old = old
         self._new = new
         self._assumed: frozenset[tuple[Any, Any]] = frozenset()  # types that hold themselves
+        self._left = _MAX_STEPS
 
     def widens(self, old: Schema, new: Schema) -> bool:
         """Whether *new* takes every JSON value that *old* takes."""
+        self._left -= 1
+        if self._left < 0:
+            return False
         names = old.get("$ref"), new.get("$ref")
         if names in self._assumed:
             return True
@@ -109,12 +119,19 @@ def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> b
     bounds = _resolved(new, new_root)
     if bounds == {"type": "string"}:  # arguments are sent as text, and any text is one
         return True
-    return _Comparison(old_root, new_root).widens(old, new)
+    try:
+        return _Comparison(old_root, new_root).widens(old, new)
+    except RecursionError:  # it is nested more deeply than promptkit writes any
+        return False
 
 
 def _resolved(schema: Schema, root: Schema) -> dict[str, Any]:
     """A schema without a reference, and without what does not bound its values."""
+    passed = set()
     while name := schema.get("$ref", "").removeprefix("#/$defs/"):
+        if name in passed or name not in root["$defs"]:  # the schema of a foreign side may lead nowhere
+            return {"$ref": name}
+        passed.add(name)
         schema = root["$defs"][name]
     return {key: value for key, value in schema.items() if key not in WORDS}
 

@@ -1,12 +1,13 @@
 """What `promptkit diff` finds between two states of a file, and what of it breaks callers."""
 
+import time
 from itertools import count
 from textwrap import dedent
 
 import pytest
 
 from promptkit import compiler
-from promptkit.cli.differences.changes import Kind, changes_between
+from promptkit.cli.differences.changes import Difference, Kind, changes_between
 from promptkit.cli.differences.sides import own_examples, side_of
 from promptkit.compiler.loading.loader import load
 
@@ -290,3 +291,39 @@ class TestWords:
 
         assert str(change) == "prompt 'ask': says something else for a=<secret>"
         assert change.diff == [" [user]", "-One <secret>", "+Two <secret>"]
+
+
+class TestLongTexts:
+    """The time for a diff grows with its lines, whatever they are."""
+
+    def test_time_in_proportion(self):
+        """
+        A diff of pairs of lines that have changed places took quadratic time.
+        """
+
+        def seconds(count):
+            old = [f"line {number}" for number in range(count)]
+            new = [old[number ^ 1] for number in range(count)]
+            change = Difference(Kind.RENDERING, "p", "x", "\n".join(old), "\n".join(new))
+            begun = time.process_time()
+            assert len(change.diff) > count
+            return time.process_time() - begun
+
+        assert seconds(40_000) < 4 * seconds(20_000) + 0.5
+
+    def test_only_the_part_that_differs_is_compared(self):
+        """
+        Lines around it are context, and are not shown otherwise.
+        """
+        old = [f"line {number}" for number in range(20_000)]
+        new = [*old[:10_000], "new", *old[10_001:]]
+        change = Difference(Kind.RENDERING, "p", "x", "\n".join(old), "\n".join(new))
+
+        assert change.diff == [
+            " line 9998",
+            " line 9999",
+            "-line 10000",
+            "+new",
+            " line 10001",
+            " line 10002",
+        ]

@@ -6,15 +6,13 @@ import shutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from promptkit.cli.differences.texts import TextChange, as_comment, changed_words, summary_of, text_changes
+from tests.cli.differences.github import ALPHABET, FOREIGN, assert_foreign_text_is_code
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
 WORDS = st.lists(st.sampled_from(["lorem", "ipsum", "dolor", "sit", "\n", "a.", "x = 1", "é"]), min_size=1)
-#: GitHub renders CommonMark with HTML.
-RENDERER = MarkdownIt("commonmark")
 
 
 def side(said, cases=None):
@@ -97,6 +95,21 @@ class TestWords:
         assert "".join(added).split() == ["planted"]
         assert not "".join(part for line in found for sign, part in line if sign == "-").split()
 
+    def test_no_configuration_has_a_say(self, tmp_path, monkeypatch):
+        """
+        Neither that of a repository around the temporary folder, nor one that variables name.
+        """
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (tmp_path / ".git" / "objects").mkdir()
+        (tmp_path / ".git" / "refs").mkdir()
+        (tmp_path / ".git" / "config").write_text("[diff\n")  # git fails on it
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+        assert changed_words("a", "b") == [[("-", "a"), ("+", "b")]]
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+        assert changed_words("a", "b") == [[("-", "a"), ("+", "b")]]
+
     def test_half_a_surrogate_and_what_is_no_text(self):
         """
         Transcripts may hold anything.
@@ -104,29 +117,27 @@ class TestWords:
         assert changed_words("a\0b \ud800", "a\0c \ud800") != []
 
 
-HOSTILE = [
-    "```\n</details>\n<script>alert(1)</script>\n```",
-    "````\n# Title\n@everyone fixes #1\n````",
-    "<!-- ", "</details></details>", "@octocat", "~~~\n@octocat\n~~~", "- [ ] x\n\n\n    y", "\u202eevil",
-]  # fmt: skip
-
-
 class TestComment:
-    @pytest.mark.parametrize("text", HOSTILE)
-    def test_what_is_hostile_stays_in_its_block(self, text):
+    @pytest.mark.parametrize("text", FOREIGN)
+    def test_foreign_text_is_code(self, text):
         """
-        Neither fences nor HTML end the block, and nobody is called: all of it is code.
+        Names, texts and revisions hold no Markdown and no HTML.
         """
-        comment = as_comment([TextChange("prompt 'a'", text, "x", text)], "HEAD")
+        changes = [
+            TextChange(text, text, "x", text),
+            TextChange(text, text, text, "x"),
+            TextChange(text, text, "", None),
+        ]
 
-        tokens = RENDERER.parse(comment)
-        (fence,) = [token for token in tokens if token.type == "fence"]
-        assert fence.info == "diff"
-        outside = "".join(token.content for token in tokens if token is not fence)
-        assert outside.count("</details>") == outside.count("<details>") == 1
-        named = re.sub(r"<code>[^<]*</code>|<!-- promptkit diff -->", "", outside)
-        assert "@" not in named
-        assert "<script" not in named
+        assert_foreign_text_is_code(as_comment(changes, text))
+
+    @settings(max_examples=60, deadline=None)
+    @given(ALPHABET, ALPHABET)
+    def test_any_foreign_text_is_code(self, name, text):
+        """
+        A law: no text, whatever marks it is made of, leaves the code that it is put into.
+        """
+        assert_foreign_text_is_code(as_comment([TextChange(name, name, "x", text)], name))
 
     def test_it_is_short_enough(self):
         """
@@ -149,8 +160,9 @@ class TestComment:
         found += [TextChange("prompt 'a'", "y", "", None)]
 
         assert as_comment(found, "main") == (
-            "<!-- promptkit diff -->\n\n## What prompts say\n\n<code>2 cases not as at main</code>.\n\n"
-            "<details><summary><code>prompt &#x27;a&#x27;: &#x27;x&#x27; says something else</code></summary>"
+            "<!-- promptkit diff -->\n\n## What prompts say\n\n` 2 cases not as at main. `\n\n"
+            "<details><summary>"
+            "<code>prompt &#39;a&#39;&#58; &#39;x&#39; says something else</code></summary>"
             "\n\n```diff\n [user]\n-Old words.\n+New words.\n```\n\n</details>\n\n"
-            "- <code>prompt &#x27;a&#x27;: &#x27;y&#x27; is gone</code>\n"
+            "- ` prompt 'a': 'y' is gone `\n"
         )

@@ -1,0 +1,156 @@
+"""
+The answer of a process that loads recipes, checked before it is used.
+
+The recipes of another revision run in that process, so its output may be anything.
+"""
+
+import json
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+__all__ = ["AnswerError", "Lists", "Renderings", "decode_answer"]
+
+#: What a client sends for a case or an example: arguments, or a URI.
+Sent: TypeAlias = dict[str, Any] | str
+
+
+class AnswerError(Exception):
+    """The output of a process is not an answer; the message gives the reason."""
+
+
+class _Schema(Struct):
+    """The keywords of a JSON Schema that are compared."""
+
+    type: str = ""
+    reference: str = field(name="$ref", default="")
+    any_of: "list[_Schema]" = field(name="anyOf", default_factory=list)
+    enum: list[Any] = []
+    items: "_Schema | bool" = True
+    prefix_items: "list[_Schema]" = field(name="prefixItems", default_factory=list)
+    properties: "dict[str, _Schema]" = {}
+    required: list[str] = []
+    additional_properties: "_Schema | bool" = field(name="additionalProperties", default=True)
+    minimum: float = 0
+    maximum: float = 0
+    exclusive_minimum: float = field(name="exclusiveMinimum", default=0)
+    exclusive_maximum: float = field(name="exclusiveMaximum", default=0)
+    min_length: int = field(name="minLength", default=0)
+    max_length: int = field(name="maxLength", default=0)
+    min_items: int = field(name="minItems", default=0)
+    max_items: int = field(name="maxItems", default=0)
+    min_properties: int = field(name="minProperties", default=0)
+    max_properties: int = field(name="maxProperties", default=0)
+
+
+class _Argument(Struct):
+    name: str
+    required: bool
+    schema: _Schema
+    type: str
+    words: str | None
+
+
+class _Prompt(Struct):
+    name: str
+    definitions: dict[str, _Schema] = field(name="$defs")
+    arguments: list[_Argument] = []
+    scopes: list[str] = []
+    meta: dict[str, Any] = field(name="_meta", default_factory=dict)
+
+
+class _Resource(Struct):
+    uri: str
+    scopes: list[str] = []
+    meta: dict[str, Any] = field(name="_meta", default_factory=dict)
+
+
+class _Template(Struct):
+    uri: str = field(name="uriTemplate")
+    scopes: list[str] = []
+    meta: dict[str, Any] = field(name="_meta", default_factory=dict)
+
+
+class _SkillFile(Struct):
+    uri: str
+    text: str | None
+
+
+class _Skill(Struct):
+    uri: str
+    resources: list[_SkillFile]
+    scopes: list[str] = []
+
+
+class _Items(Struct):
+    prompts: list[_Prompt] = []
+    resources: list[_Resource] = []
+    templates: list[_Template] = field(name="resourceTemplates", default_factory=list)
+    skills: list[_Skill] = []
+
+
+class _Shown(Struct):
+    label: str = field(name="for")
+    text: str | None
+    failure: str | None
+
+
+class Lists(Struct):
+    """The answer of `promptkit.cli.differences.sides`."""
+
+    lists: _Items
+    places: dict[str, tuple[str, int]]
+    examples: dict[str, list[Sent]]
+    shown: dict[str, list[_Shown]]
+    faults: list[tuple[str, int, str]]
+
+
+class Renderings(Struct):
+    """The answer of `promptkit.cli.differences.renderings`."""
+
+    cases: dict[str, dict[str, Sent]]
+    said: dict[str, dict[str, str]]
+    faults: list[tuple[str, int, str]]
+
+
+class _Unloadable(Struct):
+    """The answer of a process that finds nothing at its targets."""
+
+    target: str
+    unloadable: str
+
+
+class _Failed(Struct):
+    """The answer of a process that fails in another way."""
+
+    failed: str
+
+
+def decode_answer(printed: str, shape: Any) -> dict[str, Any]:
+    """
+    Return the answer that a process has printed, as plain data.
+
+    Args:
+        printed:
+            Its whole output.
+
+        shape:
+            The type of the answer. An answer with ``unloadable`` or ``failed`` has another one.
+
+    Raises:
+        AnswerError: If the output is not JSON, or is not of that type.
+    """
+    try:
+        data = json.loads(printed)
+        shapes = {"unloadable": _Unloadable, "failed": _Failed}
+        own = [shapes[key] for key in shapes if isinstance(data, dict) and key in data]
+        msgspec.convert(data, own[0] if own else shape)
+    except msgspec.ValidationError as error:
+        msg = f"its output is not an answer: {error}"
+        raise AnswerError(msg) from None
+    except (ValueError, RecursionError):
+        msg = "its output is not JSON"
+        raise AnswerError(msg) from None
+    answer: dict[str, Any] = data
+    return answer

@@ -1,0 +1,59 @@
+"""The changes that clients see as a page of Markdown, for the summary of a job."""
+
+from collections import Counter
+from collections.abc import Sequence
+from textwrap import indent
+from typing import Final
+
+from promptkit.cli.diagnostics import counted
+from promptkit.cli.differences.changes import Difference
+from promptkit.cli.differences.github_markdown import code_span
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.markdown import code_block
+from promptkit.fragments.text import truncate
+
+__all__ = ["as_summary", "count_changes"]
+
+#: GitHub drops a summary of more than 1 MiB. A character has at most 4 bytes.
+_MAX_CHARACTERS: Final = 250_000
+_MAX_OF_CHANGE: Final = 8_000
+
+
+def as_summary(changes: Sequence[Difference], revision: str) -> str:
+    """
+    Return the changes as Markdown, short enough for a job. All text of prompts is code.
+
+    Args:
+        changes:
+            The changes.
+
+        revision:
+            The revision that the recipes were compared with.
+    """
+    parts = ["## Prompts", code_span(count_changes(changes, revision))]
+    left = _MAX_CHARACTERS
+    for position, change in enumerate(changes):
+        part = _item(change)
+        left -= len(part)
+        if left < 0:
+            parts.append(f"{len(changes) - position} more are not shown: `promptkit diff` shows them.")
+            break
+        parts.append(part)
+    return "\n\n".join(parts) + "\n"
+
+
+def _item(change: Difference) -> str:
+    line = f"- **{change.effect}**: {code_span(str(change))}"
+    if not (lines := change.diff):
+        return line
+    block = str(code_block(truncate(escape_invisible("\n".join(lines)), _MAX_OF_CHANGE), "diff"))
+    return f"{line}\n\n{indent(block, '  ', lambda _: True)}"  # blank lines, too, belong to the item
+
+
+def count_changes(changes: Sequence[Difference], revision: str) -> str:
+    """Return how many changes break callers, and how many do not."""
+    if not changes:
+        return f"nothing that clients see has changed since {revision}"
+    effects = Counter(change.effect for change in changes)
+    numbers = [counted(effects[effect], f"{effect} change") for effect in sorted(effects)]
+    return f"{', '.join(numbers)} since {revision}"
