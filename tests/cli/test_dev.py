@@ -232,7 +232,7 @@ def test_no_place_for_the_file_that_a_browser_opens(monkeypatch, capsys):
     def full(**_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("promptkit.cli.dev.mkstemp", full)
+    monkeypatch.setattr("promptkit.files.scratch.mkstemp", full)
     with ExitStack() as ends:
         dev._open("http://127.0.0.1:1/", ends)
 
