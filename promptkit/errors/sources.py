@@ -14,6 +14,7 @@ from io import StringIO
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 __all__ = [
+    "MAX_SOURCE_BYTES",
     "SCOPES",
     "Function",
     "Span",
@@ -32,6 +33,9 @@ __all__ = [
     "text_of",
     "tree_of",
 ]
+
+#: A larger file is not source code that people write, and reading it could take all memory.
+MAX_SOURCE_BYTES: Final = 1 << 24
 
 #: What ``def`` and ``async def`` make.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -87,7 +91,7 @@ def text_of(file: str) -> str:
 
 def _lines(file: str) -> list[str]:
     # A pipe or a device may never end, so it is not read. What does not exist, linecache may know.
-    if not os.path.isfile(file) and os.path.exists(file):
+    if os.path.exists(file) and not (os.path.isfile(file) and os.path.getsize(file) <= MAX_SOURCE_BYTES):
         return []
     linecache.checkcache(file)
     return linecache.getlines(file)
@@ -104,7 +108,7 @@ def tree_of(file: str) -> ast.Module | None:
 def _tree(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # as the file is now
         return None
 
 

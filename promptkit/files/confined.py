@@ -31,7 +31,7 @@ def read_confined_file(root: Path, file: Path, limit: int) -> bytes:
     Raises:
         TooLargeError: If it has more. A file of a known size is not read then.
 
-        OSError: If it cannot be read, is no regular file, or has become a link, or a folder above it has.
+        OSError: If it cannot be read, is not a regular file, or is a link meanwhile, or a folder above it is.
     """
     with open(file, "rb", opener=partial(_open_below, root)) as stream:
         status = os.fstat(stream.fileno())

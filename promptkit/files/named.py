@@ -55,7 +55,7 @@ def _first_byte(pipe: int, path: str | os.PathLike[str]) -> bytes:
         return b""
     try:
         first = os.read(pipe, 1)
-    except BlockingIOError:  # a writer that takes its time
+    except BlockingIOError:  # a process has opened it, and writes later
         return b""
     if not first:
         raise OSError(errno.EPIPE, "it is a pipe that no process writes to", os.fspath(path))
