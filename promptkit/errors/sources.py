@@ -8,7 +8,9 @@ import ast
 import linecache
 import os
 import re
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from io import StringIO
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -21,6 +23,7 @@ __all__ = [
     "forget_sources",
     "function_at",
     "line_of",
+    "lines_of",
     "nodes_below",
     "nodes_of",
     "own_nodes",
@@ -67,6 +70,13 @@ def line_of(file: str, line: int) -> str:
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
 
 
+def lines_of(file: str, first: int, last: int) -> list[str]:
+    """
+    Return the lines of a file from *first* to *last*, without their line ends.
+    """
+    return [line.rstrip("\n") for line in _lines(file)[first - 1 : last]]
+
+
 def function_at(file: str, line: int) -> Function | None:
     """
     Return the function that begins on *line*, decorators included, or None.
@@ -91,8 +101,10 @@ def text_of(file: str) -> str:
 
 def _lines(file: str) -> list[str]:
     # A pipe or a device may never end, so it is not read. What does not exist, linecache may know.
-    if os.path.exists(file) and not (os.path.isfile(file) and os.path.getsize(file) <= MAX_SOURCE_BYTES):
-        return []
+    with suppress(OSError, ValueError):
+        status = os.stat(file)
+        if not (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES):
+            return []
     linecache.checkcache(file)
     return linecache.getlines(file)
 
