@@ -15,8 +15,9 @@ from functools import lru_cache
 from io import StringIO
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from promptkit.files.regular import MAX_SOURCE_BYTES
+
 __all__ = [
-    "MAX_SOURCE_BYTES",
     "SCOPES",
     "Function",
     "Span",
@@ -37,9 +38,6 @@ __all__ = [
     "tree_of",
 ]
 
-#: A larger file is not source code that people write, and reading it could take all memory.
-MAX_SOURCE_BYTES: Final = 1 << 24
-
 #: What ``def`` and ``async def`` make.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -50,6 +48,10 @@ SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda
 
 #: Nodes that hold no others, and nearly half of a source.
 _LEAVES: Final = (ast.Name, ast.Constant)
+
+
+#: The text of the file that was read last, with the lines that it was made of.
+_TEXTS: Final = dict[str, tuple[list[str], str]]()
 
 
 class Span(NamedTuple):
@@ -88,6 +90,7 @@ def forget_sources() -> None:
     """
     Drop the sources that were read until now: the files may have changed.
     """
+    _TEXTS.clear()
     for read in (_tree, _nodes_of, _own_nodes, _functions):
         read.cache_clear()
 
@@ -96,7 +99,12 @@ def text_of(file: str) -> str:
     """
     Return the text of a file; ``""`` if it cannot be read.
     """
-    return "".join(_lines(file))
+    lines = _lines(file)
+    known = _TEXTS.get(file)
+    if known is None or known[0] is not lines:  # for each diagnostic, the same text is asked for again
+        _TEXTS.clear()
+        known = _TEXTS[file] = lines, "".join(lines)
+    return known[1]
 
 
 def _lines(file: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 __all__ = [
     "INSTALLED",
+    "MAX_SOURCE_BYTES",
     "NotRegularError",
     "Stamp",
     "Stamps",
@@ -36,6 +37,9 @@ Stamps: TypeAlias = Mapping[str, Stamp | None]
 
 #: The names of folders of installed packages, which no author edits.
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+#: A larger file is not source code that people write, and reading it could take all memory.
+MAX_SOURCE_BYTES: Final = 1 << 24
 
 _READING: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)

@@ -49,3 +49,24 @@ def test_thousands_of_stray_descriptions(recipes, capsys):
     located = re.findall(r":(\d+): warning PK311: .*'y(\d+)'", capsys.readouterr().out)
     assert [int(line) for line, _ in located] == [9 + int(number) for _, number in located]
     assert len(located) == 4_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{x} word ",
+        "{code_block(x)} ",
+        "{x}\\n",
+        "word\\n{code_block(x)}\\n",
+    ],
+)
+def test_an_f_string_with_thousands_of_holes(text, recipes, capsys):
+    """
+    Each hole is looked at with its own line alone.
+    """
+    head = "from promptkit import prompt\nfrom promptkit.fragments import code_block\n\n@prompt\n"
+    body = f'def greet(x: str):\n    """Say."""\n    return f"{text * 12_000}"\n'
+
+    main(["check", str(recipes(greet=head + body))])
+
+    assert "1 prompt can be served" in capsys.readouterr().out

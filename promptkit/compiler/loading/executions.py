@@ -20,8 +20,7 @@ from msgspec import Struct, field
 
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.errors.interruptions import call_interruptible, shielded
-from promptkit.errors.sources import MAX_SOURCE_BYTES
-from promptkit.files.regular import Stamp, TooLargeError, file_stamp, read_regular_file
+from promptkit.files.regular import MAX_SOURCE_BYTES, Stamp, TooLargeError, file_stamp, read_regular_file
 from promptkit.language.files import files_read
 
 __all__ = ["Execution", "Executions", "SourceLoader", "collecting"]
