@@ -7,7 +7,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.compiler.docstrings import read_descriptions, read_summary, unread_descriptions
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 SIZE = 200_000
 
