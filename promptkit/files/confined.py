@@ -10,7 +10,7 @@ from promptkit.files.regular import TooLargeError, check_regular
 
 __all__ = ["read_confined_file"]
 
-#: Flags to open a folder only to open what is in it. With O_PATH (Linux) it need not be readable.
+#: Opens a folder to open files in it. With O_PATH (Linux) it need not be readable.
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 
 

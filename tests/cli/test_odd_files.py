@@ -21,7 +21,7 @@ def greet(name: str = "you"):
     return f"Hello, {name}."
 '''
 
-#: What is made in place of a file.
+#: Makes an odd entry in place of a file.
 KINDS = {
     "pipe": os.mkfifo,
     "device": lambda path: path.symlink_to("/dev/zero"),
@@ -83,8 +83,8 @@ def test_a_socket(project, capsys):
     """
     It is not a recipe.
     """
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind("recipes/odd.py")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("recipes/odd.py")
         assert main(["check", "recipes"]) == 1
 
     assert "it is a pipe, a socket or a device" in capsys.readouterr().out

@@ -131,7 +131,7 @@ def test_each_exception_is_used():
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "use"),
     [
         ("open(path)", "open"),
         ("read = open", "open"),
@@ -149,11 +149,11 @@ def test_each_exception_is_used():
         ("def inner():\n    with zipfile.ZipFile(path): pass", "zipfile.ZipFile"),
     ],
 )
-def test_a_use_is_found(source, found):
+def test_a_use_is_found(source, use):
     """
     Functions and methods are found wherever they are used, also under another name.
     """
-    assert [use for _, use in uses(ast.parse(source))] == [found]
+    assert [name for _, name in uses(ast.parse(source))] == [use]
 
 
 @pytest.mark.parametrize(
