@@ -260,7 +260,7 @@ def _has_whole_lines(done: Checkpoint, folder: Folder) -> bool:
 def _lines_in(folder: Folder, name: str, start: int, size: int) -> int:
     """Return how many lines a part of a file has; 0 if the part does not end with one."""
     lines, data = 0, b""
-    with folder.open(name) as file:
+    with folder.open_for_reading(name) as file:
         file.seek(start)
         while size and (data := file.read(min(size, _BLOCK_BYTES))):
             lines += data.count(b"\n")

@@ -83,7 +83,7 @@ def _opened(results: Path, opened: ExitStack) -> list[_Results]:
     files = list[_Results]()
     for name in names:
         with _reading(str(results / name)):
-            files.append(_Results(str(results / name), opened.enter_context(folder.open(name))))
+            files.append(_Results(str(results / name), opened.enter_context(folder.open_for_reading(name))))
     return files
 
 

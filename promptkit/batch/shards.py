@@ -223,7 +223,7 @@ class Shards(Tally):
         requests = 0
         for number in range(1, self.done.shard + 1):
             name = shard_name(number)
-            with self._folder.open(name) as file:
+            with self._folder.open_for_reading(name) as file:
                 for line in file:
                     yield self._identifier(line, name)
                     requests += 1

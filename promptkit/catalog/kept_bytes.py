@@ -9,10 +9,11 @@ import os
 import sys
 from functools import cache
 from hashlib import sha256
-from tempfile import TemporaryFile
 from threading import RLock
 from typing import IO, Any, Final
 from weakref import WeakValueDictionary
+
+from promptkit.files.scratch import open_unnamed_file
 
 __all__ = ["MOST_IN_MEMORY", "KeptBytes", "keep"]
 
@@ -95,7 +96,6 @@ def keep(data: bytes) -> KeptBytes:
 
 @cache
 def _file_of(_process: int) -> IO[Any]:
-    """A file without a name, which nobody else can open, and which ends with its process."""
-    file = TemporaryFile(prefix="promptkit-")  # noqa: SIM115 (it is open to the end)
+    file = open_unnamed_file("promptkit-")
     atexit.register(file.close)
     return file

@@ -15,6 +15,8 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.conversion.kinds import is_bytes, members_of, plain
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.errors.near_names import near_file
+from promptkit.files.named import read_named_file
+from promptkit.files.regular import TooLargeError
 from promptkit.protocol.limits import Limits
 
 __all__ = [
@@ -223,18 +225,18 @@ def _takes(argument: Argument, is_wanted: Callable[[Any], bool]) -> bool:
 
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
+    too_much = f"{key!r} cannot be read from {source}: it holds more than {max_size:,} bytes"
     _check(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
-        if is_input:
-            data = sys.stdin.buffer.read(max_size + 1)
-        else:
-            with (folder / name).open("rb") as file:
-                data = file.read(max_size + 1)
+        if not is_input:
+            return read_named_file(folder / name, max_size)
+        data = sys.stdin.buffer.read(max_size + 1)
+    except TooLargeError:
+        raise ArgumentSyntaxError(too_much) from None
     except (OSError, ValueError) as error:  # no path has a null character
         hint = near_file(name, folder) if isinstance(error, FileNotFoundError) else ""
         msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}{hint}"
         raise ArgumentSyntaxError(msg) from None
-    too_much = f"{key!r} cannot be read from {source}: it holds more than {max_size:,} bytes"
     _check(len(data) <= max_size, too_much)
     return data
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from html import escape
 from importlib import import_module
-from pathlib import Path
-from tempfile import mkstemp
 from threading import Thread
 from typing import Final
 
@@ -27,6 +25,7 @@ from promptkit.compiler.lints.prompts import with_lints
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.errors.standard_error import say
+from promptkit.files.scratch import scratch_file
 from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp
@@ -188,14 +187,8 @@ def redirect_file(address: str) -> Iterator[str]:
     Raises:
         OSError: If there is no place for temporary files.
     """
-    descriptor, name = mkstemp(prefix="promptkit-", suffix=".html")
-    file = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(_REDIRECT.format(address=escape(address)))
+    with scratch_file(_REDIRECT.format(address=escape(address)), "promptkit-", ".html") as file:
         yield file.as_uri()
-    finally:
-        file.unlink(missing_ok=True)
 
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:

@@ -9,7 +9,7 @@ import msgspec
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.files.regular import replace_regular_file
+from promptkit.files.folder import Folder
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
@@ -172,7 +172,9 @@ def _turns(shown: Workflow | EmbeddedResource) -> Workflow:
 
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
     """
-    Write what is bytes to files, in place of those of the last time. Links and pipes that lie there stay.
+    Write what is bytes to files, in place of those of the last time.
+
+    Links and pipes that lie there stay, and a link in place of a relative *folder* is not followed.
 
     Args:
         contents:
@@ -190,15 +192,18 @@ def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping
     Raises:
         OSError: If a file cannot be written.
     """
-    written: dict[int, Path] = {}
+    place, written = Folder.named(folder), dict[int, Path]()
     for position, content in enumerate(contents):
         if not isinstance(content, Media | EmbeddedResource):
             continue
         data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+            place.create()
             file = folder / f"{name}-{len(written) + 1}{_suffix(content.mime_type or '')}"
-            replace_regular_file(file, data)
+            try:
+                place.write(file.name, data)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(file)) from None
             written[position] = file
     return written
 

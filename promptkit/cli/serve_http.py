@@ -1,13 +1,15 @@
 """``promptkit serve --http``: answer many clients over Streamable HTTP, with one process or several."""
 
 import gc
+import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -145,11 +147,24 @@ def run(options: Namespace) -> int:
         listening = _listen(options)
     except CannotListen as error:
         return fail(str(error), Exit.USAGE)
-    try:
-        return _serve(options, listening)
-    finally:
+    with ExitStack() as ends:
         for listener in listening:
-            listener.close()
+            ends.callback(listener.close)
+        _close_on_signal(ends)
+        return _serve(options, listening, ends)
+
+
+def _close_on_signal(ends: ExitStack) -> None:
+    """Remove the socket file if a signal ends the process before a worker or the supervisor handles it."""
+    from promptkit.transports.http.worker import die_of
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        ends.close()
+        die_of(number)
+
+    for name in ("SIGTERM", "SIGHUP"):  # SIGINT raises KeyboardInterrupt
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
 
 
 def _unusable(options: Namespace) -> str | None:
@@ -212,19 +227,20 @@ def _listen(options: Namespace) -> list[Listener]:
     return listening
 
 
-def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
+def _serve(options: Namespace, listening: Sequence[Listener], ends: ExitStack) -> int:
     """Compile the recipes, and serve them. Returns if they are not to be served."""
     try:
         options.metrics = metrics_of(options)
     except ValueError as error:
         return fail(str(error), Exit.USAGE)
-    try:
-        work = _prepared(options, listening)
-        code = work if isinstance(work, int) else work.serve()
-    finally:
-        if options.metrics is not None:
-            options.metrics.remove()
-    return code if isinstance(work, int) else exit_now(code)
+    if options.metrics is not None:
+        ends.callback(options.metrics.remove)
+    work = _prepared(options, listening)
+    if isinstance(work, int):
+        return work
+    code = work.serve()
+    ends.close()
+    return exit_now(code)
 
 
 def _prepared(options: Namespace, listening: Sequence[Listener]) -> "_Work | int":
@@ -245,7 +261,6 @@ def _prepared(options: Namespace, listening: Sequence[Listener]) -> "_Work | int
         report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    say(f"serving at {' and '.join(map(_where, listening))}")
     return _Work(options, listening, reloader, make, Balance(options.workers))
 
 
@@ -275,10 +290,11 @@ class _Work(Struct):
 
     def serve(self) -> int:
         """Serve until a signal ends it; return the exit code."""
-        code = self.run(0) if self.options.workers == 1 else self.supervise()
-        for listener in self.listening:
-            listener.close()
-        return code
+        return self.run(0) if self.options.workers == 1 else self.supervise()
+
+    def announce(self) -> None:
+        """Report the addresses. To be called once a signal ends the process properly."""
+        say(f"serving at {' and '.join(map(_where, self.listening))}")
 
     def supervise(self) -> int:
         """Have workers serve."""
@@ -287,7 +303,7 @@ class _Work(Struct):
         count, grace = self.options.workers, self.options.grace
         supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
         if sys.platform != "win32":
-            supervisor.run()
+            supervisor.run(self.announce)
         return Exit.FINE
 
     def run_forked(self, number: int, lifeline: int) -> None:
@@ -316,7 +332,7 @@ class _Work(Struct):
         application.start()
         if self.options.watch:
             self.reloader.start(application.replace)  # what has changed since the load is loaded first
-        worker.run()
+        worker.run(self.announce if lifeline is None else bool)
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
     def stop_connecting(self) -> None:

@@ -10,14 +10,17 @@ __all__ = ["may_have_sections", "read_descriptions", "read_summary", "unread_des
 
 # Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
 
+#: Blanks of one line: from each of many blank lines, ``\s*`` would go through all that follow.
+_BLANKS: Final = r"[^\S\n]*"
+
 #: Where a docstring describes parameters. Without a match, the parser (slow to import) is not needed.
 _PARAMETERS: Final = (
-    r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
-    r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)"
+    rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
+    rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"
 )
 
 #: A title as people write it, on a line of its own.
-_TITLE: Final = r"^\W*(?:keyword )?(?:arg|argument|param|parameter)s?\W*$"
+_TITLE: Final = r"^[^\w\n]*(?:keyword )?(?:arg|argument|param|parameter)s?[^\w\n]*$"
 
 #: Where a parameter is described, below such a title or as in Sphinx.
 _DESCRIBED: Final = r"^[ \t*`-]*{0}[*`]*[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|--?[ \t])"
@@ -31,7 +34,10 @@ _TITLES: Final = (
 
 _FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
 
-_SECTION: Final = rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)"
+_SECTION: Final = (
+    rf"^{_BLANKS}(?:[:@](?:{_FIELDS})\b"
+    rf"|(?:{_TITLES}){_BLANKS}:{_BLANKS}$|(?:{_TITLES})\n{_BLANKS}-{{3,}}{_BLANKS}$)"
+)
 
 
 def may_have_sections(text: str | None) -> bool:

@@ -27,15 +27,15 @@ __all__ = [
     "duration_text",
     "extent",
     "holds_more",
+    "parse_bool",
+    "parse_bytes",
+    "parse_decimal",
     "parse_duration",
+    "parse_float",
+    "parse_int",
     "parse_path",
+    "parse_text",
     "parsed",
-    "read_bool",
-    "read_bytes",
-    "read_decimal",
-    "read_float",
-    "read_int",
-    "read_text",
 ]
 
 #: Digits that a number may have before or after the point. Python's own limit for whole numbers is the same.
@@ -70,14 +70,14 @@ _NUMBERS: Final = (str, int, float)
 Read: TypeAlias = Callable[[Any], Any]
 
 
-def read_text(value: Any) -> str:
+def parse_text(value: Any) -> str:
     """Return text unchanged."""
     if not isinstance(value, str):
         raise ConversionError
     return value
 
 
-def read_int(value: Any) -> int:
+def parse_int(value: Any) -> int:
     """Return a whole number. The JSON number 5.0 is one."""
     if isinstance(value, str):
         try:
@@ -96,7 +96,7 @@ def _has_too_many_digits(text: str) -> bool:
     return len(text) > MAX_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
 
 
-def read_float(value: Any) -> float:
+def parse_float(value: Any) -> float:
     """Return a finite float."""
     if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         raise ConversionError
@@ -115,7 +115,7 @@ _BOOLEANS: Final = {
 }
 
 
-def read_bool(value: Any) -> bool:
+def parse_bool(value: Any) -> bool:
     """Return what people mean by yes, on, true, 1 and their opposites."""
     if isinstance(value, bool):
         return value
@@ -125,7 +125,7 @@ def read_bool(value: Any) -> bool:
     return found
 
 
-def read_decimal(value: Any) -> Decimal:
+def parse_decimal(value: Any) -> Decimal:
     """Return a finite exact number."""
     if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         raise ConversionError
@@ -167,7 +167,7 @@ def convert_int_key(text: str, annotation: Any) -> Any:
     return convert_key(text, annotation)
 
 
-def read_bytes(value: Any) -> bytes:
+def parse_bytes(value: Any) -> bytes:
     """Return the bytes of base64, or of a data: URI."""
     from pybase64 import b64decode
 

@@ -160,7 +160,7 @@ _WHOLE: Final = "a whole number"
 #: The scalar types, built in and registered.
 SCALARS: Final[dict[type, ScalarType]] = {
     str: ScalarType(
-        parsing.read_text,
+        parsing.parse_text,
         "text",
         tree=mi.StrType,
         described=constraints.describe_text,
@@ -168,7 +168,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema={},
     ),
     bool: _scalar(
-        parsing.read_bool,
+        parsing.parse_bool,
         "yes or no",
         values=("yes", "no"),
         tree=mi.BoolType,
@@ -179,7 +179,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         show=lambda value: "yes" if value else "no",
     ),
     int: _scalar(
-        parsing.read_int,
+        parsing.parse_int,
         _WHOLE,
         tree=mi.IntType,
         described=partial(constraints.describe_number, _WHOLE),
@@ -189,7 +189,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         convert_key=parsing.convert_int_key,
     ),
     float: _scalar(
-        parsing.read_float,
+        parsing.parse_float,
         _NUMBER,
         tree=mi.FloatType,
         described=partial(constraints.describe_number, _NUMBER),
@@ -198,7 +198,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema={"pattern": parsing.DECIMAL},
     ),
     bytes: _scalar(
-        parsing.read_bytes,
+        parsing.parse_bytes,
         "base64 or a data: URI",
         tree=mi.BytesType,
         described=constraints.describe_base64,
@@ -210,7 +210,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         shown_in_row=False,
     ),
     Decimal: _scalar(
-        parsing.read_decimal,
+        parsing.parse_decimal,
         _NUMBER,
         tree=mi.DecimalType,
         convert=parsing.convert_decimal,

@@ -8,10 +8,14 @@ import ast
 import linecache
 import os
 import re
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from io import StringIO
 from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from promptkit.files.regular import MAX_SOURCE_BYTES
 
 __all__ = [
     "SCOPES",
@@ -20,6 +24,7 @@ __all__ = [
     "forget_sources",
     "function_at",
     "line_of",
+    "lines_of",
     "nodes_below",
     "nodes_of",
     "own_nodes",
@@ -45,6 +50,10 @@ SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda
 _LEAVES: Final = (ast.Name, ast.Constant)
 
 
+#: The text of the file that was read last, with the lines that it was made of.
+_TEXTS: Final = dict[str, tuple[list[str], str]]()
+
+
 class Span(NamedTuple):
     """
     A piece of a line: the line and both columns count from 1, in characters; *end* is the column behind it.
@@ -63,6 +72,13 @@ def line_of(file: str, line: int) -> str:
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
 
 
+def lines_of(file: str, first: int, last: int) -> list[str]:
+    """
+    Return the lines of a file from *first* to *last*, without their line ends.
+    """
+    return [line.rstrip("\n") for line in _lines(file)[first - 1 : last]]
+
+
 def function_at(file: str, line: int) -> Function | None:
     """
     Return the function that begins on *line*, decorators included, or None.
@@ -74,6 +90,7 @@ def forget_sources() -> None:
     """
     Drop the sources that were read until now: the files may have changed.
     """
+    _TEXTS.clear()
     for read in (_tree, _nodes_of, _own_nodes, _functions):
         read.cache_clear()
 
@@ -82,13 +99,20 @@ def text_of(file: str) -> str:
     """
     Return the text of a file; ``""`` if it cannot be read.
     """
-    return "".join(_lines(file))
+    lines = _lines(file)
+    known = _TEXTS.get(file)
+    if known is None or known[0] is not lines:  # for each diagnostic, the same text is asked for again
+        _TEXTS.clear()
+        known = _TEXTS[file] = lines, "".join(lines)
+    return known[1]
 
 
 def _lines(file: str) -> list[str]:
     # A pipe or a device may never end, so it is not read. What does not exist, linecache may know.
-    if not os.path.isfile(file) and os.path.exists(file):
-        return []
+    with suppress(OSError, ValueError):
+        status = os.stat(file)
+        if not (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES):
+            return []
     linecache.checkcache(file)
     return linecache.getlines(file)
 
@@ -104,7 +128,7 @@ def tree_of(file: str) -> ast.Module | None:
 def _tree(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # as the file is now
         return None
 
 

@@ -233,7 +233,7 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
     if sys.platform == "win32":  # a new file has the owner and the rights of its folder
         return
     try:
-        file = folder.open(name)
+        file = folder.open_for_reading(name)
     except FileNotFoundError:
         raise FileRefused(_CHANGED) from None
     with file:

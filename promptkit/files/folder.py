@@ -210,7 +210,7 @@ class Folder:
         Raises:
             OSError: If it does not exist, is a link, is not a regular file, or is larger.
         """
-        with self.open(path) as file:
+        with self.open_for_reading(path) as file:
             check(os.fstat(file.fileno()))
             data = file.read(limit + 1)
         if len(data) > limit:
@@ -224,7 +224,7 @@ class Folder:
         except OSError:
             return None
 
-    def open(self, path: str) -> BufferedReader:
+    def open_for_reading(self, path: str) -> BufferedReader:
         """Open a regular file for reading. Raises OSError if it is a link, a pipe, a device or a folder."""
         with self._entry(path) as (parent, name):
             descriptor = self._open(parent, name, os.O_RDONLY)

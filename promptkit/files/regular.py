@@ -14,13 +14,17 @@ from typing import Final, TypeAlias
 
 __all__ = [
     "INSTALLED",
+    "MAX_SOURCE_BYTES",
+    "NotRegularError",
     "Stamp",
     "Stamps",
+    "TooLargeError",
     "check_regular",
     "file_stamp",
     "is_another_user",
     "is_foreign",
     "may_exist",
+    "read_beginning",
     "read_regular_file",
     "replace_regular_file",
 ]
@@ -35,10 +39,37 @@ Stamps: TypeAlias = Mapping[str, Stamp | None]
 #: The names of folders of installed packages, which no author edits.
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
+#: A larger file is not source code that people write, and reading it could take all memory.
+MAX_SOURCE_BYTES: Final = 1 << 24
+
 _READING: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 )
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+class NotRegularError(OSError):
+    """A pipe, a socket or a device is in the place of a file."""
+
+
+class TooLargeError(OSError):
+    """
+    A file is larger than it may be.
+
+    Args:
+        size:
+            How many bytes it has, or how many were read of it.
+
+        limit:
+            How many it may have.
+
+        path:
+            The file.
+    """
+
+    def __init__(self, size: int, limit: int, path: str | os.PathLike[str]) -> None:
+        super().__init__(errno.EFBIG, f"it has more than {limit:,} bytes", os.fspath(path))
+        self.size = size
 
 
 def read_regular_file(
@@ -60,14 +91,26 @@ def read_regular_file(
     Raises:
         OSError: If it cannot be read, is no regular file, or holds more than *limit* bytes.
     """
+    data = read_beginning(path, limit + 1, check)
+    if len(data) > limit:
+        raise TooLargeError(len(data), limit, path)
+    return data
+
+
+def read_beginning(
+    path: str | os.PathLike[str], size: int, check: Callable[[os.stat_result], object] = bool
+) -> bytes:
+    """
+    Return the first *size* bytes of a regular file, or all of a shorter one. Links are followed.
+
+    Raises:
+        OSError: If it cannot be read, or is no regular file.
+    """
     check_regular(os.stat(path), path)  # to open a device may already do something
     with open(os.open(path, _READING), "rb") as file:
-        check_regular(found := os.fstat(file.fileno()), path)
-        check(found)
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", os.fspath(path))
-    return data
+        check_regular(status := os.fstat(file.fileno()), path)
+        check(status)
+        return file.read(size)
 
 
 def replace_regular_file(
@@ -133,7 +176,7 @@ def check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+        raise NotRegularError(errno.EINVAL, "it is no regular file", os.fspath(path))
 
 
 def is_another_user(user: int) -> bool:

@@ -3,13 +3,14 @@
 import os
 import sys
 from contextvars import ContextVar
-from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from stat import S_ISREG
 from threading import Event
-from typing import BinaryIO, Final
+from typing import Final
 
 from promptkit.errors.exceptions import MediaError, shortened
+from promptkit.files.confined import read_confined_file
+from promptkit.files.named import read_named_file
+from promptkit.files.regular import NotRegularError, TooLargeError
 from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
 
 __all__ = [
@@ -105,8 +106,10 @@ def read_authors_file(path: Path, limit: int) -> bytes:
         MediaError: If it has more than *limit* bytes.
     """
     note_read(path.resolve())
-    with path.open("rb") as file:
-        return _read(file, path, limit)
+    try:
+        return read_named_file(path, limit)
+    except TooLargeError as error:
+        raise MediaError(_too_large(path, error.size, limit)) from None
 
 
 def note_read(path: Path) -> None:
@@ -188,43 +191,15 @@ def read_confined(found: Path, root: Path, path: str | Path, limit: int = MAX_FI
         MediaError: As `read_below` does.
     """
     try:
-        with open(found, "rb", opener=partial(_open_below, root.resolve())) as file:
-            if not S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise MediaError(_no_file(str(path), root))
-            return _read(file, path, limit)
+        return read_confined_file(root.resolve(), found, limit)
+    except TooLargeError as error:
+        raise MediaError(_too_large(path, error.size, limit)) from None
+    except NotRegularError:
+        raise MediaError(_no_file(str(path), root)) from None
     except OSError as error:
         msg = f"{shortened(str(path))!r} cannot be read: {error.strerror}"
         raise MediaError(msg) from error
 
 
-def _open_below(root: Path, file: str, flags: int) -> int:
-    """Open *file* without following links below *root*; return its descriptor."""
-    # `confine` has checked the path, but a link may have been created since.
-    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # links need privileges there
-        return os.open(file, flags)
-    *folders, name = Path(file).relative_to(root).parts
-    here = os.open(root, _FOLDER)
-    try:
-        for folder in folders:
-            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
-            os.close(here)
-            here = inner
-        # If a pipe has taken the file's place, opening it must not wait for a writer.
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
-    finally:
-        os.close(here)
-
-
-#: Flags to open a folder only to open what is in it. With O_PATH (Linux) it need not be readable.
-_FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
-
-
-def _read(file: BinaryIO, path: str | Path, limit: int) -> bytes:
-    size = os.fstat(file.fileno()).st_size
-    if size <= limit:
-        data = file.read(limit + 1)  # the file may have grown, and a device has no size
-        if len(data) <= limit:
-            return data
-        size = len(data)
-    msg = f"{shortened(str(path))!r}: {too_large_message(size, limit)}"
-    raise MediaError(msg)
+def _too_large(path: str | Path, size: int, limit: int) -> str:
+    return f"{shortened(str(path))!r}: {too_large_message(size, limit)}"

@@ -22,6 +22,7 @@ import attrs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.standard_error import say
+from promptkit.files.log import open_log
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.principals import Principal
@@ -35,11 +36,6 @@ LONGEST: Final = 64
 MOST: Final = 64
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
-
-#: A pipe that nobody empties must not hold up serving.
-_FLAGS: Final = (
-    os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-)
 
 
 @attrs.frozen
@@ -77,7 +73,7 @@ class Audit:
         self._lost = 0
         self._complained = False
         self._cut = False
-        self._descriptor = self._open()
+        self._descriptor = open_log(self._file)
 
     def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
         """
@@ -129,9 +125,6 @@ class Audit:
             "serving goes on, and requests are noted again as soon as it can be written"
         )
 
-    def _open(self) -> int:
-        return os.open(self._file, _FLAGS, 0o600)
-
     def _append(self, line: bytes) -> None:
         """Append *line* whole, or nothing of it. Raises OSError in that case."""
         self._reopen_if_moved()
@@ -149,7 +142,7 @@ class Audit:
             there = self._file.stat()
             if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
                 return
-        descriptor = self._open()
+        descriptor = open_log(self._file)
         os.close(self._descriptor)
         self._descriptor, self._cut = descriptor, False
 

@@ -8,8 +8,6 @@ See https://prometheus.github.io/client_python/multiprocess/.
 """
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
@@ -19,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
 from promptkit.server.lookup import target_of
 from promptkit.server.observers import OpenRequests, known_method, outcome_of
@@ -89,7 +88,7 @@ class Metrics:
     """
 
     def __init__(self, workers: int) -> None:
-        self._folder = os.environ[_FOLDER] = tempfile.mkdtemp(prefix="promptkit-metrics-")
+        self._folder = os.environ[_FOLDER] = create_scratch_folder("promptkit-metrics-")
         self._worker = _PARENT
         # Something may have imported it before, without the variable.
         values.ValueClass = values.MultiProcessValue(lambda: self._worker)  # type: ignore[no-untyped-call]
@@ -149,7 +148,7 @@ class Metrics:
 
     def remove(self) -> None:
         """Remove the folder, once all workers have ended."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_scratch_folder(self._folder)
 
     def _end(self, begun: _OpenTimer, reply: bytes | None) -> None:
         seconds = time.perf_counter() - begun.started

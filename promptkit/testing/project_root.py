@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
+from promptkit.files.regular import read_beginning
 
 __all__ = ["make_importable", "root_of"]
 
@@ -68,8 +69,6 @@ def _has_prompts(root: Path) -> bool:
     """Whether a project is configured for prompts, or has a folder of recipes."""
     file = root / "pyproject.toml"
     with suppress(OSError):
-        if file.is_file():  # a pipe would never end
-            with file.open("rb") as stream:
-                if _TABLE.search(stream.read(_MAX_BYTES)):
-                    return True
+        if _TABLE.search(read_beginning(file, _MAX_BYTES)):
+            return True
     return any(holds_recipes(str(root / name)) for name in DEFAULT_FOLDERS)

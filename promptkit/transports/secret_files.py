@@ -6,7 +6,6 @@ import stat
 import time
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -15,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from promptkit.compiler.loading.targets import Targets, targets_of
 from promptkit.errors.standard_error import say
 from promptkit.files.regular import is_another_user, read_regular_file
+from promptkit.files.secret import write_new_secret
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 
 __all__ = [
@@ -320,7 +320,7 @@ def _key_of_user() -> bytes | None:
         file = user_cache_path("promptkit", appauthor=False) / "state.key"
         _check_owner(file.parent)
         if not file.exists():
-            _make_key(file)
+            write_new_secret(file, os.urandom(MIN_KEY_BYTES).hex().encode())
     except (OSError, RuntimeError):  # there is no such folder, or nothing may be written into it
         return None
     try:
@@ -335,16 +335,3 @@ def _check_owner(folder: Path) -> None:
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if hasattr(os, "geteuid") and there.stat().st_uid != os.geteuid():
         raise PermissionError
-
-
-def _make_key(file: Path) -> None:
-    """Write a new key, for its owner alone, unless another server is faster."""
-    from tempfile import NamedTemporaryFile
-
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=file.parent) as made:
-        made.write(os.urandom(MIN_KEY_BYTES).hex().encode())
-        made.flush()
-        os.fsync(made.fileno())  # an empty file would be in the way for ever
-        with suppress(FileExistsError):
-            os.link(made.name, file)  # which is there at once and whole, and replaces no other

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -76,19 +77,45 @@ def _listed_by_git(root: Path) -> Iterable[str] | None:
 def _walked(root: Path) -> Iterator[str]:
     """The files below a folder that are in no hidden one, as far as they are found in time."""
     until = time.monotonic() + _PATIENCE_S
-    for folder, below, names in os.walk(root):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        here = Path(folder).relative_to(root)
-        yield from ((here / name).as_posix() for name in names)
-        if time.monotonic() > until:
-            return
+    folders = [""]  # `os.walk` calls itself for each level
+    while folders and time.monotonic() < until:
+        above, below = folders.pop(), list[str]()
+        with suppress(OSError), os.scandir(root / above) as entries:
+            for entry in entries:
+                if not _is_folder(entry):
+                    yield above + entry.name
+                elif not (entry.name.startswith(".") or entry.is_symlink()):
+                    below.append(f"{above}{entry.name}/")
+        folders += sorted(below, reverse=True)
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Return whether an entry is a folder, or a link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _matches(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether the names of a path are those of a pattern."""
-    if not wanted or not names:
-        return not names and all(part == "**" for part in wanted)
-    first, *rest = wanted
-    if first == "**":
-        return _matches(names, rest) or _matches(names[1:], wanted)
-    return fnmatchcase(names[0], first) and _matches(names[1:], rest)
+    """
+    Return whether the names of a path match the parts of a pattern.
+
+    A ``**`` takes no name at first. If what follows it does not match, the last ``**`` takes one more name:
+    one before it need not, because what it would leave to the last one, that can take itself. So each name is
+    compared with each part at most once.
+    """
+    name = part = 0
+    after_stars, taken = -1, 0
+    while name < len(names):
+        if part < len(wanted) and wanted[part] == "**":
+            after_stars, taken = part + 1, name
+            part += 1
+        elif part < len(wanted) and fnmatchcase(names[name], wanted[part]):
+            name, part = name + 1, part + 1
+        elif after_stars >= 0:
+            taken += 1
+            name, part = taken, after_stars
+        else:
+            return False
+    return all(rest == "**" for rest in wanted[part:])

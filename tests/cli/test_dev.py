@@ -95,6 +95,17 @@ def test_the_address_shows_the_page_until_ctrl_c(recipes):
         assert ended(process) == (130, "")
 
 
+def test_a_signal_right_after_the_address(recipes):
+    """
+    The address is printed once a signal ends the preview properly.
+    """
+    folder = recipes(greet=GREET)
+    for _ in range(5):
+        with running(folder, "--port", "0") as (process, _):
+            process.send_signal(signal.SIGTERM)
+            assert (process.communicate(timeout=20)[1], process.returncode) == ("", 0)
+
+
 def test_half_a_head(recipes):
     """
     A connection on which a head does not go on ends with 408: the pages have the server that prompts have.
@@ -221,7 +232,7 @@ def test_no_place_for_the_file_that_a_browser_opens(monkeypatch, capsys):
     def full(**_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("promptkit.cli.dev.mkstemp", full)
+    monkeypatch.setattr("promptkit.files.scratch.mkstemp", full)
     with ExitStack() as ends:
         dev._open("http://127.0.0.1:1/", ends)
 

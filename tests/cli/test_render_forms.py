@@ -197,9 +197,23 @@ class TestMedia:
         code, out, err = run(capsys, "render", "mixed", "--out", "media")
 
         assert (code, out) == (2, "")
-        assert err == "promptkit: cannot write to 'media/mixed-1.png': it is no regular file\n"
+        reason = "it is no regular file" if kind == "pipe" else "it is a link: put a file in its place"
+        assert err == f"promptkit: cannot write to 'media/mixed-1.png': {reason}\n"
         assert (shelf / "other").read_text() == "mine"
         assert not file.is_file() or file.is_symlink()
+
+    @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+    def test_a_link_in_place_of_the_folder_is_not_followed(self, shelf, capsys):
+        """
+        It may have come with the repository, and lead anywhere.
+        """
+        (shelf / "elsewhere").mkdir()
+        (shelf / "media").symlink_to(shelf / "elsewhere")
+
+        code, out, err = run(capsys, "render", "mixed", "--out", "media/new")
+
+        assert (code, out, list((shelf / "elsewhere").iterdir())) == (2, "", [])
+        assert err.startswith("promptkit: cannot write to 'media': it is a link: ")
 
     def test_what_cannot_be_written(self, shelf, capsys):
         """

@@ -29,17 +29,23 @@ def review(code: str = "x", votes: int = 1):
 SKILL = "---\nname: greeting\ndescription: Greet people kindly, whenever they come.\n---\n\nSay hello.\n"
 
 BATCH = ["batch", "review", "rows.csv", "--for", "openai-chat", "--model", "m", "--target", "recipes"]
-BATCH_FILES = [f"batch/{name}" for name in (".promptkit-batch.json", "requests-00001.jsonl", "rejected.jsonl")]
+BATCH_FILES = [
+    f"batch/{name}" for name in (".promptkit-batch.json", "requests-00001.jsonl", "rejected.jsonl")
+]
 
 #: By name: the command line, and the places in the repository that the command reads or writes.
 COMMANDS = {
     "batch": (BATCH, ["batch", *BATCH_FILES, "rows.csv"]),
     "batch --resume": ([*BATCH, "--resume"], ["batch", *BATCH_FILES]),
     "batch --join": (
-        ["batch", "review", "rows.csv", "--join", "results", "--target", "recipes"],
+        ["batch", "--join", "results", "rows.csv"],
         ["results", "results/one.jsonl"],
     ),
     "check": (["check", "recipes"], ["recipes/extra.py", "recipes/more", "recipes/cases_review.py"]),
+    "build": (
+        ["build", "recipes", "--skills", "built"],
+        ["built", "built/greeting", "built/.promptkit-skills.json"],
+    ),
     "check skills": (
         ["check", "recipes"],
         ["recipes/skills", "recipes/skills/greeting", "recipes/skills/greeting/SKILL.md"],
@@ -178,6 +184,16 @@ def content_of(root: Path) -> dict[str, bytes | None]:
     return found
 
 
+def run(argv: list[str]) -> int:
+    """
+    The exit code of a command.
+    """
+    try:
+        return main(argv)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
 @pytest.mark.parametrize(("name", "place", "kind"), CASES, ids=[" | ".join(case) for case in CASES])
 def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd):
     """
@@ -191,14 +207,14 @@ def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd)
             subprocess.run([*git, *words], check=True)
     argv, _ = COMMANDS[name]
     if place.startswith("batch/") or "resume" in name:
-        main([one for one in argv if one != "--resume"])  # what is replaced is ours
+        run([one for one in argv if one != "--resume"])  # what is replaced is ours
     if name.startswith(("uninstall", "export")) and place not in ("out", ".claude", ".cursor"):
-        main([one.replace("uninstall", "install") for one in argv if one != "--remove"])
+        run([one.replace("uninstall", "install") for one in argv if one != "--remove"])
     before = content_of(outside)
     put(repository / place, kind, outside)
     capfd.readouterr()
 
-    code = main(argv)
+    code = run(argv)
     out, err = capfd.readouterr()
 
     assert content_of(outside) == before
@@ -208,8 +224,9 @@ def test_nothing_leads_out_of_a_repository(name, place, kind, repository, capfd)
         copied = [file for file, data in content_of(repository).items() if data and PRECIOUS.encode() in data]
         assert (copied, PRECIOUS in out + err) == ([], False)
     if code:
-        assert [line for line in err.splitlines() if not line.strip()] == []
-        assert len(err.splitlines()) <= 3, err
+        assert out or err
+        is_install = argv[0] in ("install", "uninstall")  # the entry to write by hand follows
+        assert is_install or len(err.splitlines()) <= 3, err
     if kind == "pipe":
         assert stat.S_ISFIFO((repository / place).lstat().st_mode)
 

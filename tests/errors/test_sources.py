@@ -3,6 +3,7 @@ import os
 import pytest
 
 from promptkit.errors.diagnostics import Location
+from promptkit.errors.sources import text_of, tree_of
 
 
 class TestLocations:
@@ -65,6 +66,17 @@ class TestLocations:
         line = source.splitlines()[place.line - 1]
         assert line[place.column - 1 : place.end - 1].strip() in (shown, "")
         assert place.column > 0
+
+
+def test_a_file_that_is_no_source_is_not_read(tmp_path):
+    """
+    A sparse file of 16 GiB would take all memory.
+    """
+    with (tmp_path / "odd.py").open("wb") as file:
+        file.truncate(16 << 30)
+
+    assert text_of(str(tmp_path / "odd.py")) == ""
+    assert tree_of(str(tmp_path / "odd.py")) is not None
 
 
 @pytest.mark.parametrize("line", [0, 1])

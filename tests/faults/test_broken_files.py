@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from promptkit.cli import main
 from tests.wire import modern, request
 
 PROMPT = '''
@@ -109,6 +110,22 @@ def test_a_hanging_import(told, tmp_path, hangs):
     client.wait(a="two", b="two")
 
     assert client.serving.end()[1] == 0
+
+
+def test_a_sparse_file_of_16_gib(recipes, capsys):
+    """
+    It is reported in one line, and takes neither the memory nor the time to be read.
+    """
+    folder = recipes(a=PROMPT.format("a", "one"))
+    with (folder / "odd.py").open("wb") as file:
+        file.truncate(16 << 30)
+
+    codes = [main([command, str(folder)]) for command in ("check", "list")]
+
+    assert codes == [1, 1]
+    reason = "ImportError: it has more than 16,777,216 bytes, and is not a source that people write"
+    assert f"recipe 'odd' cannot be imported: {reason}\n" in (said := "".join(capsys.readouterr()))
+    assert "Traceback" not in said
 
 
 def test_a_folder_full_of_odd_entries(told, tmp_path):

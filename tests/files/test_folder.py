@@ -51,7 +51,7 @@ class TestPaths:
         """
         with pytest.raises(OSError, match="not a plain path"):
             check_plain(path)
-        for call in (folder.read, folder.remove, folder.open, folder.status):
+        for call in (folder.read, folder.remove, folder.open_for_reading, folder.status):
             with pytest.raises(OSError, match="not a plain path"):
                 call(*((path, 10) if call == folder.read else (path,)))
         with pytest.raises(OSError, match="not a plain path"):

@@ -434,8 +434,9 @@ LOOKS = """
     def test_modules():
         names = {name for name in sys.modules if name.startswith("promptkit")}
         own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
-        packages = {"promptkit", "promptkit.compiler", "promptkit.compiler.loading"}
-        assert names == {*packages, "promptkit.version", "promptkit.compiler.loading.recipe_files", *own}
+        packages = {"promptkit", "promptkit.compiler", "promptkit.compiler.loading", "promptkit.files"}
+        reading = {"promptkit.compiler.loading.recipe_files", "promptkit.files.regular"}
+        assert names == {*packages, "promptkit.version", *reading, *own}
         assert "msgspec" not in sys.modules
 
     def test_path(pytestconfig):

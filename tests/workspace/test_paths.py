@@ -1,13 +1,17 @@
 import os
 import shutil
 import subprocess
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from promptkit import Arg
 from promptkit.catalog.completion import Completer
 from promptkit.errors import PromptError
-from promptkit.workspace import files
+from promptkit.workspace import files, paths
 
 #: What lies in the workspace.
 TREE = (
@@ -132,3 +136,98 @@ def test_a_pattern_stays_in_the_workspace(pattern):
     """
     with pytest.raises(ValueError, match="write it as seen from the workspace"):
         files(pattern)
+
+
+def matches_by_definition(names, wanted):
+    """Whether names match a pattern, as the definition of ``**`` has it: in exponential time."""
+    if not wanted or not names:
+        return not names and all(part == "**" for part in wanted)
+    first, *rest = wanted
+    if first == "**":
+        return matches_by_definition(names, rest) or matches_by_definition(names[1:], wanted)
+    return fnmatchcase(names[0], first) and matches_by_definition(names[1:], rest)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "ab", "ba"]), min_size=1, max_size=7),
+    st.lists(st.sampled_from(["**", "*", "a", "b", "a*", "?b"]), min_size=1, max_size=6),
+)
+def test_matching_is_as_defined(names, wanted):
+    """
+    Matching in bounded time agrees with the recursive definition.
+    """
+    assert paths._matches(names, wanted) is matches_by_definition(names, wanted)
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "is_match"),
+    [
+        (["a"] * 1_500, ["**", "*.py"], False),
+        ([*["a"] * 1_500, "b.py"], ["**", "*.py"], True),
+        (["a"] * 1_500, ["**"] * 1_500, True),
+        (["a"] * 1_500, [*["**", "a"] * 50, "b"], False),
+    ],
+    ids=["deep", "deep and wanted", "stars", "stars and names"],
+)
+def test_each_name_is_compared_with_each_part_at_most_once(names, wanted, is_match, monkeypatch):
+    """
+    Deep paths and patterns with many ``**`` take bounded time, and no stack.
+    """
+    count = 0
+
+    def counted(name, pattern):
+        nonlocal count
+        count += 1
+        return fnmatchcase(name, pattern)
+
+    monkeypatch.setattr(paths, "fnmatchcase", counted)
+
+    assert paths._matches(names, wanted) is is_match
+    assert count <= len(names) * len(wanted)
+
+
+def test_a_deep_path_in_the_index_does_not_hide_the_others(repository):
+    """
+    A repository can have a path of 1,500 folders in its index, which no file needs to have.
+    """
+    blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    deep = "a/" * 1_500 + "deep.py"
+    subprocess.run(
+        ["git", "update-index", "--add", "--index-info"],  # noqa: S607 (whichever there is)
+        cwd=repository,
+        check=True,
+        input=f"100644 {blob}\t{deep}\n".encode(),
+    )
+
+    assert files("**/*.py")() == [deep, "main.py", "src/tool.py"]
+
+
+def test_deep_folders_are_walked(tree, monkeypatch):
+    """
+    Without a repository, folders that nest deeper than Python calls are found, too.
+    """
+    monkeypatch.chdir(tree)
+    for _ in range(1_200):
+        Path("a").mkdir()
+        os.chdir("a")
+    os.chdir(tree)
+    deep = tree.joinpath(*["a"] * 1_200)
+    deep.joinpath("deep.py").touch()
+
+    found = files("**/*.py")()
+
+    deep.joinpath("deep.py").unlink()
+    os.removedirs(deep)  # pytest would call itself for each level
+    assert found == ["a/" * 1_200 + "deep.py", "main.py", "src/deep/er/tool.py", "src/tool.py"]
+
+
+@pytest.mark.parametrize("name", ["odd\udcff.py", "line\nend.py", "tab\t.py", "\u202e.py"], ids=ascii)
+def test_odd_names_are_left_out(name, tree):
+    """
+    A name that is not text, or not one line, cannot be sent as an argument.
+    """
+    tree.joinpath(name).touch()
+    tree.joinpath(name.removesuffix(".py")).mkdir()
+    tree.joinpath(name.removesuffix(".py"), "inner.py").touch()
+
+    assert files("**/*.py")() == ["main.py", "src/deep/er/tool.py", "src/tool.py"]

@@ -1,7 +1,6 @@
 """A revision of a repository, written to a folder: where its targets lie there."""
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError
+from promptkit.files.scratch import scratch_folder
 
 __all__ = ["loading_from", "written"]
 
@@ -27,7 +27,7 @@ def written(
         yield here, targets, None
         return
     commit = repository.commit(revision)
-    with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
+    with scratch_folder("promptkit-diff-") as scratch:
         then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         now = repository.root
         moved = [_moved(target, now, then) for target in targets]

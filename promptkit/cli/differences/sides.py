@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, PromptError
+from promptkit.files.scratch import open_unnamed_file
 from promptkit.workspace.folder import VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes hold none
@@ -111,7 +111,7 @@ class Side:
     ) -> None:
         self._named, self._moved = " ".join(targets), moved
         # No pipe: what is printed without end, or by a process that it leaves behind, is not waited for.
-        self._printed = tempfile.TemporaryFile(prefix="promptkit-side-")  # noqa: SIM115 (the context closes it)
+        self._printed = open_unnamed_file("promptkit-side-")  # the context closes it
         self._process = subprocess.Popen(  # noqa: S603 (this very program)
             # -P, as the current folder may hold modules of the names that promptkit imports.
             [sys.executable, *(["-B"] if sys.dont_write_bytecode else []), "-P", "-m", module],

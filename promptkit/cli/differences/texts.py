@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from msgspec import Struct
 from promptkit.cli.diagnostics import counted
 from promptkit.cli.differences.github_markdown import code_span, html_code
 from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
@@ -136,7 +136,7 @@ def changed_words(old: str, new: str) -> list[Line]:
         new:
             What is said.
     """
-    with tempfile.TemporaryDirectory(prefix="promptkit-words-") as scratch:
+    with scratch_folder("promptkit-words-") as scratch:
         folder = os.path.realpath(scratch)
         for name, text in (("old", old), ("new", new)):
             Folder(folder).write(name, f"{text}\n".encode(errors="surrogatepass"))

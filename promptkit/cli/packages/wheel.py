@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -25,6 +24,7 @@ from promptkit.cli.packages.project import PackagedProject, PackageFault
 from promptkit.cli.packages.readme import readme_text
 from promptkit.cli.packages.sources import PackagedFile, SourceReader
 from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
 
 __all__ = ["Wheel", "WheelParts", "build_wheel"]
 
@@ -126,7 +126,7 @@ def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
 
         OSError: If a file cannot be read or written.
     """
-    with TemporaryDirectory(prefix="promptkit-package-") as scratch:
+    with scratch_folder("promptkit-package-") as scratch:
         source, built = Folder(scratch, "source"), Folder(scratch, "built")
         _stage(parts, reader, source)
         built.create()

@@ -48,6 +48,10 @@ _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 #: Stands for what fills a hole of an f-string.
 _HOLE: Final = "\0"
 
+#: A character of a word; one that follows on the same line.
+_WORD: Final = re.compile(r"\S")
+_WORD_AHEAD: Final = re.compile(r"[^\S\n]*\S")
+
 _JOIN: Final = "join them: ', '.join(...)"
 
 
@@ -172,14 +176,19 @@ def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
         str(part.value) if isinstance(part, ast.Constant) else block or _HOLE
         for part, block in zip(parts, blocks, strict=True)
     ]
-    for i, block in enumerate(blocks):
-        before, after = "".join(texts[:i]).rpartition("\n")[2], "".join(texts[i + 1 :]).partition("\n")[0]
+    whole, line, end = "".join(texts), 0, 0
+    for part, block, text in zip(parts, blocks, texts, strict=True):
+        begin, end = end, end + len(text)
         # What fills a hole right beside the block may end, or begin, with the end of a line.
-        shares = (before.strip() and before[-1] != _HOLE) or (after.strip() and after[0] != _HOLE)
-        if block is not None and shares:
+        if block is not None and (
+            (_WORD.search(whole, line, begin) and whole[begin - 1] != _HOLE)
+            or (_WORD_AHEAD.match(whole, end) and whole[end] != _HOLE)
+        ):
             fault = f"{block}(...) shares a line with other text, so that Markdown does not see it"
             remedy = f"write a blank line between them, or user('...', {block}(...)), which does"
-            report.add(Rule.BLOCK_IN_LINE, fault, remedy, parts[i].value)
+            report.add(Rule.BLOCK_IN_LINE, fault, remedy, part.value)
+        if "\n" in text:
+            line = begin + text.rindex("\n") + 1
 
 
 def _block(part: Any, scope: Scope) -> str | None:

@@ -32,7 +32,7 @@ from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, MediaError, nearest
-from promptkit.errors.sources import function_at, line_of, own_nodes
+from promptkit.errors.sources import function_at, lines_of, own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import is_role_tuple, remedy_for
 
@@ -209,31 +209,53 @@ def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
     if not may_have_sections(prompt.function.__doc__):
         return
     parameters = inspect.signature(prompt.function, **FORWARD).parameters
-    if unread := unread_descriptions(prompt.function.__doc__, parameters):
+    unread = unread_descriptions(prompt.function.__doc__, parameters)
+    stray = [name for name in read_descriptions(prompt.function.__doc__) if name not in parameters]
+    if not (unread or stray):
+        return
+    docstring = _Docstring(report.location)  # found only where something is wrong
+    if unread:
         fault = f"what the docstring says of {', '.join(map(repr, unread))} is not read"
         remedy = (
             "write 'Args:' as far in as the text above it, and each parameter further in: 'name: what it is'"
         )
-        report.add(Rule.UNREAD_DESCRIPTION, fault, remedy, _in_docstring(unread[0], report.location))
-    for name in [name for name in read_descriptions(prompt.function.__doc__) if name not in parameters]:
+        report.add(Rule.UNREAD_DESCRIPTION, fault, remedy, docstring.location_of(unread[0]))
+    for name in stray:
         meant = nearest(name, parameters)
         fault = f"the docstring describes {name!r}, which is not a parameter"
         remedy = f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter"
-        report.add(Rule.STRAY_DESCRIPTION, fault, remedy, _in_docstring(name, report.location))
+        report.add(Rule.STRAY_DESCRIPTION, fault, remedy, docstring.location_of(name))
 
 
-def _in_docstring(name: str, place: Location) -> Location:
-    """Where the docstring of the function at *place* describes *name*."""
-    function = function_at(place.file, place.line)
-    first = function.body[0] if function else None
-    if first is None or first.end_lineno is None:
-        return place
-    before = r"^\s*(?:[:@]\w+\s+(?:[^:]*\s)?)?(?:[\w*]+,\s*)*[-*`\s]*"
-    described = re.compile(rf"{before}({re.escape(name)})\b[*`]*\s*(?:[,:(]|--?\s|$)")
-    for line in range(first.lineno, first.end_lineno + 1):
-        if found := described.match(line_of(place.file, line)):
-            return Location(place.file, line, found.start(1) + 1, found.end(1) + 1)
-    return place
+class _Docstring:
+    """
+    The lines of a docstring, by the words in them: it may describe thousands of parameters.
+
+    Args:
+        place:
+            The function.
+    """
+
+    def __init__(self, place: Location) -> None:
+        self._place = place
+        self._lines: dict[str, list[tuple[int, str]]] = {}
+        function = function_at(place.file, place.line)
+        first = function.body[0] if function else None
+        if first is not None and first.end_lineno is not None:
+            lines = lines_of(place.file, first.lineno, first.end_lineno)
+            for number, line in enumerate(lines, first.lineno):
+                for word in set(re.findall(r"\w+", line)):
+                    self._lines.setdefault(word, []).append((number, line))
+
+    def location_of(self, name: str) -> Location:
+        """Return where the docstring describes *name*; the function if that cannot be found."""
+        before = r"^\s*(?:[:@]\w+\s+(?:[^:]*\s)?)?(?:[\w*]+,\s*)*[-*`\s]*"
+        described = re.compile(rf"{before}({re.escape(name)})\b[*`]*\s*(?:[,:(]|--?\s|$)")
+        *_, word = re.findall(r"\w+", name) or [""]
+        for number, line in self._lines.get(word, ()):
+            if found := described.match(line):
+                return Location(self._place.file, number, found.start(1) + 1, found.end(1) + 1)
+        return self._place
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:

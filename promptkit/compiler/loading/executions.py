@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.errors.interruptions import call_interruptible, shielded
-from promptkit.files.regular import Stamp, file_stamp
+from promptkit.files.regular import MAX_SOURCE_BYTES, Stamp, TooLargeError, file_stamp, read_regular_file
 from promptkit.language.files import files_read
 
 __all__ = ["Execution", "Executions", "SourceLoader", "collecting"]
@@ -234,10 +234,26 @@ class SourceLoader(SourceFileLoader):
         return code
 
     def get_data(self, path: str) -> bytes:
-        """Return the content of a file. Raises `OSError` for stale bytecode, as if it did not exist."""
-        if path.endswith(tuple(BYTECODE_SUFFIXES)) and (self.path in _EXECUTED or self._is_stale(path)):
+        """
+        Return the content of a file.
+
+        Raises:
+            OSError: For stale bytecode, as if it did not exist.
+
+            ImportError: For a source that is too large.
+        """
+        is_bytecode = path.endswith(tuple(BYTECODE_SUFFIXES))
+        if is_bytecode and (self.path in _EXECUTED or self._is_stale(path)):
             raise FileNotFoundError(path)
-        return super().get_data(path)
+        if not is_bytecode and path != self.path:
+            return super().get_data(path)
+        try:
+            return read_regular_file(path, MAX_SOURCE_BYTES)
+        except TooLargeError as error:
+            if is_bytecode:
+                raise
+            msg = f"{error.strerror}, and is not a source that people write"
+            raise ImportError(msg) from None
 
     def _is_stale(self, bytecode: str) -> bool:
         """Whether the source changed after its bytecode was written."""

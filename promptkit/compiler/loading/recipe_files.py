@@ -2,7 +2,7 @@
 Recipe files: which files of a folder are recipes, and which folders below it are entered.
 
 All that look for recipes ask here: the loader, the watcher, the start-up cache, pytest. Every run of pytest
-imports this where promptkit is installed, so it imports nothing of promptkit.
+imports this where promptkit is installed, so it imports little of promptkit.
 """
 
 import os
@@ -10,6 +10,8 @@ import stat
 from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
+
+from promptkit.files.regular import read_beginning
 
 __all__ = [
     "DEFAULT_FOLDERS",
@@ -75,10 +77,7 @@ def may_enter(name: str) -> bool:
 def mentions_prompts(path: str) -> bool:
     """Guess from its first bytes whether a file defines prompts or resources."""
     try:
-        if not os.path.isfile(path):  # a pipe would never end
-            return False
-        with open(path, "rb") as file:
-            text = file.read(_READ_BYTES)
+        text = read_beginning(path, _READ_BYTES)
     except OSError:
         return False
     return b"promptkit" in text and any(one in text for one in _DECORATORS)

@@ -77,8 +77,14 @@ class Supervisor:
 
     if sys.platform != "win32":  # it cannot fork
 
-        def run(self) -> None:
-            """Fork the workers, and wait until they have ended after this process was told to end."""
+        def run(self, ready: Callable[[], object] = bool) -> None:
+            """
+            Fork the workers, and wait until they have ended after this process was told to end.
+
+            Args:
+                ready:
+                    Called once a signal ends this, before the first worker is forked.
+            """
             if threading.active_count() > 1:
                 say("recipes have started threads at import: these do not run in the workers")
             self._lifeline = os.pipe()
@@ -90,6 +96,7 @@ class Supervisor:
                 signal.signal(number, self._on_signal)
             signal.signal(signal.SIGCHLD, lambda *_: None)
             signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+            ready()
             while not self._signals:
                 self._replace()
                 self._wait_until(min((slot.due for slot in self._slots if not slot.pid), default=None))

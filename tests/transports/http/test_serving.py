@@ -1,13 +1,14 @@
 """`promptkit serve --http` as a process: where it serves, and what."""
 
 import os
+import signal
 import socket
 import sys
 import time
 
 import pytest
 
-from tests.transports.http.conftest import PATIENCE, Connection
+from tests.transports.http.conftest import GREET, PATIENCE, Connection
 
 unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
 
@@ -59,6 +60,57 @@ def test_a_unix_socket(serve, tmp_path, workers):
     code, _ = served.end()
 
     assert (code, path.exists()) == (0, False)
+
+
+@unix
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_right_after_the_line(started, tmp_path, workers):
+    """
+    The server is announced once a signal ends it properly: the exit code is 0, and no socket file is left.
+    """
+    path = tmp_path / "socket"
+    for _ in range(10):
+        served = started("--uds", str(path), "--workers", workers, greet=GREET)
+        code, _ = served.end()
+        assert (code, path.exists()) == (0, False)
+
+
+@unix
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_at_the_moment_of_the_line(serve, tmp_path, workers):
+    """
+    Not even a signal that comes while the line is written ends the process by itself.
+    """
+    launcher = (
+        "import os, runpy, signal, sys\n"
+        "from promptkit.cli import serve_http\n"
+        "write = serve_http.say\n"
+        "def say(text):\n"
+        "    write(text)\n"
+        "    if text.startswith('serving at'):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "serve_http.say = say\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    path = tmp_path / "socket"
+    served = serve("--uds", str(path), "--workers", workers, launcher=launcher)
+
+    assert (served.process.wait(PATIENCE), path.exists()) == (0, False)
+
+
+@unix
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_while_recipes_load(serve, tmp_path, name):
+    """
+    It ends the process, and removes the socket file, too.
+    """
+    path = tmp_path / "socket"
+    source = f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)\n"
+    served = serve("--uds", str(path), source=source)
+
+    assert served.process.wait(PATIENCE) in (-getattr(signal, name), 128 + getattr(signal, name))
+    assert not path.exists()
 
 
 @unix

@@ -1,0 +1,90 @@
+"""Commands in a repository that someone else wrote: odd entries are reported in a line, or ignored."""
+
+import os
+import socket
+
+import pytest
+
+from promptkit.cli import main
+
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="Windows has no such files"),
+    pytest.mark.timeout(60),
+]
+
+GREET = '''
+from promptkit import prompt
+
+@prompt
+def greet(name: str = "you"):
+    """Say hello."""
+    return f"Hello, {name}."
+'''
+
+#: Makes an odd entry in place of a file.
+KINDS = {
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "link that leads nowhere": lambda path: path.symlink_to("nowhere"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "folder": lambda path: path.mkdir(),
+    "brackets": lambda path: path.write_text("(" * 10_000),
+    "signs": lambda path: path.write_text("x = " + "-" * 100_000 + "1\n"),
+    "attributes": lambda path: path.write_text("x = a" + ".b" * 100_000 + "\n"),
+    "null": lambda path: path.write_bytes(b"a\0b"),
+    "no text": lambda path: path.write_bytes(b"# \xe9\xff\n"),
+    "unknown encoding": lambda path: path.write_bytes(b"# -*- coding: nonsense -*-\n"),
+}
+
+#: Where.
+PLACES = (
+    *("recipes/odd.py", "recipes/_helper.py", "recipes/__init__.py", "recipes/below/__init__.py"),
+    *("recipes/cases_greet.py", "recipes/conftest.py", "recipes/test_greet.py", "recipes/skill/SKILL.md"),
+    *("recipes/skill/data.txt", "recipes/pyvenv.cfg", "pyproject.toml", ".git"),
+)
+
+COMMANDS = (
+    ["check", "recipes"],
+    ["list"],
+    ["render", "recipes", "greet"],
+    ["complete", "recipes", "greet", "name"],
+)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with a recipe and a skill, which is the current folder."""
+    (tmp_path / "recipes" / "skill").mkdir(parents=True)
+    (tmp_path / "recipes" / "below").mkdir()
+    (tmp_path / "recipes" / "greet.py").write_text(GREET)
+    skill = "---\nname: skill\ndescription: Does this. Use it when it is needed.\n---\nDo it.\n"
+    (tmp_path / "recipes" / "skill" / "SKILL.md").write_text(skill)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_odd_entry(kind, place, project, capsys):
+    """
+    No command hangs, and none ends in a traceback.
+    """
+    (project / place).unlink(missing_ok=True)
+    KINDS[kind](project / place)
+
+    for words in COMMANDS:
+        assert main(words) in (0, 1, 2)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        assert max(map(len, (out + err).splitlines()), default=0) < 500
+
+
+def test_a_socket(project, capsys):
+    """
+    It is not a recipe.
+    """
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("recipes/odd.py")
+        assert main(["check", "recipes"]) == 1
+
+    assert "it is a pipe, a socket or a device" in capsys.readouterr().out

@@ -1,0 +1,103 @@
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from promptkit.files import named
+from promptkit.files.named import read_named_file
+from promptkit.files.regular import TooLargeError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+
+
+def test_a_file_and_its_limit(tmp_path):
+    """
+    As many bytes as allowed are read; of a larger file, the error has the size.
+    """
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 10)
+
+    assert read_named_file(file, 10) == b"x" * 10
+    with pytest.raises(TooLargeError, match="it has more than 9 bytes") as caught:
+        read_named_file(file, 9)
+    assert (caught.value.size, caught.value.filename) == (10, str(file))
+
+
+@posix
+def test_an_endless_device_is_read_up_to_the_limit():
+    """
+    A device has no size.
+    """
+    with pytest.raises(TooLargeError, match="it has more than 9 bytes"):
+        read_named_file("/dev/zero", 9)
+    assert read_named_file(os.devnull, 9) == b""
+
+
+@posix
+@pytest.mark.timeout(20)
+def test_a_pipe_without_a_writer_is_refused(tmp_path, monkeypatch):
+    """
+    It is waited for, but not indefinitely.
+    """
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(named, "_WRITER_WITHIN_MS", 10)
+
+    with pytest.raises(OSError, match="it is a pipe that no process writes to"):
+        read_named_file(tmp_path / "pipe", 10)
+
+
+@posix
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pause", [0, 0.2], ids=["quick", "slow"])
+def test_a_pipe_with_a_writer_is_read_whole(pause, tmp_path, monkeypatch):
+    """
+    Also one whose data come later than a pipe without a writer is waited for.
+    """
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(named, "_WRITER_WITHIN_MS", 100)
+    done = threading.Event()
+
+    def write():
+        with pipe.open("wb", buffering=0) as file:
+            file.write(b"first ") if not pause else done.wait(pause)
+            file.write(b"last")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    data = read_named_file(pipe, 100)
+    thread.join()
+
+    assert data == (b"last" if pause else b"first last")
+
+
+@posix
+@pytest.mark.parametrize("words", ["printf text", "true", "sleep 0.1; printf text"])
+def test_process_substitution(words):
+    """
+    A shell passes the output of a command as a pipe.
+    """
+    script = (
+        "import sys; from promptkit.files.named import read_named_file as read; print(read(sys.argv[1], 99))"
+    )
+    shell = ["bash", "-c", f'exec "$0" -c "$1" <({words})', sys.executable, script]
+
+    printed = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+
+    assert printed == f"{b'text' if 'text' in words else b''!r}\n"
+
+
+@posix
+def test_a_socket_is_refused(tmp_path):
+    """
+    It cannot be opened.
+    """
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        with pytest.raises(OSError, match=re.escape(str(tmp_path / "socket"))):
+            read_named_file(tmp_path / "socket", 10)

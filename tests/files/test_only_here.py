@@ -1,0 +1,159 @@
+"""The modules of `promptkit.files` are the only ones that open, write, create or remove files."""
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.structure import MODULES, tree_of
+
+#: What opens, reads, writes, creates or removes files, by the module that has it.
+FUNCTIONS: Final = {
+    "os": {
+        *("fdopen", "link", "makedirs", "mkdir", "mkfifo", "mknod", "open", "remove", "removedirs", "rename"),
+        *("renames", "replace", "rmdir", "symlink", "truncate", "unlink"),
+    },
+    "shutil": {"copy", "copy2", "copyfile", "copystat", "copytree", "make_archive", "move", "rmtree"},
+    "tempfile": {
+        *("NamedTemporaryFile", "SpooledTemporaryFile", "TemporaryDirectory", "TemporaryFile", "mkdtemp"),
+        *("mkstemp", "mktemp"),
+    },
+    "io": {"FileIO", "open", "open_code"},
+    "codecs": {"open"},
+    "tokenize": {"open"},
+    "zipfile": {"ZipFile"},
+    "tarfile": {"TarFile"},
+    "gzip": {"GzipFile"},
+}
+
+#: The same of methods, whatever has them.
+METHODS: Final = {
+    *("hardlink_to", "mkdir", "open", "read_bytes", "read_text", "rename", "rmdir", "symlink_to", "touch"),
+    *("unlink", "write_bytes", "write_text"),
+}
+
+#: What a module may use nevertheless, by its name: each with the reason.
+EXCEPTIONS: Final = {
+    "promptkit.cli.dev": {"webbrowser.open": "it opens a page"},
+    "promptkit.cli.output": {
+        "FileIO": "the descriptor of standard output",
+        "open": "the descriptor of standard output",
+        "os.open": "the null device takes the place of a closed standard stream",
+    },
+    "promptkit.cli.differences.sides": {"os.fdopen": "a pipe from the process that asks"},
+    "promptkit.cli.questions": {"os.fdopen": "copies of the descriptors of a terminal"},
+    "promptkit.compiler.lints.files": {"open": "the lint looks for it in recipes"},
+    "promptkit.errors.distribution": {"found.read_text": "metadata of the installed package"},
+    "promptkit.errors.standard_error": {
+        "FileIO": "the descriptor of standard error",
+        "open": "the descriptor of standard error",
+    },
+    "promptkit.preview.templating": {"file.read_bytes": "scripts and styles of this package"},
+    "promptkit.protocol.http.endpoint": {"self._sessions.open": "a sealed session"},
+    "promptkit.protocol.http.sessions": {"self._ring.open": "a sealed token"},
+    "promptkit.protocol.key_ring": {"self._ring.open": "a sealed token"},
+    "promptkit.transports.authorization.issuer": {"….open": "a URL"},
+    "promptkit.transports.http.listeners": {
+        "self._path.unlink": "a socket that this process has bound",
+        "….unlink": "a socket that no process listens to",
+    },
+    "promptkit.transports.stdio": {
+        "os.fdopen": "the descriptor of standard error",
+        "os.open": "the null device",
+    },
+}
+
+#: Modules that the check skips: those of the start-up cache, which have files of their own.
+ELSEWHERE: Final = {
+    "promptkit.batch.workers",
+    "promptkit.cli.build",
+    "promptkit.transports.kept_lists",
+    "promptkit.transports.startup_cache",
+}
+
+CHECKED: Final = [
+    name for name in MODULES if not name.startswith("promptkit.files") and name not in ELSEWHERE
+]
+
+
+def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield each use of a function or a method that works on files, with its line."""
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name in FUNCTIONS.get(node.module or "", ())
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name("open") | ast.Name("FileIO"):
+                yield node.lineno, node.id
+            case ast.Name(name) if name in imported:
+                yield node.lineno, imported[name]
+            case ast.Attribute(ast.Name(module), name) if module in FUNCTIONS:
+                if name in FUNCTIONS[module]:
+                    yield node.lineno, f"{module}.{name}"
+            case ast.Attribute(of, name) if name in METHODS:
+                holder = ast.unparse(of) if isinstance(of, ast.Name | ast.Attribute) else "…"
+                yield node.lineno, f"{holder}.{name}"
+
+
+@pytest.mark.parametrize("module", CHECKED)
+def test_only_files_works_on_files(module):
+    """
+    Every other module calls `promptkit.files`, where links, pipes and devices are taken care of.
+    """
+    allowed = EXCEPTIONS.get(module, {})
+
+    assert [(line, use) for line, use in uses(tree_of(module)) if use not in allowed] == []
+
+
+def test_each_exception_is_used():
+    """
+    An exception that no module needs any more is removed.
+    """
+    unused = {
+        (module, use)
+        for module, reasons in EXCEPTIONS.items()
+        for use in reasons.keys() - {use for _, use in uses(tree_of(module))}
+    }
+
+    assert unused == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "use"),
+    [
+        ("open(path)", "open"),
+        ("read = open", "open"),
+        ("io.open(path)", "io.open"),
+        ("FileIO(path)", "FileIO"),
+        ("os.unlink(path)", "os.unlink"),
+        ("from os import replace as move\nmove(a, b)", "os.replace"),
+        ("map(os.mkdir, paths)", "os.mkdir"),
+        ("Path(path).write_text('')", "….write_text"),
+        ("self.path.read_bytes()", "self.path.read_bytes"),
+        ("(folder / name).open('rb')", "….open"),
+        ("folder.mkdir()", "folder.mkdir"),
+        ("shutil.copyfile(a, b)", "shutil.copyfile"),
+        ("from tempfile import mkstemp\nmkstemp()", "tempfile.mkstemp"),
+        ("def inner():\n    with zipfile.ZipFile(path): pass", "zipfile.ZipFile"),
+    ],
+)
+def test_a_use_is_found(source, use):
+    """
+    Functions and methods are found wherever they are used, also under another name.
+    """
+    assert [name for _, name in uses(ast.parse(source))] == [use]
+
+
+@pytest.mark.parametrize(
+    "source", ["text.replace(a, b)", "shutil.which(name)", "os.path.exists(path)", "reads()"]
+)
+def test_other_calls_are_allowed(source):
+    """
+    Methods of texts, and functions that only look, open no file.
+    """
+    assert list(uses(ast.parse(source))) == []

@@ -1,0 +1,55 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from promptkit.files.scratch import (
+    create_scratch_folder,
+    open_unnamed_file,
+    remove_scratch_folder,
+    scratch_file,
+)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """The folder of temporary files."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_scratch_file_is_removed(place):
+    """
+    It has the text until then, and is its owner's alone.
+    """
+    with scratch_file("text", "before-", ".end") as file:
+        assert file.read_text() == "text"
+        assert (file.parent, file.name[:7], file.suffix) == (place, "before-", ".end")
+        if os.name == "posix":
+            assert file.stat().st_mode & 0o777 == 0o600
+
+    assert list(place.iterdir()) == []
+
+
+def test_a_scratch_folder_is_removed_with_its_files(place):
+    """
+    A folder that is already gone is fine.
+    """
+    folder = Path(create_scratch_folder("before-"))
+    (folder / "file").touch()
+
+    remove_scratch_folder(str(folder))
+    remove_scratch_folder(str(folder))
+
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="on Windows it has a name while it is open")
+def test_an_unnamed_file_is_in_no_folder(place):
+    """
+    What is written can be read.
+    """
+    with open_unnamed_file("before-") as file:
+        file.write(b"text")
+        file.seek(0)
+        assert (file.read(), list(place.iterdir())) == (b"text", [])

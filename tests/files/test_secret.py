@@ -1,0 +1,40 @@
+import os
+
+import pytest
+
+from promptkit.files.secret import write_new_secret
+
+
+def test_a_secret_is_its_owners(tmp_path):
+    """
+    Neither the file nor the folder that was created for it can be read by others.
+    """
+    file = tmp_path / "folder" / "key"
+    write_new_secret(file, b"secret")
+
+    assert file.read_bytes() == b"secret"
+    assert [entry.name for entry in file.parent.iterdir()] == ["key"]
+    if os.name == "posix":
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_file_that_exists_stays(tmp_path):
+    """
+    The first process wins, and nothing is left of the other.
+    """
+    (tmp_path / "key").write_bytes(b"first")
+    write_new_secret(tmp_path / "key", b"second")
+
+    assert (tmp_path / "key").read_bytes() == b"first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["key"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need privileges")
+def test_a_link_that_leads_nowhere_stays(tmp_path):
+    """
+    What it leads to is not created.
+    """
+    (tmp_path / "key").symlink_to(tmp_path / "other")
+    write_new_secret(tmp_path / "key", b"secret")
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["key"]

@@ -1,0 +1,72 @@
+"""Recipes that other people wrote are read in linear time: quadratic work would take minutes for these."""
+
+import re
+
+import pytest
+
+from promptkit.cli import main
+from promptkit.compiler.docstrings import read_descriptions, read_summary, unread_descriptions
+
+pytestmark = pytest.mark.timeout(60)
+
+SIZE = 200_000
+
+#: What docstrings repeat.
+DOCSTRINGS = {
+    "blank lines": "Say.\n" + "\n" * SIZE + "x",
+    "lines of blanks": "Say.\n" + "  \n" * SIZE + "x",
+    "lines of signs": "Say.\n" + "*-\n" * SIZE + "x",
+    "a long line of signs": "Say.\n" + "*" * SIZE + "\nx",
+    "a title before blanks": "Say.\n\nArgs" + " " * SIZE + "x\n",
+    "a title before a colon and blanks": "Say.\n\nArgs:" + " " * SIZE + "x\n",
+    "dashes": "Say.\n\nParameters\n" + "-" * SIZE + "x\n",
+    "brackets": "Say.\n\nArgs:\n    x " + "(" * SIZE + "\n",
+    "fields": "Say.\n\n:param " + "x " * SIZE + "\n",
+}
+
+
+@pytest.mark.parametrize("kind", DOCSTRINGS)
+def test_docstrings(kind):
+    """
+    The summary and the descriptions are found however often a docstring repeats something.
+    """
+    text = DOCSTRINGS[kind]
+
+    assert read_summary(text)
+    assert "p" not in read_descriptions(text)
+    assert unread_descriptions(text, ["p", "q", "r"]) == []
+
+
+def test_thousands_of_stray_descriptions(recipes, capsys):
+    """
+    Each is located at its own line, without a search through all of them.
+    """
+    lines = "".join(f"        y{number}: text\n" for number in range(4_000))
+    head = 'from promptkit import prompt\n\n@prompt\ndef greet(x: str):\n    """\n    Say.\n\n    Args:\n'
+    folder = recipes(greet=f'{head}{lines}    """\n    return x\n')
+
+    assert main(["check", str(folder)]) == 0
+    located = re.findall(r":(\d+): warning PK311: .*'y(\d+)'", capsys.readouterr().out)
+    assert [int(line) for line, _ in located] == [9 + int(number) for _, number in located]
+    assert len(located) == 4_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{x} word ",
+        "{code_block(x)} ",
+        "{x}\\n",
+        "word\\n{code_block(x)}\\n",
+    ],
+)
+def test_an_f_string_with_thousands_of_holes(text, recipes, capsys):
+    """
+    Each hole is looked at with its own line alone.
+    """
+    head = "from promptkit import prompt\nfrom promptkit.fragments import code_block\n\n@prompt\n"
+    body = f'def greet(x: str):\n    """Say."""\n    return f"{text * 12_000}"\n'
+
+    main(["check", str(recipes(greet=head + body))])
+
+    assert "1 prompt can be served" in capsys.readouterr().out
