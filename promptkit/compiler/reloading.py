@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.compiler.loading import old_versions
@@ -274,7 +273,8 @@ class Reloader:
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
-        skills = [str(one.file.parent) for one in self._served if one.file and one.file.name == SKILL_FILE]
+        # Every file that is not Python is the SKILL.md of a skill.
+        skills = [str(one.file.parent) for one in self._served if one.file and one.file.suffix == ".md"]
         imports = begin(self._targets, importing, cases=self._has_cases, skills=skills)
         recipes = imports.finish()
         return LoadedRecipes(imports, recipes, compile_files(recipes, lint=self._lint, compiling=importing))

@@ -118,7 +118,7 @@ def test_a_file_that_is_saved_while_it_is_imported(author):
 
 def test_a_file_that_appears_during_an_import(author):
     """
-    What was imported is served, and the new file is loaded next.
+    The imported recipes are served, and the new file is loaded next.
     """
     author.write("a")
     author.start()

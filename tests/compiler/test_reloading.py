@@ -824,9 +824,9 @@ class TestImportsThatHang:
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s, now at " in said
         assert "; the previous recipes are still served" in said
         assert "still as before, until fixed: greet.py" in said
-        assert "the import did not end, and was left behind; save the file to try again" in found.message
+        assert "the import did not end, and was abandoned; save the file to try again" in found.message
 
-    def test_it_is_left_behind_after_a_minute(self, watched, monkeypatch):
+    def test_it_is_abandoned_after_a_minute(self, watched, monkeypatch):
         """
         Without any other edit, too; and it is not imported again.
         """

@@ -140,7 +140,7 @@ class SourceLoader(SourceFileLoader):
         return changed >= os.stat(bytecode).st_ctime_ns
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, and note what it did."""
+        """Execute the module, and note the prompts that it makes and the files that it reads."""
         executions, self._executions = self._executions, None  # the loader lives as long as the module
         if executions is None:
             super().exec_module(module)

@@ -15,7 +15,6 @@ from promptkit.compiler.loading.faults import fault_of, not_served
 from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.packages import import_package, read_files
 from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases, mentions_prompts
-from promptkit.compiler.loading.skill_folders import load_skills
 from promptkit.compiler.loading.targets import is_within
 from promptkit.compiler.prompts import declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
@@ -120,8 +119,7 @@ class FolderImport:
         read = read_files().union(map(self._path, ["__init__.py"] if self._fault else self.names))
         if self._files is not None:
             by_file += _not_served(self._files, by_file)
-            for folder in sorted({*self._files.skills, *self._skills}):
-                skill, paths = load_skills(folder, self.folder)
+            for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
         by_file.sort(key=lambda one: str(one.file))
@@ -184,6 +182,15 @@ class FolderImport:
             return loaded
         file = self.folder / name
         return named_declarations(f"{file}:{attribute}", file, found, attribute)
+
+    def _load_skills(self, files: FoundFiles) -> list[tuple[LoadedFile, set[str]]]:
+        """What the folders of skills declare, and the paths that were read for each."""
+        folders = sorted({*files.skills, *self._skills})
+        if not folders:
+            return []
+        from promptkit.compiler.loading.skill_folders import load_skills  # most recipes hold none: 6 MB
+
+        return [load_skills(folder, self.folder) for folder in folders]
 
 
 def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:

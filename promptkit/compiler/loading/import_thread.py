@@ -1,4 +1,4 @@
-"""Imports recipes on a thread that is left behind if an import hangs."""
+"""Imports recipes on a thread that is abandoned if an import hangs."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ class ImportTimeoutError(Exception):
     """The import of a recipe takes too long."""
 
     def __str__(self) -> str:
-        return "the import did not end, and was left behind; save the file to try again"
+        return "the import did not end, and was abandoned; save the file to try again"
 
 
 class Importer(Generic[T]):
@@ -136,7 +136,7 @@ class ImportThread(Thread, Generic[T]):
         return {str(file), *(frame.f_code.co_filename for frame in _frames(innermost))}
 
     def abandon(self, file: Path) -> bool:
-        """Leave the thread behind if it still imports *file*, and return whether it does."""
+        """Abandon the thread if it still imports *file*, and return whether it does."""
         with self._lock:
             self._is_abandoned = self.clock.current()[0] == file
         if self._is_abandoned:

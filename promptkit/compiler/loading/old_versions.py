@@ -26,7 +26,7 @@ _GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
 
 def release(*, all_are_new: bool) -> None:
     """
-    Free the memory of what was served before, after a reload. What is still served, or runs, stays.
+    Free the memory of replaced recipes, after a reload. Recipes that are still served, or run, stay.
 
     Args:
         all_are_new:

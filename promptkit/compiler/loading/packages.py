@@ -256,7 +256,7 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
         and not _is_initializing(module)
     }
     for key in gone:
-        del sys.modules[key]  # what is still served may hold the old package, with all that was in it
+        del sys.modules[key]  # served code may hold the old package, which keeps its modules
     inside = os.path.join(str(finder.folder), "")
     for file in [file for file in list(linecache.cache) if file.startswith(inside)]:
         linecache.cache.pop(file, None)

@@ -1,5 +1,5 @@
 """
-Tests that imports that hang are left behind.
+Tests that imports that hang are abandoned.
 """
 
 from threading import Event
@@ -20,7 +20,7 @@ def end():
 
 def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
     """
-    Each version is left behind after the same time, and is not imported again.
+    Each version is abandoned after the same time, and is not imported again.
     """
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("promptkit.compiler.loading.import_clock.time", clock)
