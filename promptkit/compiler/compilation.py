@@ -9,49 +9,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.linking import CompiledFile, Declaration, Definition, is_sound, key_of, link
+from promptkit.compiler.loading.faults import fault_of
 from promptkit.compiler.loading.loader import RecipeImport, load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
-from promptkit.errors.interruptions import call_interruptible
-from promptkit.files.regular import Stamps, file_stamp
 
-__all__ = ["UNKNOWN", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
+__all__ = ["LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 
 #: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
 Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
 
-#: Differs from the stamp of each file, whether it exists or not.
-UNKNOWN: Final = (-1, -1, -1, -1)
-
 
 class LoadedRecipes(Struct):
-    """One load: what was imported and compiled, and the stamps of the files that it was made from."""
+    """One load: what was imported and compiled."""
 
     imports: RecipeImport
     recipes: Recipes
     files: Sequence[CompiledFile]
-    stamps: Stamps = {}
-
-    def changed(self, now: Stamps) -> set[str]:
-        """
-        Return the paths of the files that the next load has to look at: they have changed, or have errors.
-
-        Args:
-            now:
-                The stamps of all files.
-        """
-        changed = {path for path, stamp in now.items() if self.stamps.get(path, UNKNOWN) != stamp}
-        gone = (path for path in self.stamps.keys() - now.keys() if file_stamp(path) != self.stamps[path])
-        return changed.union(gone, (str(one.file) for one in self.files if one.file and not one.is_sound))
 
 
 def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
@@ -109,7 +92,6 @@ def compile_files(
     *,
     lint: bool = False,
     compiling: Callable[[Path], None] = lambda _: None,
-    before: Iterable[tuple[LoadedFile, CompiledFile]] = (),
 ) -> list[CompiledFile]:
     """
     Compile what each file declares, by itself.
@@ -123,15 +105,8 @@ def compile_files(
 
         compiling:
             Called with each file before it is compiled. If it raises, that is an error of the file.
-
-        before:
-            What was compiled of files before. What is made of the same object is used again.
     """
-    known = {id(loaded): compiled for loaded, compiled in before}
-    try:
-        return [known.get(id(one)) or _compile_or_fail(one, lint, compiling) for one in recipes.by_file]
-    finally:
-        known.clear()  # an error that a recipe keeps holds this frame
+    return [_compile_or_fail(one, lint, compiling) for one in recipes.by_file]
 
 
 def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path], None]) -> CompiledFile:  # noqa: FBT001
@@ -142,12 +117,10 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
     try:
         if loaded.definitions:
             compiling(file)
-        return call_interruptible(_compile_file, loaded, lint)
+        return _compile_file(loaded, lint)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)
-        from promptkit.compiler.loading.faults import fault_of
-
         fault = fault_of(file, file.parent, error)
         return CompiledFile(file, (), (*loaded.diagnostics, fault), is_sound=False)
 

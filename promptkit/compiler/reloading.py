@@ -1,4 +1,4 @@
-"""Reloading: when files change, recipes are compiled anew while the old catalog is still served."""
+"""Reloading: when files change, all recipes are imported again while the old catalog is still served."""
 
 import gc
 import os
@@ -10,24 +10,22 @@ from threading import Event, Thread
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from msgspec import structs
-
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.compilation import UNKNOWN, LoadedRecipes, compile_files
+from promptkit.compiler.compilation import LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
+from promptkit.compiler.loading import old_versions
 from promptkit.compiler.loading.import_clock import ImportClock
-from promptkit.compiler.loading.import_thread import Importer, ImportHangs
-from promptkit.compiler.loading.loader import RecipeImport, Recipes, begin
-from promptkit.compiler.loading.packages import ImportSnapshot, call_if_imported
+from promptkit.compiler.loading.import_thread import Importer, ImportTimeoutError
+from promptkit.compiler.loading.loader import begin
+from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
-from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, compare, find_files
+from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.errors.standard_error import say
 from promptkit.files.regular import Stamps
+from promptkit.language import text_files
 from promptkit.language.files import reads_once
 
 __all__ = ["Reloader"]
-
-_TEXT_FILES: Final = "promptkit.language.text_files"
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
@@ -66,7 +64,8 @@ class Reloader:
             Whether nothing is said of what is found, as another process says it.
 
         clock:
-            Says what the first load imports if that takes long; a thread that has time has to look at it.
+            Reports what the first load imports if that takes long. If the main thread does not import, it has
+            to call `ImportClock.look` from time to time.
 
         faulty:
             How many files had a fault when they were loaded last; at least 1 if that load failed.
@@ -83,10 +82,10 @@ class Reloader:
         self._targets = [self._located(one) for one in targets_of(target)]
         self._served: Sequence[CompiledFile] = ()
         self._owners: Owners = {}
-        self._last: LoadedRecipes | None = None
+        self._root: Path | None = None
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, {})
-        self._settled, self._watching, self._holds_old, self._next_look = True, True, False, 0.0
+        self._settled, self._watching, self._next_look = True, True, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
         self._skipped: tuple[str, ...] = ()
@@ -111,15 +110,13 @@ class Reloader:
             LoadError: If there is nothing at the target.
         """
         reads_once.set()
-        self._known_files = before = self._find_files(seen)
+        before = self._find_files(seen)
         with self.clock.runs() as importing:
             loaded = (load or self._load)(importing)
         self._served = merge((), loaded.files, owners={})
         linked = link(self._served, root=loaded.recipes.root)
-        self._owners = linked.owners
-        self._settled, stamps = compare(before.files, loaded.recipes.read)
-        self._note_files(loaded, self._served, stamps)
-        self._keep_for_next(loaded)
+        self._owners, self._root = linked.owners, loaded.recipes.root
+        self._note_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
         self.faulty = linked.catalog.faulty
         return linked.catalog
@@ -127,10 +124,9 @@ class Reloader:
     def names_by_file(self) -> dict[str, list[str]]:
         """Return the names of the prompts that each recipe file serves, by its path in the only folder."""
         names: dict[str, list[str]] = {}
-        if self._last is not None and (folder := self._last.imports.only_folder) is not None:
-            for (kind, name), file in self._owners.items():
-                if kind == "prompt" and file is not None:
-                    names.setdefault(folder.name_of(file), []).append(name)
+        for (kind, name), file in self._owners.items():
+            if kind == "prompt" and file is not None and self._root is not None:
+                names.setdefault(os.path.relpath(file, self._root), []).append(name)
         return names
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
@@ -152,7 +148,6 @@ class Reloader:
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
-        self._prepare_reuse()
         while not self._stop.is_set():
             self._watching = False
             try:
@@ -176,9 +171,7 @@ class Reloader:
         with closing(changes_in(watched.folders_to_watch, self._stop, DEBOUNCE)) as rounds:
             for paths in rounds:
                 if due := self._is_due(paths):
-                    self._reload(paths)
-                else:
-                    self._release()
+                    self._reload()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -205,55 +198,38 @@ class Reloader:
     def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if not self._folders:
             return self._known_files
-        texts = call_if_imported(_TEXT_FILES, "kept_paths") or ()  # few recipes have any
-        return find_files(self._folders, self._read.union(texts), seen)
-
-    def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
-        """Find the files as they are now. If only known files have changed, no others are looked at."""
-        is_known = self._settled and self._watching
-        return (self._known_files.after_edits(paths) if is_known else None) or self._find_files()
+        return find_files(self._folders, self._read.union(text_files.kept_paths()), seen)
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
 
-    def _note_files(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
-        """Note the files that a load has read. *stamps* says how they were when they were read."""
-        sound = all(file.is_sound and not file.age for file in files)
+    def _note_files(self, before: WatchedFiles, loaded: LoadedRecipes, files: Sequence[CompiledFile]) -> bool:
+        """Note the files that a load has read, and return whether these are as they were *before* it."""
+        read = loaded.recipes.read
         # Old declarations may depend on files that their file no longer reads.
-        self._read = loaded.recipes.read if sound else self._read | loaded.recipes.read
-        after = self._find_files()
-        # A file that has come meanwhile may be one that an import has looked for in vain.
-        known = {path: stamps.get(path, UNKNOWN) for path in after.files}
-        gone = {path for path in stamps.keys() - known.keys() if os.path.dirname(path) in after.scanned}
-        # Some changes are never told: of links to an edited file, or if there are too many at once.
-        self._settled = self._settled and known == after.files and not any(stamps[path] for path in gone)
-        self._known_files = structs.replace(after, files=known)
+        self._read = read if all(file.is_sound and not file.age for file in files) else self._read | read
+        self._known_files = self._find_files()
+        # Some changes are never reported: of links to an edited file, or if there are too many at once.
+        changed = before.changed(self._known_files)
+        self._settled = not changed
+        return changed.isdisjoint(read)
 
-    def _reload(self, paths: Iterable[str] = ()) -> None:
-        """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
-        self._release()
-        gc.disable()  # looking for garbage takes time, for which somebody waits
-        try:
-            self._holds_old = self._load_anew(paths)
-        finally:
-            gc.enable()
-
-    def _release(self) -> None:
-        """Free what the last reload has replaced: not at once, as somebody may wait for what is new."""
-        if self._holds_old:
-            from promptkit.compiler.loading import old_versions  # most servers never reload
-
-            self._holds_old = False
-            old_versions.release(all_are_new=not any(file.age for file in self._served))
-
-    def _load_anew(self, paths: Iterable[str]) -> bool:
-        """Do so, and return whether anything was imported: files that are being written are left for now."""
-        before = self._look_at(paths)
+    def _reload(self) -> None:
+        """Import and compile all recipes again, and publish them unless nothing would be left."""
+        before = self._find_files()
         self._settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
         if not self._settled:
-            return False  # the next round tries again
+            return  # the next round tries again
+        gc.disable()  # with 2,000 files, it takes a third of the time, and blocks requests
+        try:
+            self._import_again(before)
+        finally:
+            gc.enable()
+        old_versions.release(all_are_new=not any(file.age for file in self._served))
+
+    def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()
-        call_if_imported(_TEXT_FILES, "look_again")
+        text_files.look_again()
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
@@ -261,39 +237,32 @@ class Reloader:
             linked = link(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
-            self.faulty = max(self.faulty, 1)
-            # One that was raised outside of the import of any file is tried again.
-            self._settled = not isinstance(error, ImportHangs)
-            reason = str(error) or type(error).__name__
-            if self._reported != reason and not (self._stop.is_set() or self.is_quiet):
-                self._reported = reason
-                say(f"the previous recipes are still served: {reason}")
-            return True
-        # Files whose modules are used again were not read.
-        same = before.files.items() & self._last.stamps.items() if self._last else ()
-        read = loaded.recipes.read.difference(path for path, _ in same)
-        self._settled, stamps = compare(before.files, read)
-        keeps = self._settled and self._serve(merged, linked, imports)
-        if not self._settled:
-            imports.restore()  # files changed while they were read, and are read again
-        self._note_files(loaded, merged, stamps)
-        if keeps:
-            self._keep_for_next(loaded)
-            self._prepare_reuse()
-        return True
+            self._note_failure(error)
+            return
+        if self._note_files(before, loaded, merged):
+            self._serve(merged, linked, imports)
+        else:
+            imports.restore()  # files changed while they were read: the next round imports them again
 
-    def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> bool:
-        """Publish a catalog, and return whether the modules of this load are those that are served now."""
+    def _note_failure(self, error: BaseException) -> None:
+        self.faulty = max(self.faulty, 1)
+        # The other files are imported by the next round.
+        self._settled = not isinstance(error, ImportTimeoutError)
+        reason = str(error) or type(error).__name__
+        if self._settled and self._reported != reason and not self.is_quiet:
+            self._reported = reason
+            say(f"the previous recipes are still served: {reason}")
+
+    def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> None:
+        """Publish a catalog, unless all files have errors or nothing would be left."""
         catalog = linked.catalog
-        lost = not any(file.served for file in merged) and any(file.served for file in self._served)
-        if lost:
+        if not any(file.served for file in merged) and any(file.served for file in self._served):
             imports.restore()
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
-            return False
+            return
         old = [file for file in merged if file.age]
         gone = {file.file for file in self._served} - {file.file for file in merged}
-        serves = bool(gone) or len(old) < len(merged)
-        if serves:
+        if gone or len(old) < len(merged):
             if old:
                 imports.restore_missing()
             _call("publish", self._publish, catalog)
@@ -301,34 +270,14 @@ class Reloader:
             imports.restore()
         self._served, self._owners = merged, linked.owners
         self._report_changes(catalog, summary(merged))
-        return serves
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
-        """Import and compile what has changed since the last load; everything if that cannot be told."""
-        for module in ("promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"):
-            call_if_imported(module, "forget_types")  # the new modules define them anew
-        imports = self._begin(importing)  # no old load is here: an error that a recipe keeps holds this frame
+        """Import and compile all recipes."""
+        # Every file that is not Python is the SKILL.md of a skill.
+        skills = [str(one.file.parent) for one in self._served if one.file and one.file.suffix == ".md"]
+        imports = begin(self._targets, importing, cases=self._has_cases, skills=skills)
         recipes = imports.finish()
-        return LoadedRecipes(imports, recipes, self._compile(recipes, importing))
-
-    def _compile(self, recipes: Recipes, importing: Callable[[Path], None]) -> list[CompiledFile]:
-        before = () if self._last is None else zip(self._last.recipes.by_file, self._last.files, strict=True)
-        return compile_files(recipes, lint=self._lint, compiling=importing, before=before)
-
-    def _begin(self, importing: Callable[[Path], None]) -> RecipeImport:
-        last = self._last
-        before = () if last is None else (last.imports, last.changed(self._known_files.files))
-        return begin(self._targets, importing, *before, cases=self._has_cases)
-
-    def _keep_for_next(self, loaded: LoadedRecipes) -> None:
-        """Keep what the next load starts from."""
-        self._last = loaded
-        loaded.stamps = self._known_files.files
-
-    def _prepare_reuse(self) -> None:
-        """Do now what the next load would have to do otherwise, for which somebody will wait."""
-        if self._last is not None and (folder := self._last.imports.only_folder) is not None:
-            folder.prepare_reuse()
+        return LoadedRecipes(imports, recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:

@@ -629,7 +629,7 @@ class TestBytecode:
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
         def found():
-            monkeypatch.setattr("promptkit.compiler.loading.executions._EXECUTED", set())
+            monkeypatch.setattr("promptkit.compiler.loading.executions._CODE", {})
             return SourceLoader("a", str(tmp_path / "a.py")).get_code("a").co_consts[0]
 
         return found

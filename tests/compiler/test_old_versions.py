@@ -12,7 +12,7 @@ from promptkit.compiler.loading.old_versions import forget_modules
 from promptkit.conversion.scalar_types import SCALARS
 from promptkit.errors import sources
 from promptkit.fragments import filling
-from tests.compiler.test_incremental_reload import Author
+from tests.compiler.test_reload_steps import Author
 
 #: Each version of it can be told from the others, and dies when nobody holds the module any more.
 HEAD = """
@@ -148,7 +148,7 @@ def test_only_what_is_served_is_kept(author, body):
     author.start()
     for number in range(1, 6):
         save(author, body, number)
-        author.reload("recipe.py")
+        author.reload()
         for prompt in author.catalog.values():
             assert prompt.render({})
         assert author.texts()["says"] == f"v{number}"
@@ -167,7 +167,7 @@ def test_a_broken_version_keeps_what_is_served(author):
     author.start()
     for number in (1, 2):
         save(author, body + "\n1 / 0\n", number)
-        author.reload("recipe.py")
+        author.reload()
 
     assert sys.marks[0]() is not None
     assert author.catalog["registered"].render({"price": "3"})
@@ -182,9 +182,8 @@ def test_registered_types_are_no_more(author):
     author.start()
     for number in range(1, 4):
         save(author, KEEPERS["registered"], number)
-        author.reload("recipe.py")
+        author.reload()
 
-    author.let_go()
     assert len([kind for kind in SCALARS if kind.__module__ == "shelf.recipe"]) == 1
 
 
@@ -196,7 +195,7 @@ def test_generated_sources(author):
     author.start()
     for number in range(1, 4):
         save(author, KEEPERS["attrs"], number)
-        author.reload("recipe.py")
+        author.reload()
     kept = [file for file in linecache.cache if "shelf.recipe.Line" in file]
 
     assert any("v3" in "".join(linecache.cache[file][2]) for file in kept)
@@ -236,12 +235,11 @@ def faulty(word):
     author.start()
     for number in range(1, 4):
         save(author, body, number)
-        author.reload("recipe.py")
+        author.reload()
         author.texts()
         assert filling._read.cache_info().currsize == 1
 
     save(author, body, 4)
-    author.reload("recipe.py")
-    author.let_go()
+    author.reload()
     assert filling._read.cache_info().currsize == 0
     assert sources._tree.cache_info().currsize == 0

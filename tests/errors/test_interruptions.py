@@ -5,11 +5,9 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from types import ModuleType
 
 import pytest
 
-from promptkit.compiler.loading.executions import SourceLoader
 from promptkit.errors import interruptions
 from promptkit.errors.interruptions import call_interruptible, interrupt, shielded
 
@@ -170,28 +168,6 @@ def test_an_author_who_swallows_it_goes_on():
             return "swallowed"
 
     assert call_interruptible(author) == "swallowed"
-
-
-def test_what_notes_an_import_is_not_interrupted(tmp_path):
-    """
-    A recipe that imports another is not interrupted while that is noted, but right after.
-    """
-    own, heard = threading.get_ident(), []
-    file = tmp_path / "other.py"
-    file.write_text("x = 1\n")
-
-    class Noted:
-        def add(self, execution):
-            heard.append((execution.name, interrupt(own, Stopped)))
-
-    def author():
-        SourceLoader("other", str(file), Noted()).exec_module(ModuleType("other"))
-        interrupt(own, Stopped)
-        time.sleep(0)
-
-    with pytest.raises(Stopped):
-        call_interruptible(author)
-    assert heard == [("other", True)]
 
 
 def test_what_is_to_end_while_it_prints_ends_after_that():

@@ -195,7 +195,7 @@ class TestChanges:
             saved(text, "Describe {{feature}}.\n{{scope}}\n")
             kept = catalog["specify"].render({"feature": "x"})
             assert reloader._find_files().files.keys() >= {str(text)}
-            reloader._reload({str(text)})
+            reloader._reload()
             changed = catalog["specify"].render({"feature": "x"})
 
         assert [one.text for one in (said, kept, changed)] == ["Specify x.", "Specify x.", "Describe x."]
@@ -214,7 +214,7 @@ def test_a_text_that_a_module_reads(recipes, monkeypatch):
         catalogs = [reloader.load()]
         reloader._publish = catalogs.append
         saved(folder / "guide.md", "Two.")
-        reloader._reload({str(folder / "guide.md")})
+        reloader._reload()
         said = [catalog["specify"].render({"feature": "x", "scope": "y"}).text for catalog in catalogs]
 
     assert said == ["One.", "Two."]

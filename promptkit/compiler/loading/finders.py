@@ -1,7 +1,7 @@
 """
 The finder for `sys.meta_path` that imports a folder of recipes, the modules beside them, and their project's.
 
-It notes what is executed and found, so that a later load knows what has to be executed again.
+It notes which files the modules are from: they are watched, and imported again when one of them changes.
 """
 
 import importlib
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
+from promptkit.compiler.loading import old_versions
 from promptkit.compiler.loading.executions import Executions, SourceLoader
 from promptkit.files.regular import INSTALLED, Stamp, file_stamp
 
@@ -69,7 +70,7 @@ class RecipeFinder:
     """
     Finds the modules that recipes are made of, for one load of one folder.
 
-    - The folder is a package. Its modules are executed again by each load, unless `keep` says otherwise.
+    - The folder is a package. Its modules are executed again by each load, unless the load keeps them.
     - ``import helpers`` beside a recipe finds the module of the package (``recipes.helpers``), unless another
       module of that name can be imported: each exists once.
     - The modules of the recipes' project can be imported while the finder is installed. They are executed
@@ -95,17 +96,8 @@ class RecipeFinder:
         last:
             The finder of the last load, until the package is imported.
 
-        module:
-            The package itself, once it is imported.
-
-        path:
-            ``sys.path`` after that.
-
         executions:
             The modules of the package that were executed.
-
-        kept:
-            The names of those that an earlier load has executed.
 
         project:
             The file of each module of the project, and its stamp when it was imported. The file is ``""`` for
@@ -123,10 +115,7 @@ class RecipeFinder:
         self.folder = folder
         self.root = root
         self.last: RecipeFinder | None = None
-        self.module: ModuleType | None = None
-        self.path: list[str] = []
         self.executions = Executions()
-        self.kept: frozenset[str] = frozenset()
         self.missing: set[str] = set() if before is None else set(before.missing)
         self.project: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.project)
         self.has_lost: bool = before is not None and before.has_lost
@@ -183,10 +172,6 @@ class RecipeFinder:
         if spec is not None and type(spec.loader) is SourceFileLoader:
             spec.loader = SourceLoader(name, spec.loader.path, self.executions)
         return spec
-
-    def keep(self, executions: Executions) -> None:
-        """Take over what was executed before, and is not to be again."""
-        self.executions, self.kept = executions, frozenset(executions.by_name)
 
     @property
     def has_changed(self) -> bool:
@@ -289,8 +274,6 @@ class RecipeFinder:
             remove_module(name)
             del self.project[name]
         if names:
-            from promptkit.compiler.loading import old_versions  # few projects are edited while one serves
-
             old_versions.forget_modules(names)
         self.has_lost = self.has_lost or bool(names)
 

@@ -6,23 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from promptkit.compiler.declared import drops_cases
 from promptkit.compiler.loading.declarations import declared_in, named_declarations
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
+from promptkit.compiler.loading.faults import fault_of, not_served
 from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.packages import import_package, read_files
 from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases, mentions_prompts
+from promptkit.compiler.loading.targets import is_within
 from promptkit.compiler.prompts import declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
-from promptkit.errors.diagnostics import Diagnostic
 from promptkit.language.files import files_read
 
-if TYPE_CHECKING:
-    from promptkit.compiler.loading.skill_folders import SkillsOnDisk
-
-__all__ = ["FolderImport", "do_nothing", "fault_of"]
+__all__ = ["FolderImport", "do_nothing"]
 
 T = TypeVar("T")
 
@@ -61,13 +59,9 @@ class FolderImport:
         cases:
             Whether cases are wanted; else they are kept only with *keep*.
 
-        before:
-            An earlier import, which is finished, and whose modules are still in `sys.modules`. They are used
-            again if it was of the same folder.
-
-        changed:
-            The paths of all files that have changed since *before* began, or that are to be imported
-            anew for other reasons. What failed then is tried again in any case.
+        skills:
+            Folders that an earlier load found to be skills. If one has no ``SKILL.md`` for a moment, it is
+            still a skill: its programs are not recipes.
     """
 
     def __init__(  # noqa: PLR0913 (they are the ways to name recipes)
@@ -80,23 +74,17 @@ class FolderImport:
         found: FoundFiles | None = None,
         keep: bool = False,
         cases: bool = False,
-        before: "FolderImport | None" = None,
-        changed: Iterable[str] = (),
+        skills: Iterable[str] = (),
     ) -> None:
         self.folder = folder = finder.folder
-        # A skill whose SKILL.md is missing for a moment is still a skill: its programs are no recipes.
-        skills = tuple(os.path.join(one, "") for one in (before.skills if before is not None else ()))
-        self.names = tuple(name for name in names if not self._path(name).startswith(skills))
-        self.declared: dict[str, LoadedFile] = {}
-        self.skills: dict[str, SkillsOnDisk] = {}
+        self._skills = [one for one in skills if is_within(one, str(folder)) and os.path.isdir(one)]
+        inside = tuple(os.path.join(one, "") for one in self._skills)
+        self.names = tuple(name for name in names if not self._path(name).startswith(inside))
         self._importing = importing
         self._drops_cases = not (cases or keep)
         self._named = named
         self._files = found
-        self._before = before if before is not None and before.folder == folder else None
-        last: RecipeFinder | None = None if self._before is None else self._before.package
-        changed = changed if self._before is None else {*changed, *self._before.failed}
-        import_folder = partial(import_package, finder, last, changed, keep=keep)
+        import_folder = partial(import_package, finder, keep=keep)
         self._fault = self._attempt(folder / "__init__.py", import_folder, Execution(""))
         # If the package cannot be imported, a finder that has executed nothing stands in for it.
         self.package: RecipeFinder = finder if self._fault is None else RecipeFinder("", folder, "")
@@ -104,11 +92,7 @@ class FolderImport:
         # The full names of modules, by file; all that follows is by file, too.
         self._modules = {name: self._module_of(name) for name in self.names}
         self._recipes = set(self._modules.values())
-        self._found: dict[str, ModuleType | LoadedFile] = {
-            name: executed
-            for name, module in self._modules.items()
-            if module in self.package.kept and (executed := self._executions.module(module))
-        }
+        self._found: dict[str, ModuleType | LoadedFile] = {}
 
     def load(self, name: str) -> LoadedFile:
         """
@@ -129,32 +113,23 @@ class FolderImport:
         """
         for name in self.names:
             self._import(name)
-        unchanged = self._unchanged()
-        self.declared = {name: unchanged.get(name) or self._declared_in(name) for name in self.names}
-        by_file = [self._taken(name, loaded) for name, loaded in self.declared.items()]
+        by_file = [self._taken(name, self._declared_in(name)) for name in self.names]
         if self._fault is not None:
             by_file.append(self._fault)
+        read = read_files().union(map(self._path, ["__init__.py"] if self._fault else self.names))
         if self._files is not None:
             by_file += _not_served(self._files, by_file)
-            by_file += self._skills_of(self._files)
+            for skill, paths in self._load_skills(self._files):
+                by_file.append(skill)
+                read |= paths
         by_file.sort(key=lambda one: str(one.file))
-        self._before, self._importing = None, do_nothing  # neither is kept alive
+        self._importing = do_nothing  # it is not kept alive
         root = None if self._files is None else self.folder
-        return Recipes(by_file=by_file, root=root, read=self._read())
+        return Recipes(by_file=by_file, root=root, read=read)
 
     def name_of(self, file: Path) -> str:
         """Return the path of a file within the folder."""
         return str(file).removeprefix(os.path.join(str(self.folder), ""))
-
-    def prepare_reuse(self) -> None:
-        """Find out what each module mentions, so that the next import need not do so."""
-        for one in self._executions:
-            one.look()
-
-    @property
-    def failed(self) -> set[str]:
-        """The paths of the files that could not be imported."""
-        return {self._path(name) for name, found in self._found.items() if isinstance(found, LoadedFile)}
 
     def _path(self, name: str) -> str:
         return os.path.join(str(self.folder), name)
@@ -190,18 +165,6 @@ class FolderImport:
         finally:
             drops_cases.reset(token)
 
-    def _unchanged(self) -> dict[str, LoadedFile]:
-        """What an earlier import has found in the files whose modules, and what they made, are the same."""
-        if self._before is None:
-            return {}
-        now, then = self._executions.made, self._before.package.executions.made
-        return {
-            name: declared
-            for name, declared in self._before.declared.items()
-            if (module := self._modules.get(name)) in self.package.kept
-            and now.get(module) == then.get(module)
-        }
-
     def _declared_in(self, name: str) -> LoadedFile:
         found, module = self._found[name], self._modules[name]
         if isinstance(found, LoadedFile):
@@ -220,22 +183,14 @@ class FolderImport:
         file = self.folder / name
         return named_declarations(f"{file}:{attribute}", file, found, attribute)
 
-    def _read(self) -> set[str]:
-        """The paths of the files that the recipes were made from, and of those that were looked for."""
-        anew = [name for name, module in self._modules.items() if module not in self.package.kept]
-        read = read_files().union(map(self._path, anew if self._fault is None else ["__init__.py", *anew]))
-        return read.union(*(skill.stamps for skill in self.skills.values()))
-
-    def _skills_of(self, files: FoundFiles) -> list[LoadedFile]:
-        """What the folders of skills declare."""
-        known = {} if self._before is None else self._before.skills
-        folders = sorted({*files.skills, *filter(os.path.isdir, known)})
+    def _load_skills(self, files: FoundFiles) -> list[tuple[LoadedFile, set[str]]]:
+        """What the folders of skills declare, and the paths that were read for each."""
+        folders = sorted({*files.skills, *self._skills})
         if not folders:
             return []
-        from promptkit.compiler.loading.skill_folders import load_skills  # most recipes hold none
+        from promptkit.compiler.loading.skill_folders import load_skills  # most recipes hold none: 6 MB
 
-        self.skills = {one: load_skills(one, self.folder, known.get(one)) for one in folders}
-        return [skill.loaded for skill in self.skills.values()]
+        return [load_skills(folder, self.folder) for folder in folders]
 
 
 def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
@@ -255,13 +210,4 @@ def _not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedF
     likely = [path for path in files.others if mentions_prompts(path)]
     if not (likely or files.unreadable or files.skipped):
         return []
-    from promptkit.compiler.loading import faults  # few folders hold such files
-
-    return faults.not_served(files, likely, loaded)
-
-
-def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
-    """Return the diagnostic for a recipe that raised *error*."""
-    from promptkit.compiler.loading import faults  # only a broken recipe needs it
-
-    return faults.fault_of(file, folder, error)
+    return not_served(files, likely, loaded)

@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from promptkit.compiler.loading.declarations import declared_in, named_declarations
 from promptkit.compiler.loading.executions import collecting
+from promptkit.compiler.loading.faults import fault_of
 from promptkit.compiler.loading.finders import RecipeFinder
-from promptkit.compiler.loading.folder_import import FolderImport, do_nothing, fault_of
+from promptkit.compiler.loading.folder_import import FolderImport, do_nothing
 from promptkit.compiler.loading.packages import install_finders
 from promptkit.compiler.loading.recipe_files import FoundFiles, find_recipes, is_cases
 from promptkit.compiler.loading.targets import (
@@ -62,14 +63,13 @@ def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cas
     return begin(target, importing, keep=True, cases=cases).finish()
 
 
-def begin(  # noqa: PLR0913 (a reload depends on that much)
+def begin(
     target: Targets,
     importing: Callable[[Path], None] = do_nothing,
-    before: "RecipeImport | None" = None,
-    changed: Iterable[str] = (),
     *,
     keep: bool = False,
     cases: bool = False,
+    skills: Iterable[str] = (),
 ) -> "RecipeImport":
     """
     Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
@@ -82,30 +82,26 @@ def begin(  # noqa: PLR0913 (a reload depends on that much)
             Called with each file of a folder before it is imported. If it raises, the file is not
             imported, and the error is reported as an error of the file.
 
-        before:
-            An earlier import, whose modules are used again, as `FolderImport` does, if there is one target.
-
-        changed:
-            The paths of the files that have changed since then.
-
         keep:
             Whether modules that are imported already are used, as `load` does.
 
         cases:
             As for `load`.
 
+        skills:
+            As for `FolderImport`.
+
     Raises:
         LoadError: If there is no such folder or file, or one target lies in another.
     """
     places = dict[str, _Folder]()
     others = [one for one in targets_of(target) or ("",) if not _add_place(one, places)]
-    last = before.only_folder if before is not None and len(places) == 1 and not others else None
     finders = list[RecipeFinder]()
     modules = [_module_in(one, importing, finders, cases=cases) for one in others]
     if places:
         finders += install_finders([Path(folder) for folder in places])
     named = [[*one.names, *(_cases_in(folder, one) if cases else ())] for folder, one in places.items()]
-    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep, cases=cases)
+    begun = partial(FolderImport, importing=importing, keep=keep, cases=cases, skills=skills)
     folders = [
         begun(finder, names, named=one.named, found=one.found)
         for finder, names, one in zip(finders, named, places.values(), strict=True)

@@ -1,4 +1,4 @@
-"""Old versions of recipes: what keeps them in memory, besides what is served, lets them go."""
+"""Old versions of recipes: after a reload, the caches that hold parts of them are cleared."""
 
 import gc
 import linecache
@@ -9,8 +9,10 @@ from typing import Any, Final
 
 __all__ = ["forget_modules", "release"]
 
-#: What keeps sources and texts of recipes, if it is imported: the module, and its function that lets them go.
-_KEEPING: Final = {
+#: The caches of parts of recipes, if they are imported: the module, and its function that clears them.
+_CACHES: Final = {
+    "promptkit.conversion.pydantic_types": "forget_types",
+    "promptkit.conversion.structuring": "forget_types",
     "promptkit.errors.sources": "forget_sources",
     "promptkit.fragments.filling": "forget_texts",
 }
@@ -24,13 +26,13 @@ _GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
 
 def release(*, all_are_new: bool) -> None:
     """
-    Free the memory of what was served before, after a reload. What is still served, or runs, stays.
+    Free the memory of replaced recipes, after a reload. Recipes that are still served, or run, stay.
 
     Args:
         all_are_new:
             Whether nothing is served of an older version of a file.
     """
-    for module, function in (_KEEPING | _TYPES if all_are_new else _KEEPING).items():
+    for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
         if (forget := getattr(sys.modules.get(module), function, None)) is not None:
             forget()
     # `Annotated[...]` and `Optional[...]` are kept by their arguments, with classes and functions of recipes.

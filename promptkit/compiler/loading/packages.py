@@ -1,26 +1,22 @@
 """
 Imports a folder of recipes as a Python package, and can import it again, to reload it.
-
-A repeated import reads the source, not the bytecode. It reuses modules of an earlier one only if it is given
-what has changed since.
 """
 
 import importlib
 import linecache
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from promptkit.compiler.loading import old_versions
 from promptkit.compiler.loading.executions import Execution, Executions
 from promptkit.compiler.loading.finders import (
     RecipeFinder,
     active_finders,
     forget_folders,
     place_module,
-    remove_module,
 )
 from promptkit.compiler.loading.targets import package_of, project_root
 from promptkit.compiler.prompts import imported_prompts
@@ -29,7 +25,6 @@ from promptkit.files.regular import file_stamp
 __all__ = [
     "ImportSnapshot",
     "abandon_imports",
-    "call_if_imported",
     "import_package",
     "install_finders",
     "known_finders",
@@ -38,12 +33,6 @@ __all__ = [
 
 #: The finder of the last load of each folder, with the root of its project.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
-
-
-def call_if_imported(module: str, function: str) -> Any:
-    """Call a function of a module; None until that is whole: another thread may be importing it right now."""
-    call = getattr(sys.modules.get(module), function, None)
-    return None if call is None else call()
 
 
 def known_finders() -> list[RecipeFinder]:
@@ -85,46 +74,30 @@ def install_finders(folders: Sequence[Path], beside: Collection[RecipeFinder] = 
     return found
 
 
-def import_package(
-    finder: RecipeFinder,
-    before: RecipeFinder | None = None,
-    changed: Iterable[str] = (),
-    *,
-    keep: bool = False,
-) -> None:
+def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     """
-    Import the package of a finder that is installed.
+    Import the package of a finder that is installed. Its modules are imported again.
 
     Args:
         finder:
             The finder.
 
-        before:
-            That of an earlier load. Its modules are used again unless *changed* concerns them. Without it,
-            everything is imported anew.
-
-        changed:
-            The paths of all files that have changed since then, or whose import is to be tried again.
-
         keep:
-            Whether modules of the folder that are imported already are used, where there is no *before*. If
-            one that was imported here has changed since, everything is imported anew.
+            Whether modules of the folder that are imported already are used. If one that was imported here
+            has changed since, all are imported again.
 
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
     """
-    name, kept, last = finder.name, None, finder.last
+    name, last, has_lost = finder.name, finder.last, finder.has_lost
     finder.last = None  # else each load would keep all before it alive
-    if finder.has_lost:
-        finder.has_lost = False  # everything is executed anew
-    elif before is not None and before.name == name:
-        kept = _unaffected(before, changed)
-    elif keep and name in sys.modules:
-        kept = _modules_in_place(name, finder.folder, last)
+    finder.has_lost = False
+    forget_folders()
+    kept = _modules_in_place(name, finder.folder, last) if keep and not has_lost else None
     if kept is not None:
-        finder.keep(kept)
+        finder.executions = kept
     _remove_package(name, finder, is_whole=kept is None)
-    finder.module, finder.path = importlib.import_module(name), list(sys.path)
+    importlib.import_module(name)
 
 
 def read_files() -> set[str]:
@@ -189,16 +162,6 @@ class ImportSnapshot:
                     finder.project[name] = project[name], (0, 0, 0, 0)  # the next load imports it anew
 
 
-def _unaffected(before: RecipeFinder, changed: Iterable[str]) -> Executions | None:
-    """What was executed before, and need not be again; None if everything must be."""
-    affected = before.executions.affected(changed, before.name, str(before.folder))
-    if affected is None or sys.path != before.path:
-        return None
-    kept = before.executions.without(affected)
-    modules = {before.name: before.module, **{one.name: one.module for one in kept}}
-    return kept if all(sys.modules.get(name) is module for name, module in modules.items()) else None
-
-
 def _leave(finder: RecipeFinder) -> None:
     """Let the finder of another load go. A snapshot may install it again, and then it knows what it knew."""
     left = RecipeFinder(finder.name, finder.folder, finder.root, finder)
@@ -220,7 +183,7 @@ def _installed_finder(name: str, folder: Path, root: str, last: RecipeFinder | N
 
 def _modules_in_place(name: str, folder: Path, last: RecipeFinder | None) -> Executions | None:
     """The modules of a package that anybody has imported from its folder; None if one has changed since."""
-    if not _is_package(name, folder) or (last is not None and last.has_changed):
+    if name not in sys.modules or not _is_package(name, folder) or (last is not None and last.has_changed):
         return None
     known = {} if last is None else last.executions.by_name
     found = Executions()
@@ -281,21 +244,21 @@ def _is_initializing(module: object) -> bool:
 
 
 def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
-    """Remove a package and all below it from `sys.modules`, except for what *finder* has kept."""
-    forget_folders()
-    before = set(sys.modules)
-    for key, module in list(sys.modules.items()):
-        if key in finder.kept or not _is_within(key, name) or _is_initializing(module):
-            continue
-        if is_whole:
-            del sys.modules[key]  # what is still served may hold the old package, with all that was in it
-        elif getattr(module, "__file__", None) is not None or not hasattr(module, "__path__"):
-            remove_module(key)  # and no folder without an ``__init__.py``, which may hold what is kept
-    files = {one.file for one in finder.executions}
+    """Remove a package from `sys.modules`, all below it but for kept modules, and its cached lines."""
+    gone = {
+        key
+        for key, module in list(sys.modules.items())
+        if _is_within(key, name)
+        and key not in finder.executions.by_name
+        and (
+            is_whole or not hasattr(module, "__path__")
+        )  # a folder without ``__init__.py`` may hold kept ones
+        and not _is_initializing(module)
+    }
+    for key in gone:
+        del sys.modules[key]  # served code may hold the old package, which keeps its modules
     inside = os.path.join(str(finder.folder), "")
-    for file in [file for file in list(linecache.cache) if file.startswith(inside) and file not in files]:
+    for file in [file for file in list(linecache.cache) if file.startswith(inside)]:
         linecache.cache.pop(file, None)
-    if gone := before.difference(sys.modules):
-        from promptkit.compiler.loading import old_versions  # most recipes are loaded once
-
+    if gone:
         old_versions.forget_modules(gone)

@@ -1,10 +1,8 @@
-"""Loads the folders of skills: each is read whole, and again once something in it has changed."""
+"""Loads the folders of skills: each is read whole."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
-
-from msgspec import Struct
 
 from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.catalog.skills import SKILL_FILE
@@ -12,33 +10,16 @@ from promptkit.compiler.recipes import LoadedFile
 from promptkit.compiler.skills.files import SkillFault, paths_below, read_files
 from promptkit.compiler.skills.folders import SkillFolder
 from promptkit.errors.diagnostics import Location, Report
-from promptkit.files.regular import Stamps, file_stamp
 
-__all__ = ["SkillsOnDisk", "load_skills"]
+__all__ = ["load_skills"]
 
 #: The folder of skills, which is no part of their URIs.
 _CONVENTION: Final = "skills"
 
 
-class SkillsOnDisk(Struct, frozen=True):
+def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
     """
-    A skill in a folder that lies in no other skill, and those within it. They are read together.
-
-    Args:
-        loaded:
-            What they declare.
-
-        stamps:
-            The files and folders that were read, as they were before.
-    """
-
-    loaded: LoadedFile
-    stamps: Stamps
-
-
-def load_skills(folder: str, root: Path, before: SkillsOnDisk | None = None) -> SkillsOnDisk:
-    """
-    Read a skill, and those within it.
+    Read a skill, and those within it. Return their declarations, and the paths of the files and folders read.
 
     Args:
         folder:
@@ -46,26 +27,21 @@ def load_skills(folder: str, root: Path, before: SkillsOnDisk | None = None) -> 
 
         root:
             The target, in which it lies.
-
-        before:
-            What was read of it before. It is used again if nothing has changed since.
     """
     first = Path(folder, SKILL_FILE)
-    stamps: dict[str, tuple[int, int, int, int] | None] = {str(first): file_stamp(str(first))}
+    read = {str(first)}
     try:
         places, entered = paths_below(folder)
-        stamps |= {path: file_stamp(path) for path in (*places.values(), *entered)}
-        if before is not None and before.stamps == stamps:
-            return before
+        read.update(places.values(), entered)
         _check_name(places)
         files = read_files(places, first.parent)
     except SkillFault as fault:
         report = Report(f"skill {first.parent.name!r}", Location(str(first)))
         report.add(fault.rule, str(fault), fault.remedy)
-        return SkillsOnDisk(LoadedFile(first, diagnostics=tuple(report.found)), stamps)
+        return LoadedFile(first, diagnostics=tuple(report.found)), read
     base = root.parent if Path(folder) == root else root
     skills = tuple(_skill(Path(folder, inner), base, _below(inner, files)) for inner in _roots(files))
-    return SkillsOnDisk(LoadedFile(first, skills=skills), stamps)
+    return LoadedFile(first, skills=skills), read
 
 
 def _check_name(paths: Iterable[str]) -> None:

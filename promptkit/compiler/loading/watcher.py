@@ -17,7 +17,7 @@ from threading import Event
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from promptkit.compiler.loading.recipe_files import FolderWalk, end_of, is_folder, is_test, may_enter
 from promptkit.files.regular import Stamp, Stamps, file_stamp
@@ -25,7 +25,7 @@ from promptkit.files.regular import Stamp, Stamps, file_stamp
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-__all__ = ["DEBOUNCE", "Debounce", "WatchedFiles", "changes_in", "compare", "find_files"]
+__all__ = ["DEBOUNCE", "Debounce", "WatchedFiles", "changes_in", "find_files"]
 
 #: Editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
@@ -84,12 +84,19 @@ class WatchedFiles(Struct, frozen=True):
         written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith(".py"))
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
-    def after_edits(self, paths: Iterable[str]) -> "WatchedFiles | None":
-        """Return the state of the files now, if only known ones at *paths* have changed; else None."""
-        stamps = {path: file_stamp(path) for path in paths if self.concerns(path)}
-        if not stamps or None in stamps.values() or not stamps.keys() <= self.files.keys():
-            return None
-        return structs.replace(self, files={**self.files, **stamps})
+    def changed(self, later: "WatchedFiles") -> set[str]:
+        """
+        Return the paths of the files that are not the same in *later*.
+
+        Of the files outside of the scanned folders, only those count that are in both.
+        """
+        scanned = self.scanned.keys() | later.scanned.keys()
+        return {
+            path
+            for path in self.files.keys() | later.files.keys()
+            if self.files.get(path) != later.files.get(path)
+            and (os.path.dirname(path) in scanned or (path in self.files and path in later.files))
+        }
 
     def concerns(self, path: str) -> bool:
         """Return whether a change at *path* may change the recipes."""
@@ -97,14 +104,6 @@ class WatchedFiles(Struct, frozen=True):
         if path in self.files or path in self.folders:
             return True
         return folder in self.scanned and name.endswith(self.scanned[folder]) and _is_visible(name)
-
-
-def compare(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
-    """
-    Return whether the files at the paths *read* are as *before*; and the stamps of all, as they were then.
-    """
-    now = {path: file_stamp(path) for path in read}
-    return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
 def find_files(

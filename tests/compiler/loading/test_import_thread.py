@@ -1,42 +1,57 @@
 """
-Tests that imports that hang are given up.
+Tests that imports that hang are abandoned.
 """
 
-import time
 from threading import Event
 from types import SimpleNamespace
 
-from promptkit.compiler.loading.import_thread import Importer, ImportHangs
-from promptkit.errors.interruptions import call_interruptible
+import pytest
+
+from promptkit.compiler.loading.import_thread import Importer, ImportTimeoutError
 
 
-def test_a_file_that_hangs_again_is_given_up_as_soon(tmp_path, monkeypatch):
+@pytest.fixture
+def end():
+    """Ends every import that hangs."""
+    end = Event()
+    yield end
+    end.set()
+
+
+def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
     """
-    A file whose import hangs in one version after the other delays the edits of others no longer each time.
+    Each version is abandoned after the same time, and is not imported again.
     """
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("promptkit.compiler.loading.import_thread.time", clock)
+    monkeypatch.setattr("promptkit.compiler.loading.import_clock.time", clock)
     monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.01)
-    file = tmp_path / "endless.py"
+    file, hung = tmp_path / "endless.py", []
 
     def work(importing):
-        enough = time.monotonic() + 2
-        try:
-            importing(file)
-            call_interruptible(hang, enough)
-        except ImportHangs:
-            return "given up"
-        return "waited for"
-
-    def hang(enough):
-        clock.now += 6  # a little more than may pass until an import is given up
-        while time.monotonic() < enough:
-            pass
+        importing(file)
+        hung.append(file.read_text())
+        clock.now += 6  # a little more than makes an import slow
+        end.wait()
 
     importer = Importer(work, Event())
-    ends = []
     for version in ("1", "22", "333"):
         file.write_text(version)
-        ends.append(importer.run({}, lambda: True))
+        for _ in range(2):
+            with pytest.raises(ImportTimeoutError):
+                importer.run({}, lambda: True)
 
-    assert ends == ["given up"] * 3
+    assert hung == ["1", "22", "333"]
+
+
+def test_a_slow_import_is_waited_for(tmp_path, monkeypatch):
+    """
+    Unless a file is edited meanwhile.
+    """
+    monkeypatch.setattr("promptkit.compiler.loading.import_clock._REPORT_AFTER_S", 0.0)
+    monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.01)
+
+    def work(importing):
+        importing(tmp_path / "slow.py")
+        return Event().wait(0.1) or "imported"
+
+    assert Importer(work, Event()).run({}, lambda: False) == "imported"

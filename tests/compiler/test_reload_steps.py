@@ -1,0 +1,197 @@
+"""
+Claims about single reloads, without a thread that watches.
+"""
+
+import os
+import sys
+from itertools import count
+
+import pytest
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.compiler.reloading import Reloader
+
+RECIPE = '''
+import sys
+from promptkit import prompt
+{imports}
+sys.executed.append(__name__.partition(".")[2])
+
+@prompt
+def {name}() -> str:
+    """Says something."""
+    return {says!r}
+'''
+
+
+class Author:
+    """
+    Edits recipes, and reloads them without a thread that watches.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        self._seconds = count(1_000_000_000)
+        self._reloader = None
+        self.catalog = Catalog()
+
+    def write(self, name, imports="", says="old"):
+        """Write a module, as if some time ago."""
+        source = RECIPE.format(name=name.strip("_").replace("/", "_"), imports=imports, says=says)
+        self.write_bytes(f"{name}.py", source.encode())
+
+    def write_bytes(self, name, content):
+        """Write any file, as if some time ago."""
+        path = self.folder / name
+        path.write_bytes(content)
+        moment = next(self._seconds)
+        os.utime(path, (moment, moment))
+
+    def start(self):
+        """Load the recipes for the first time."""
+        self._reloader = Reloader(self.folder, lambda _: None)
+        self.catalog = self._reloader.load()
+        self._reloader._publish = self._take
+        sys.executed.clear()
+
+    def _take(self, catalog):
+        self.catalog = catalog
+
+    def reload(self):
+        """Reload; return the modules that were executed, sorted."""
+        sys.executed.clear()
+        self._reloader._reload()
+        return sorted(sys.executed)
+
+    @property
+    def is_settled(self):
+        """Whether no file has changed since it was loaded."""
+        return self._reloader._settled
+
+    def texts(self):
+        """The text of each prompt."""
+        return {name: one.render().messages[0].content.text for name, one in self.catalog.items()}
+
+
+@pytest.fixture
+def author(recipes, monkeypatch):
+    """An author of recipes that note when they are executed."""
+    monkeypatch.setattr(sys, "executed", [], raising=False)
+    return Author(recipes("shelf"))
+
+
+def test_every_module_is_executed_once(author):
+    """
+    A reload imports all recipes, and the helpers that they import, whichever file was saved.
+    """
+    author.write("a", "from . import _h, c")
+    author.write("b", "import _h")
+    author.write("c", "from shelf._h import prompt")
+    author.write("_h")
+    author.write("_unused")
+    author.start()
+
+    author.write("b", says="new")
+
+    assert author.reload() == ["_h", "a", "b", "c"]
+    assert author.texts() == {"a": "old", "b": "new", "c": "old"}
+
+
+def test_a_file_that_is_saved_while_it_is_imported(author):
+    """
+    The newest version wins: the imported version is not served, and the file is imported again.
+    """
+    author.write("a")
+    author.start()
+    catalog, module = author.catalog, sys.modules["shelf.a"]
+
+    author.write("a", "from pathlib import Path\nPath(__file__).touch()", says="new")
+    author.reload()
+    unsettled = not author.is_settled, author.catalog is catalog, sys.modules["shelf.a"] is module
+    author.write("a", says="newest")
+    author.reload()
+
+    assert unsettled == (True, True, True)
+    assert author.is_settled
+    assert author.texts() == {"a": "newest"}
+
+
+def test_a_file_that_appears_during_an_import(author):
+    """
+    The imported recipes are served, and the new file is loaded next.
+    """
+    author.write("a")
+    author.start()
+
+    source = RECIPE.format(name="b", imports="", says="found")
+    author.write("a", f"from pathlib import Path; Path(__file__).with_name('b.py').write_text({source!r})")
+    author.reload()
+    assert (author.texts(), author.is_settled) == ({"a": "old"}, False)
+
+    author.write("a")
+    os.utime(author.folder / "b.py", (1, 1))
+    author.reload()
+    assert (author.texts(), author.is_settled) == ({"a": "old", "b": "found"}, True)
+
+
+def test_a_file_that_a_recipe_writes(author):
+    """
+    A file that changes with every import, and that no recipe reads, does not block the recipes.
+    """
+    author.write("a")
+    author.start()
+
+    author.write("a", "from pathlib import Path\nPath(__file__).with_name('log').touch()", says="new")
+    author.reload()
+
+    assert author.texts() == {"a": "new"}
+
+
+def test_a_pipe_in_the_place_of_a_file(author):
+    """
+    It is not a recipe, and is not opened.
+    """
+    author.write("a")
+    author.write("b")
+    author.start()
+
+    (author.folder / "b.py").unlink()
+    os.mkfifo(author.folder / "b.py")
+    os.utime(author.folder / "b.py", (1, 1))
+    author.reload()
+
+    assert author.texts() == {"a": "old", "b": "old"}
+    assert [found.message for found in author.catalog.diagnostics] == [
+        "recipe 'b' cannot be read: it is a pipe, a socket or a device"
+    ]
+
+
+def test_prompts_belong_to_their_file_whoever_makes_them(author):
+    """
+    A prompt that another file has made of a function here goes when that file no longer makes it.
+    """
+    author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
+    author.write("b", "from .a import make; x = make('made')")
+    author.start()
+    assert set(author.catalog) == {"a", "b", "made"}
+
+    author.write("b", "from .a import make; x = make('other')")
+    author.reload()
+
+    assert set(author.catalog) == {"a", "b", "other"}
+
+
+def test_prompts_go_with_the_last_import_of_what_makes_them(author):
+    """
+    A helper makes a prompt of a recipe's function. When no recipe imports the helper, the prompt is gone.
+    """
+    author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
+    author.write("_maker", "from .a import make; x = make('made')")
+    author.write("b", "from . import _maker")
+    author.start()
+    assert set(author.catalog) == {"a", "b", "made"}
+
+    author.write("b")
+    author.reload()
+
+    assert set(author.catalog) == {"a", "b"}
