@@ -21,7 +21,6 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
-from promptkit.errors.interruptions import call_interruptible
 from promptkit.files.regular import Stamps, file_stamp
 
 __all__ = ["UNKNOWN", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
@@ -142,7 +141,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
     try:
         if loaded.definitions:
             compiling(file)
-        return call_interruptible(_compile_file, loaded, lint)
+        return _compile_file(loaded, lint)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)

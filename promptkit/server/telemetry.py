@@ -81,7 +81,7 @@ class Telemetry:
             self._transport["network.protocol.name"] = "http"
         self._open_requests = OpenRequests(self._end)
 
-    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
         """
         Begin the span of a request.
 
@@ -103,7 +103,7 @@ class Telemetry:
             **self._transport,
         }
         own = {"jsonrpc.request.id": str(request.id)[:_LONGEST_ID]}
-        target, name = target_of(request, catalog), method
+        target, name = target_of(request, catalog()), method
         if target is not None and target.name is not None:
             if target.kind == "prompt":
                 kind = "tool" if method in TOOL_METHODS else "prompt"

@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field
 
 from promptkit.compiler.prompts import Prompt, declared_prompts
-from promptkit.errors.interruptions import call_interruptible, shielded
 from promptkit.files.regular import Stamp, file_stamp
 from promptkit.language.files import files_read
 
@@ -248,14 +247,14 @@ class SourceLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         """Execute the module, and note what it did."""
         if self._executions is None or self._execution is None:
-            call_interruptible(super().exec_module, module)
+            super().exec_module(module)
         else:
-            shielded(self._execute, module, self._executions, self._execution)  # a recipe may import it
+            self._execute(module, self._executions, self._execution)  # a recipe may import it
 
     def _execute(self, module: ModuleType, executions: Executions, execution: Execution) -> None:
         try:
             with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
-                call_interruptible(super().exec_module, module)
+                super().exec_module(module)
             execution.module = module
         finally:
             self._executions = self._execution = None  # the loader lives as long as the module
