@@ -587,6 +587,7 @@ class Dispatcher:
         """Count code that runs next to the leader. The lock is held."""
         sys.setswitchinterval(_SHARED_INTERVAL_S)
         self._aside[pending] = self._aside.get(pending, 0) + 1
+        self._wake_clock()
 
     def _leave(self, pending: PendingRequest) -> None:
         """Note that code no longer runs next to the leader, if it did."""
@@ -741,6 +742,7 @@ class Dispatcher:
             self._end(pending, pending.error_line(ended(pending.request)) if ended else b"")
         if self._loop is not None:
             self._loop.end()
+        self._next_deadline, self._active_until = inf, 0.0
         self._clock.end()
 
     @property
