@@ -70,9 +70,6 @@ _QUICK_S: Final = 0.002
 #: How long after its last request the clock looks every 5 ms.
 _IDLE_S: Final = 1.0
 
-#: How often the hang guard is re-armed while authors' code runs.
-_GUARD_EVERY_S: Final = 1.0
-
 #: The interval in which Python's lock changes hands, while any thread runs next to the leader.
 _SHARED_INTERVAL_S: Final = 0.0005
 
@@ -700,7 +697,7 @@ class Dispatcher:
         if now < self._active_until or self._aside:
             if now >= self._rearm_at or not guard.is_armed:
                 guard.arm()
-                self._rearm_at = now + _GUARD_EVERY_S
+                self._rearm_at = now + guard.rearm_every
             return max(0.0, self._rearm_at - now)
         guard.disarm()
         return inf

@@ -17,6 +17,8 @@ __all__ = ["HangGuard"]
 _LIMIT_CPU_S: Final = 30.0
 _LIMIT_S: Final = 60.0
 
+_REARM_EVERY_S: Final = 1.0
+
 
 class HangGuard:
     """
@@ -33,13 +35,18 @@ class HangGuard:
         is_armed:
             Whether it counts.
 
+        rearm_every:
+            How often it has to be re-armed, in seconds, even if code without the lock uses all processors.
+
     See Also:
         https://man7.org/linux/man-pages/man2/setitimer.2.html
     """
 
     def __init__(self, limit: float | None = None) -> None:
         self.is_armed = False
-        self._limit = limit or (_LIMIT_S if sys.platform == "win32" else _LIMIT_CPU_S)
+        limit = limit or (_LIMIT_S if sys.platform == "win32" else _LIMIT_CPU_S)
+        self.rearm_every = min(_REARM_EVERY_S, limit / (4 * (os.cpu_count() or 1)))
+        self._limit = limit
         self._is_ours = False
         if sys.platform != "win32" and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
             self._is_ours = True
