@@ -956,6 +956,32 @@ class TestPatience:
         assert told.empty()
 
     @pytest.mark.parametrize("revision", SESSIONS)
+    def test_the_limit_after_a_late_answer(self, revision):
+        """
+        Once the person has answered, the prompt has its whole time limit, and no more.
+        """
+        release = threading.Event()
+
+        @prompt(elicit=True)
+        def hangs(name: str):
+            release.wait(50)
+            return name
+
+        catalog = compile(Recipes(prompts=(hangs,)))
+        limits = Limits(timeout=0.5)
+        client = Client(catalog, revision, capabilities=FORM, threads=True, limits=limits)
+        (asked,) = client.post("prompts/get", {"name": "hangs"}, 5)
+        time.sleep(0.7)
+        client.answer(asked["id"], {"action": "accept", "content": {"name": "Ada"}})
+        deadline = time.monotonic() + 20
+        while not client.sent and time.monotonic() < deadline:
+            time.sleep(0.005)
+        release.set()
+
+        (reply,) = client.replies()
+        assert "took longer than its limit of 0.5 s" in reply["error"]["message"]
+
+    @pytest.mark.parametrize("revision", SESSIONS)
     @pytest.mark.parametrize("moment", ["held", "expected", "sent"])
     def test_a_request_that_is_over_while_it_is_being_asked_for(self, revision, moment, monkeypatch):
         """
