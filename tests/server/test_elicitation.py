@@ -830,6 +830,13 @@ class TestPatience:
         client.server._dispatcher._expire(time.monotonic() + seconds)
         return client.replies()
 
+    def next(self, client):
+        """The next messages of a server that answers on its own threads."""
+        deadline = time.monotonic() + 20
+        while not client.sent and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return client.replies()
+
     @pytest.mark.requirement("lifecycle/timeouts/sent")
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_every_question_has_a_limit(self, revision):
@@ -970,15 +977,13 @@ class TestPatience:
         catalog = compile(Recipes(prompts=(hangs,)))
         limits = Limits(timeout=0.5)
         client = Client(catalog, revision, capabilities=FORM, threads=True, limits=limits)
-        (asked,) = client.post("prompts/get", {"name": "hangs"}, 5)
+        client.post("prompts/get", {"name": "hangs"}, 5)
+        (asked,) = self.next(client)
         time.sleep(0.7)
         client.answer(asked["id"], {"action": "accept", "content": {"name": "Ada"}})
-        deadline = time.monotonic() + 20
-        while not client.sent and time.monotonic() < deadline:
-            time.sleep(0.005)
+        (reply,) = self.next(client)
         release.set()
 
-        (reply,) = client.replies()
         assert "took longer than its limit of 0.5 s" in reply["error"]["message"]
 
     @pytest.mark.parametrize("revision", SESSIONS)
