@@ -2,19 +2,17 @@
 
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import partial
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct, structs
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.conversion.kinds import is_bytes, is_constrained, is_list, is_literal, plain
+from promptkit.conversion.kinds import is_bytes, is_constrained, is_list, plain
 from promptkit.conversion.parsing import Read, holds_more
-from promptkit.conversion.scalar_types import Reader, ScalarType
+from promptkit.conversion.scalar_types import Reader
 from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
-from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.declarations import NO_DEFAULT, Arg
 
 if TYPE_CHECKING:
@@ -163,14 +161,6 @@ def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -
     return f"is not {expected}" if secret else f"is {shown}, not {expected}"
 
 
-def _read_of(argument: Argument) -> Read:
-    """What reads a value. Other types than Python's own may run an author's code for it, for any time."""
-    reader = argument.reader
-    if is_literal(argument.annotation) or (isinstance(reader, ScalarType) and reader.tree is not None):
-        return reader.read
-    return partial(call_interruptible, reader.read)  # type: ignore[arg-type]  # mypy reads no partial of it
-
-
 class Arguments(Struct, frozen=True):
     """
     The arguments of one prompt, or the variables of one resource.
@@ -200,7 +190,7 @@ class Arguments(Struct, frozen=True):
         for field, value in (
             ("by_name", {argument.name: argument for argument in ordered}),
             ("secret", frozenset(argument.name for argument in ordered if argument.arg.secret)),
-            ("_readers", {argument.name: _read_of(argument) for argument in ordered}),
+            ("_readers", {argument.name: argument.reader.read for argument in ordered}),
             ("_required", tuple(argument.name for argument in ordered if argument.required)),
             ("_in_environment", tuple(argument for argument in ordered if argument.arg.env)),
         ):

@@ -58,9 +58,9 @@ class KeptBytes:
                 self._file.write(data)
                 self._file.flush()
 
-    def __del__(self) -> None:
-        with _lock:
-            KeptBytes.in_memory -= 0 if self._data is None else self.size
+    def __del__(self, lock: RLock = _lock) -> None:  # at the end of the process no name is left in the module
+        with lock:
+            type(self).in_memory -= 0 if self._data is None else self.size
 
     def __reduce__(self) -> tuple[Any, ...]:
         return keep, (self.data,)

@@ -3,6 +3,7 @@
 import _thread
 import gc
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,12 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    import signal
     from argparse import Namespace
 
     from promptkit.cli.output import Output
-else:
-    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
 __all__ = ["Exit", "main"]
 
@@ -70,9 +68,6 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
         gc.disable()  # imports leave no garbage, and what is imported stays
         try:
-            _put_off_validators()
-            _import_msgspec()
-            _import_argparse()
             options = _import("promptkit.cli.options").parse(argv)
             module = _MODULES.get(options.command, options.command)
             run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
@@ -101,47 +96,6 @@ def _complete_and_exit() -> NoReturn:
 
         complete_and_exit()
     raise SystemExit(Exit.FAULTY)
-
-
-def _import_msgspec() -> None:
-    """Import msgspec, but not typing_extensions for it: it takes nothing of that which `typing` has not."""
-    if "typing_extensions" in sys.modules:
-        return
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # it takes longer than msgspec itself
-    try:
-        _import("msgspec")
-    finally:
-        del sys.modules["typing_extensions"]
-
-
-def _import_argparse() -> None:
-    """Import argparse, but not gettext for it, and locale for that: all that promptkit says is English."""
-    if "argparse" in sys.modules or "gettext" in sys.modules:
-        return
-    sys.modules["gettext"] = english = ModuleType("gettext")
-    vars(english).update(gettext=str, ngettext=lambda one, several, count: one if count == 1 else several)
-    try:
-        _import("argparse")
-    finally:
-        del sys.modules["gettext"]
-
-
-class _PutOff(ModuleType):
-    """A module that is imported when something of it is taken."""
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__") and name != "__all__":  # who looks through all modules takes nothing of it
-            raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
-
-
-def _put_off_validators() -> None:
-    """Let attrs be imported without its validators, which take a third of that: few recipes use any."""
-    if "attr" not in sys.modules:
-        for name in ("attr.validators", "attrs.validators"):
-            sys.modules[name] = _PutOff(name)
 
 
 def _import(name: str) -> ModuleType:

@@ -45,9 +45,6 @@ class Beside(Struct):
         unmeasured:
             Why that is not known of others.
 
-        stale:
-            Why a built set cannot be served.
-
         refused:
             Why a server does not take files of tokens or keys.
     """
@@ -55,7 +52,6 @@ class Beside(Struct):
     skipped: Mapping[str, str] = {}
     prefixes: "Mapping[str, StablePrefix]" = {}
     unmeasured: Mapping[str, str] = {}
-    stale: str | None = None
     refused: Sequence[str] = ()
 
 
@@ -63,26 +59,25 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
 
-    With ``--compiled``, also print whether that built set is stale; with ``--cache``, how much of each prompt
-    never differs; with ``--token-file`` and ``--state-keys``, why a server would not take these files.
+    With ``--cache``, also print how much of each prompt never differs; with ``--token-file`` and
+    ``--state-keys``, why a server would not take these files.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
     if options.cache and (missing := _what_is_missing()) is not None:
         return fail(missing, Exit.USAGE)
-    stale = None if options.compiled is None else _why_stale(options)
-    beside = Beside(stale=stale, refused=list(_why_refused(options)))
+    beside = Beside(refused=list(_why_refused(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _linted(options.targets)
     catalog = catalog.with_diagnostics(checks.kept(_findings(options, catalog, checks, beside)))
     if options.format == "json":
         output.print_json(_data(options, catalog, beside))
     else:
-        _print(options, catalog, _notes(options, beside), output)
+        _print(options, catalog, _notes(beside), output)
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and beside.stale is None and not beside.refused else Exit.FAULTY
+    return Exit.FINE if is_fine and not beside.refused else Exit.FAULTY
 
 
 def _what_is_missing() -> str | None:
@@ -123,19 +118,6 @@ def _linted(targets: Sequence[str]) -> Catalog:
         gc.enable()
 
 
-def _why_stale(options: Namespace) -> str | None:
-    """Why a built set cannot be served, looked for before recipes are imported; None if it can."""
-    from promptkit.transports.kept_lists import KeptLists  # only for a built set
-    from promptkit.transports.read_files import Purpose, StaleSet
-
-    purpose = Purpose.of(options.targets, None, 0, tools=False, scopes=None)
-    try:
-        KeptLists.read_from(options.compiled, purpose, {}, is_built=True)
-    except StaleSet as stale:
-        return str(stale)
-    return None
-
-
 def _why_refused(options: Namespace) -> Iterator[str]:
     """Why a server would not take the files of tokens and keys that are named."""
     if options.token_file is None and options.state_keys is None:
@@ -163,14 +145,12 @@ def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any
     if options.cache:
         data["never_differs"] = {name: prefix.as_data() for name, prefix in beside.prefixes.items()}
         data["not_measured"] = beside.unmeasured
-    if options.compiled is not None:
-        data["stale"] = beside.stale
     if options.token_file is not None or options.state_keys is not None:
         data["refused"] = beside.refused
     return data
 
 
-def _notes(options: Namespace, beside: Beside) -> Iterator[tuple[str, str]]:
+def _notes(beside: Beside) -> Iterator[tuple[str, str]]:
     """What is said beside the diagnostics, each with how serious GitHub is to take it."""
     if (other := other_package()) is not None:
         yield "warning", other
@@ -188,8 +168,6 @@ def _notes(options: Namespace, beside: Beside) -> Iterator[tuple[str, str]]:
         yield "notice", prefix.told(name)
     for name, reason in beside.unmeasured.items():
         yield "notice", f"not measured: {name}: {reason}"
-    if beside.stale is not None:
-        yield "error", f"{options.compiled} is stale, so run promptkit build again: {beside.stale}"
     yield from (("error", f"no server starts with {reason}") for reason in beside.refused)
 
 

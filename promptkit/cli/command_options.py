@@ -4,7 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from promptkit.cli.serve_options import add_lists, add_serve, is_port, refuse_unless
+from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
 
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
@@ -107,7 +107,6 @@ def _add_check(check: ArgumentParser) -> None:
     add("--cache", action="store_true", help=cache)
     fail_on = "the least that ends with 1 (default: that of the configuration, else error)"
     add("--fail-on", choices=("error", "warning"), help=fail_on)
-    add("--compiled", metavar="FILE", help="also report if what build wrote is stale")
     add("--token-file", metavar="FILE", help="also report what is wrong with a file of tokens, as for serve")
     add("--state-keys", metavar="FILE", help="also report what is wrong with a file of keys, as for serve")
 
@@ -153,17 +152,6 @@ def _add_diff(diff: ArgumentParser) -> None:
     add("--repeat", action="store_true", help="with --text: render twice, to mark what differs by itself")
     variables = "with --text: a variable of the environment that the processes may know; may be repeated"
     add("--env", dest="variables", action="append", default=[], metavar="NAME", help=variables)
-
-
-def _add_build(build: ArgumentParser) -> None:
-    _add_targets(build)
-    out = "where to write it (default: beside the first target, with .compiled)"
-    build.add_argument("--out", metavar="FILE", help=out)
-    skills = "write the skills into this folder, each with its files, and nothing else"
-    build.add_argument("--skills", metavar="DIR", help=skills)
-    carried = "write it beside the folder, with .lists, for wherever both are copied: as package does"
-    build.add_argument("--carried", action="store_true", help=carried)
-    add_lists(build)
 
 
 def _add_package(package: ArgumentParser) -> None:
@@ -293,7 +281,6 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "complete": ("show what a client would be offered for an argument", _add_complete),
     "dev": ("show on a page what prompts say, while they are written", _add_dev),
     "diff": ("show what clients would see differently from a git revision", _add_diff),
-    "build": ("write what a server of the recipes starts from, for deployment", _add_build),
     "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
     "export": ("write prompts as slash commands and skills of clients, or remove these", _add_export),

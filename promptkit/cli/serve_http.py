@@ -245,8 +245,6 @@ def _serve(options: Namespace, listening: Sequence[Listener], ends: ExitStack) -
 
 def _prepared(options: Namespace, listening: Sequence[Listener]) -> "_Work | int":
     """Compile the recipes, and return what serves them; the exit code if they are not to be served."""
-    if options.compiled is not None:
-        say(f"{options.compiled!r} is not used over HTTP")
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
         why = "nothing is served because of --strict: fix the faults above, or leave out the option"

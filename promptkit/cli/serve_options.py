@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
-__all__ = ["add_lists", "add_serve", "is_port", "refuse_unless"]
+__all__ = ["add_serve", "is_port", "refuse_unless"]
 
 #: Larger values are typos, and would overflow clocks and counters.
 _MAX_NUMBER: Final = 10**12
@@ -22,11 +22,7 @@ def add_serve(serve: ArgumentParser) -> None:
     add(
         "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"
     )
-    no_cache = "import all recipes before the first reply, and keep nothing on disk"
-    add("--no-cache", dest="cache", action="store_false", help=no_cache)
-    compiled = "start from what build wrote, which is only read; say so if it is stale"
-    add("--compiled", metavar="FILE", help=compiled)
-    add_lists(serve)
+    _add_lists(serve)
     workspace = "where commands of prompts run (default: the current folder; over HTTP, nowhere)"
     add("--workspace", type=_folder, metavar="DIR", help=workspace)
     default = f"{GRACE_S:g}, over HTTP {HTTP_GRACE_S:g}"
@@ -37,12 +33,14 @@ def add_serve(serve: ArgumentParser) -> None:
     add("--otel", action="store_true", help="tell OpenTelemetry of each request (the extra otel)")
     stamps = "begin each line of standard error with the time, in UTC"
     add("--timestamps", action="store_true", help=stamps)
+    guard = "do not end the process when code never returns Python's lock, as for a debugger"
+    add("--no-guard", dest="guard", action="store_false", help=guard)
     _add_http(serve)
     _add_limits(serve)
 
 
-def add_lists(command: ArgumentParser) -> None:
-    """Add what the lists of a server depend on, also those that are built before."""
+def _add_lists(command: ArgumentParser) -> None:
+    """Add the options that the lists of a server depend on."""
     add = command.add_argument
     name = "the server's name, which clients show (default: promptkit)"
     add("--name", type=_server_name, default="promptkit", help=name)

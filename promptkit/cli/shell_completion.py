@@ -1,26 +1,24 @@
 """
 Completion in the shell: commands, options, prompts, arguments and values, by argcomplete.
 
-Prompts and resources are known from the start-up cache. No recipe is imported while somebody types.
+Where a word may be a prompt, a resource or an argument, the recipes are imported.
 """
 
 import os
 from argparse import Action, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Final, TypeAlias
 
 from argcomplete.completers import FilesCompleter
 from argcomplete.finders import CompletionFinder
 from argcomplete.lexers import split_line
-from msgspec import MsgspecError
 
+from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
+from promptkit.cli.output import capture_output
+from promptkit.cli.shell_words import ShellWords
 from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
-from promptkit.errors.exceptions import ConfigurationError
-from promptkit.transports.read_files import Purpose
-from promptkit.transports.shell_words import ShellWords
-from promptkit.transports.startup_cache import StartupCache
+from promptkit.errors.exceptions import ConfigurationError, LoadError
 
 __all__ = ["complete_and_exit"]
 
@@ -52,7 +50,7 @@ def _offered(*, prefix: str, action: Action, parsed_args: Namespace, **_: object
         return _complete_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
         return [*_TARGETS(prefix), *(_more_clients(command) if action.dest == "targets" else ())]
-    return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary", "workspace") else ()
+    return _FILES(prefix) if action.dest in ("out", "audit", "summary", "workspace") else ()
 
 
 def _more_clients(command: str) -> Iterable[str]:
@@ -130,19 +128,10 @@ def _words_before(command: str) -> Sequence[str]:
 
 
 def _known(targets: Sequence[str]) -> ShellWords:
-    """The words of some targets; none where there is no start-up cache."""
+    """The words of some targets, whose recipes are imported; none where that fails."""
     line = ["serve", *targets]
-    usual = parse(line)
     try:
-        configured = configure(usual, line)
-    except (ConfigurationError, OSError):
+        with capture_output(restore=True):  # a recipe may print
+            return ShellWords.of(load_catalog(configure(parse(line), line).targets))
+    except (ConfigurationError, LoadError, OSError):
         return ShellWords()
-    # What is kept depends on how it is served: a client's server need not read the configuration.
-    for wanted in dict.fromkeys(
-        (one.name, one.page_size, one.tools, one.scopes) for one in (configured, usual)
-    ):
-        kept = StartupCache.of(Purpose.of(configured.targets, *wanted))
-        if kept is not None and kept.found is not None:
-            with suppress(MsgspecError):
-                return kept.found.words()
-    return ShellWords()

@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.linking import CompiledFile, Declaration, Definition, is_sound, key_of, link
 from promptkit.compiler.loading.faults import fault_of
-from promptkit.compiler.loading.loader import RecipeImport, load
+from promptkit.compiler.loading.loader import load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
@@ -32,7 +32,6 @@ Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[D
 class LoadedRecipes(Struct):
     """One load: what was imported and compiled."""
 
-    imports: RecipeImport
     recipes: Recipes
     files: Sequence[CompiledFile]
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
-from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LoadedRecipes, compile_files
@@ -21,7 +20,6 @@ from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import Targets, split_target, targets_of
 from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.errors.standard_error import say
-from promptkit.files.regular import Stamps
 from promptkit.language import text_files
 from promptkit.language.files import reads_once
 
@@ -33,9 +31,6 @@ _POLL_EVERY_S: Final = 1.0
 #: How often they are checked where they are watched, in seconds: not all changes are reported, such as those
 #: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
-
-#: Loads and compiles recipes. It calls its argument with each file before it imports or compiles it.
-Load: TypeAlias = Callable[[Callable[[Path], None]], LoadedRecipes]
 
 
 class Reloader:
@@ -82,7 +77,6 @@ class Reloader:
         self._targets = [self._located(one) for one in targets_of(target)]
         self._served: Sequence[CompiledFile] = ()
         self._owners: Owners = {}
-        self._root: Path | None = None
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, {})
         self._settled, self._watching, self._next_look = True, True, 0.0
@@ -95,39 +89,24 @@ class Reloader:
         """Whether there are files to watch: some target is no module."""
         return bool(self._folders)
 
-    def load(self, load: Load | None = None, seen: Stamps = MappingProxyType({})) -> Catalog:
+    def load(self) -> Catalog:
         """
         Load and compile the recipes for the first time.
-
-        Args:
-            load:
-                Does so in its own way, such as `promptkit.compiler.lazy_import.LazyImport.load`.
-
-            seen:
-                Stamps of files that were looked at a moment ago.
 
         Raises:
             LoadError: If there is nothing at the target.
         """
         reads_once.set()
-        before = self._find_files(seen)
+        before = self._find_files()
         with self.clock.runs() as importing:
-            loaded = (load or self._load)(importing)
+            loaded = self._load(importing)
         self._served = merge((), loaded.files, owners={})
         linked = link(self._served, root=loaded.recipes.root)
-        self._owners, self._root = linked.owners, loaded.recipes.root
+        self._owners = linked.owners
         self._note_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
         self.faulty = linked.catalog.faulty
         return linked.catalog
-
-    def names_by_file(self) -> dict[str, list[str]]:
-        """Return the names of the prompts that each recipe file serves, by its path in the only folder."""
-        names: dict[str, list[str]] = {}
-        for (kind, name), file in self._owners.items():
-            if kind == "prompt" and file is not None and self._root is not None:
-                names.setdefault(os.path.relpath(file, self._root), []).append(name)
-        return names
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
         """
@@ -195,10 +174,10 @@ class Reloader:
         self._folders |= {path: ""} if path.is_dir() else {path.parent: ".py"}
         return f"{path}:{attribute}" if attribute else str(path)
 
-    def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
+    def _find_files(self) -> WatchedFiles:
         if not self._folders:
             return self._known_files
-        return find_files(self._folders, self._read.union(text_files.kept_paths()), seen)
+        return find_files(self._folders, self._read.union(text_files.kept_paths()))
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
@@ -277,7 +256,7 @@ class Reloader:
         skills = [str(one.file.parent) for one in self._served if one.file and one.file.suffix == ".md"]
         imports = begin(self._targets, importing, cases=self._has_cases, skills=skills)
         recipes = imports.finish()
-        return LoadedRecipes(imports, recipes, compile_files(recipes, lint=self._lint, compiling=importing))
+        return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:

@@ -18,8 +18,6 @@ from io import FileIO, TextIOWrapper
 from itertools import takewhile
 from typing import Any, Final, TextIO
 
-from promptkit.errors.interruptions import shielded
-
 __all__ = ["BackgroundWriter", "finish", "redact_with", "redirect", "say", "stamp_lines", "stderr_stream"]
 
 #: How many bytes wait for a reader at most, and what each piece takes besides its text; more is dropped.
@@ -258,11 +256,11 @@ class _Stream(FileIO):
 
     def write(self, data: Any, /) -> int:
         whole = bytes(data)
-        shielded(self._writer.write, self.fileno(), whole)
+        self._writer.write(self.fileno(), whole)
         return len(whole)
 
     def flush(self) -> None:
-        shielded(self._writer.flush, self.fileno())
+        self._writer.flush(self.fileno())
 
     def close(self) -> None:
         self.flush()

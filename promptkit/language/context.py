@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from promptkit.errors.cancellation import check_cancelled
 from promptkit.errors.exceptions import MissingClientCapability
-from promptkit.errors.interruptions import shielded
 
 __all__ = ["Context", "Progress"]
 
@@ -113,8 +113,8 @@ class Context:
         """
         Tell the client how far the prompt is, if it asked for progress.
 
-        It may be called from any thread, and often: of very many reports, some are left out. After
-        the request is answered or cancelled, it does nothing.
+        It may be called from any thread, and often: of very many reports, some are left out. Once
+        the request has been answered or cancelled, it ends the prompt.
 
         Args:
             progress:
@@ -129,7 +129,11 @@ class Context:
         Raises:
             ValueError: If *progress* has not risen, or a number is not finite.
 
+            RequestCancelledError: If the request has been answered or cancelled. It is not an `Exception`, so
+                that the prompt ends unless it catches everything.
+
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress
         """
-        shielded(self.progress.report, progress, total, message)
+        check_cancelled()
+        self.progress.report(progress, total, message)

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
+from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -22,7 +23,6 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.uploads import Upload
 from promptkit.server.direct_calls import (
-    CANCEL_GRACE_S,
     AuthorCall,
     HangsError,
     explanation,
@@ -31,7 +31,6 @@ from promptkit.server.direct_calls import (
 )
 from promptkit.server.elicitation import askable
 from promptkit.server.elicitation_forms import message
-from promptkit.server.scheduling.worker_thread import WorkerThread
 
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
@@ -91,9 +90,8 @@ async def call(
     """
     Call an author's function on a thread of its own.
 
-    When time is over, or nobody waits any more, what is asynchronous is cancelled, and anything else is
-    stopped as a server stops it. What waits for the outside world or runs C code goes on alone, until it runs
-    Python code again. It does not keep the process alive.
+    When its time is over, or the page has been left, asynchronous code is cancelled, and other code is
+    stopped where it reports progress or runs a command. It does not keep the process alive.
 
     Args:
         function:
@@ -117,14 +115,15 @@ async def call(
     over: asyncio.Future[None] = loop.create_future()
     over.add_done_callback(lambda _: ended())
 
-    def tell() -> None:
-        with suppress(RuntimeError):  # the pages' loop is closed
-            loop.call_soon_threadsafe(over.set_result, None)
+    def run() -> None:
+        try:
+            author_call.run()
+        finally:
+            with suppress(RuntimeError):  # the pages' loop is closed
+                loop.call_soon_threadsafe(over.set_result, None)
 
-    worker = WorkerThread(author_call.run)
-    worker.over = tell
     try:
-        worker.start()
+        Thread(target=run, name="promptkit-render", daemon=True).start()
     except BaseException:
         ended()
         raise
@@ -133,10 +132,6 @@ async def call(
         line = None if done else author_call.line
     finally:
         author_call.cancel()
-        if author_call.is_async:  # it may clean up first
-            loop.call_later(CANCEL_GRACE_S, worker.abandon)
-        else:
-            worker.abandon()
     if not done:
         raise HangsError.after(seconds, line)
     if author_call.raised is not None:

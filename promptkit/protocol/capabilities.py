@@ -13,7 +13,6 @@ from promptkit.protocol.revisions import Revision
 
 __all__ = [
     "METHODS",
-    "SKILL_METHODS",
     "TOOL_METHODS",
     "Capabilities",
     "Method",
@@ -55,47 +54,39 @@ class Capabilities(Struct, frozen=True):
     """
     What a server declares that it can do.
 
-    Args:
-        resources:
-            Whether it has any resources.
+    They do not depend on the recipes, because the handshake does not wait for these to be imported.
 
+    Args:
         changes:
             Whether its lists and resources may change while it runs, and clients are notified.
 
         tools:
             Whether it offers prompts as tools.
-
-        skills:
-            Whether it has any skills. Then it has resources, too: their files.
     """
 
-    resources: bool = False
     changes: bool = False
     tools: ToolMode = False
-    skills: bool = False
 
     def declared(self, revision: Revision) -> dict[str, Any]:
         """
         The capabilities as *revision* spells them.
         """
-        declared: dict[str, Any] = {"prompts": {"listChanged": self.changes}}
-        if self.resources or revision.empty_lists:
-            declared["resources"] = {"subscribe": self.changes, "listChanged": self.changes}
+        declared: dict[str, Any] = {
+            "prompts": {"listChanged": self.changes},
+            "resources": {"subscribe": self.changes, "listChanged": self.changes},
+        }
         if self.tools or revision.empty_lists:
             declared["tools"] = {"listChanged": bool(self.tools) and self.changes}
         if revision.completions:
             declared["completions"] = {}
-        if self.skills:
-            declared["extensions"] = {SKILLS: {"directoryRead": True}}
+        declared["extensions"] = {SKILLS: {"directoryRead": True}}
         return declared
 
     def method(self, name: str) -> "Method | None":
         """
-        Return a method that there is only with some of the capabilities; None if it is not there.
+        Return a method that exists only if prompts are tools; None if it does not exist.
         """
-        if self.tools and name in TOOL_METHODS:
-            return TOOL_METHODS[name]
-        return SKILL_METHODS.get(name) if self.skills else None
+        return TOOL_METHODS.get(name) if self.tools else None
 
 
 class Method(Struct, frozen=True, dict=True):
@@ -158,17 +149,13 @@ METHODS: Final[Mapping[str, Method]] = {
     "resources/unsubscribe": Method(wire.ResourceParams, modern=False),
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
     "tools/list": Method(wire.PageParams),
+    "skills/list": Method(wire.PageParams),
+    "skills/get": Method(wire.ResourceParams),
+    "resources/directory/read": Method(wire.DirectoryParams),
 }
 
 #: The methods that there are if prompts are offered as tools. A call has the params of a prompt.
 TOOL_METHODS: Final[Mapping[str, Method]] = {"tools/call": METHODS["prompts/get"]}
-
-#: The methods that there are if there are skills.
-SKILL_METHODS: Final[Mapping[str, Method]] = {
-    "skills/list": METHODS["prompts/list"],
-    "skills/get": METHODS["resources/read"],
-    "resources/directory/read": Method(wire.DirectoryParams),
-}
 
 
 def method_not_found(method: str) -> MethodNotFound:

@@ -12,6 +12,7 @@ __all__ = [
     "OPTIONS",
     "PAGE_SIZE",
     "PREFIX_BYTES",
+    "WAITING_BYTES",
     "LimitOption",
     "Limits",
     "OutOfMemoryLine",
@@ -23,6 +24,9 @@ PAGE_SIZE: Final = 1000
 
 #: Longer messages, in bytes, are decoded in parts.
 LARGE_MESSAGE: Final = 1 << 16
+
+#: How many bytes the params of all requests may have that wait until fewer prompts run.
+WAITING_BYTES: Final = 64 * 1024 * 1024
 
 #: How long running prompts are waited for when serving ends, in seconds: over stdio, and over HTTP, where
 #: balancers expect more.
@@ -80,6 +84,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     timeout: float = 30.0
     renders: int = 64
+    waiting: int = 1000
     line: int = 64 * 1024 * 1024
     held: int = 256 * 1024 * 1024
     depth: int = 100
@@ -102,6 +107,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 OPTIONS: Final[dict[str, LimitOption]] = {
     "timeout": LimitOption("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS"),
     "renders": LimitOption("max-renders", "how many prompts may be rendered at the same time"),
+    "waiting": LimitOption("max-waiting", "how many requests may wait until fewer prompts are rendered"),
     "line": LimitOption("max-line", "how many bytes a request may have"),
     "held": LimitOption(
         "max-held", "how many bytes large requests without a reply may have, and unread replies over HTTP"

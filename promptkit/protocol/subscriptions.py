@@ -39,7 +39,7 @@ _KINDS: Final = (
         "notifications/resources/list_changed",
         ("resources/list", "resources/templates/list", "skills/list"),
         "resources_list_changed",
-        lambda offered: offered.resources,
+        lambda _: True,
     ),
     _Kind(
         "notifications/tools/list_changed",

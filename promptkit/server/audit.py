@@ -43,7 +43,7 @@ class _Noted:
     request: Request
     address: str | None
     principal: Principal | None
-    catalog: Catalog
+    catalog: Callable[[], Catalog]
     time: float
     started: float
 
@@ -75,7 +75,7 @@ class Audit:
         self._cut = False
         self._descriptor = open_log(self._file)
 
-    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
         """
         Note that *request* has arrived.
 
@@ -168,7 +168,7 @@ def _record(begun: _Noted, outcome: dict[str, Any]) -> dict[str, Any]:
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
         "method": _short(request.method),
-        **_asked(target_of(request, begun.catalog)),
+        **_asked(target_of(request, begun.catalog())),
         "revision": request.revision.date,
         "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),
         **outcome,

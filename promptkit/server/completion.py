@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams
-from promptkit.server.exchange import Exchange
+from promptkit.server.authors_code import call_author
+from promptkit.server.dispatch import Dispatcher
 from promptkit.server.lookup import chosen_arguments, hide
+from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limit import TokenBuckets
-from promptkit.server.scheduling.executor import Executor, call_author
 
 if TYPE_CHECKING:  # not every client completes values
     from promptkit.catalog.completion import Completer, Completion
@@ -22,23 +23,23 @@ class CompletionMethod:
     Answers ``completion/complete``.
 
     Args:
-        executor:
-            Calls authors' functions.
+        dispatcher:
+            Runs authors' functions.
 
         rate:
             How many requests a second of one subject are answered.
     """
 
-    def __init__(self, executor: Executor, rate: float) -> None:
-        self._executor = executor
+    def __init__(self, dispatcher: Dispatcher, rate: float) -> None:
+        self._dispatcher = dispatcher
         self._buckets = TokenBuckets(rate, "requests for completion")
 
-    def complete(self, exchange: Exchange) -> bytes | None:
+    def complete(self, pending: PendingRequest) -> bytes | None:
         """Return the result; None if it comes later."""
-        params: wire.CompleteParams = exchange.request.params
-        self._buckets.take(exchange.request.subject)
-        completer = _completer_of(exchange)
-        lowering = exchange.snapshot.lowerings[exchange.request.revision]
+        params: wire.CompleteParams = pending.request.params
+        self._buckets.take(pending.request.subject)
+        completer = _completer_of(pending)
+        lowering = pending.snapshot.lowerings[pending.request.revision]
         if completer is None:
             from promptkit.catalog.completion import Completion
 
@@ -48,22 +49,23 @@ class CompletionMethod:
         def finish(completed: "Callable[[], Completion]") -> bytes:
             return lowering.completion(call_author(completed))
 
+        self._dispatcher.check_room()
         if not completer.is_async:
-            return self._executor.call(exchange, lambda: finish(lambda: completer.complete(typed, chosen)))
-        self._executor.call_on_loop(exchange, completer.complete_async(typed, chosen), finish)
+            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(typed, chosen)))
+        self._dispatcher.call_on_loop(pending, completer.complete_async(typed, chosen), finish)
         return None
 
 
-def _completer_of(exchange: Exchange) -> "Completer | None":
+def _completer_of(pending: PendingRequest) -> "Completer | None":
     """What completes the argument that is being typed; None if nothing does."""
-    catalog, params = exchange.snapshot.catalog, exchange.request.params
+    catalog, params = pending.snapshot.catalog, pending.request.params
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
-        prompt = exchange.about = catalog[ref.name]
+        prompt = pending.about = catalog[ref.name]
         arguments = prompt.arguments
     else:
         try:
-            resource = exchange.about = catalog.template(ref.uri)
+            resource = pending.about = catalog.template(ref.uri)
         except UnknownResource as error:
             raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
         if not resource.is_template:

@@ -8,9 +8,9 @@ from threading import get_ident
 from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.cancellation import cancelled_by
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
-from promptkit.errors.interruptions import Abandoned, call_interruptible
 from promptkit.errors.stacks import authors_line
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
@@ -92,15 +92,14 @@ class AuthorCall:
     def run(self) -> None:
         """Call the function, and keep what it returns or raises."""
         self._thread = get_ident()
-        try:
-            self.returned, self.raised = call_interruptible(self._call), None
-        except Abandoned:
-            raise
-        except asyncio.CancelledError as error:  # raised further, it would cancel who waits
-            self.raised = RuntimeError("it was cancelled")
-            self.raised.__cause__ = error
-        except BaseException as error:  # noqa: BLE001 (authors raise anything; who waits sees it)
-            self.raised = error
+        with cancelled_by(lambda: self._is_cancelled):
+            try:
+                self.returned, self.raised = self._call(), None
+            except asyncio.CancelledError as error:  # raised further, it would cancel the caller
+                self.raised = RuntimeError("it was cancelled")
+                self.raised.__cause__ = error
+            except BaseException as error:  # noqa: BLE001 (authors raise anything; the caller raises it again)
+                self.raised = error
 
     def _call(self) -> Any:
         returned = self._function()
@@ -115,7 +114,7 @@ class AuthorCall:
         return authors_line(self._thread, self._coroutine)
 
     def cancel(self) -> None:
-        """Cancel what is asynchronous, so that it cleans up. Nothing else can be stopped like this."""
+        """Cancel asynchronous code, so that it cleans up. Other code ends where it calls promptkit."""
         self._is_cancelled = True
         if (task := self._task) is not None:
             with suppress(RuntimeError):  # its loop is closed

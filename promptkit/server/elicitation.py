@@ -21,8 +21,8 @@ from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import MissingCapability, RequestId
-from promptkit.server.exchange import Exchange, State
-from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.dispatch import Dispatcher
+from promptkit.server.pending import PendingRequest
 
 if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
@@ -49,7 +49,7 @@ class Question(Struct, frozen=True):
     A question to a person about arguments that a request lacks.
 
     Args:
-        exchange:
+        pending:
             The request.
 
         prompt:
@@ -65,7 +65,7 @@ class Question(Struct, frozen=True):
             How many questions were asked for the request so far.
     """
 
-    exchange: Exchange
+    pending: PendingRequest
     prompt: CompiledPrompt
     given: Mapping[str, Any]
     errors: ArgumentErrors
@@ -101,7 +101,7 @@ class Elicitation:
         connection:
             The client.
 
-        in_flight:
+        dispatcher:
             Holds a request while its question is open.
 
         send:
@@ -117,23 +117,23 @@ class Elicitation:
     def __init__(
         self,
         connection: Connection,
-        in_flight: InFlight,
+        dispatcher: Dispatcher,
         send: Callable[[bytes], None],
         answer_within: float = _ANSWER_WITHIN_S,
         signer: "RequestStateSigner | None" = None,
     ) -> None:
         self._connection = connection
-        self._in_flight = in_flight
+        self._dispatcher = dispatcher
         self._send = send
         self._answer_within = answer_within
-        self._open: dict[RequestId, tuple[Question, Job]] = {}
+        self._open: dict[RequestId, Question] = {}
         # Held while a question is sent or withdrawn. The request may be answered otherwise at any moment:
         # then the question is either never sent, or sent first and withdrawn after. Reentrant, as a client
         # in this process may answer at once.
         self._asking = RLock()
         self._made_signer = signer
 
-    def arguments(self, exchange: Exchange, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
+    def arguments(self, pending: PendingRequest, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
         Return the arguments of a repeated request, and how many questions were asked for it.
 
@@ -144,7 +144,7 @@ class Elicitation:
 
             ArgumentErrors: If the person declined.
         """
-        request = exchange.request
+        request = pending.request
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
         if state is UNSET or not request.revision.stateless:
@@ -155,7 +155,7 @@ class Elicitation:
         errors = _errors(prompt, params.arguments)
         if errors is None or not answers or _KEY not in answers:
             return params.arguments, asked
-        return Question(exchange, prompt, params.arguments or {}, errors).answered(answers[_KEY]), asked
+        return Question(pending, prompt, params.arguments or {}, errors).answered(answers[_KEY]), asked
 
     def params(self, question: Question) -> dict[str, Any]:
         """
@@ -166,7 +166,7 @@ class Elicitation:
 
             MissingCapability: If the client declared elicitation before, but no longer does.
         """
-        request, prompt, errors = question.exchange.request, question.prompt, question.errors
+        request, prompt, errors = question.pending.request, question.prompt, question.errors
         if question.asked >= _MAX_QUESTIONS:
             raise errors
         from promptkit.server import elicitation_forms  # most prompts never ask
@@ -196,14 +196,14 @@ class Elicitation:
             params:
                 What `params` returned for it.
         """
-        request, asked = question.exchange.request, question.asked + 1
+        request, asked = question.pending.request, question.asked + 1
         state = f"{asked}.{self._signer.sign(request.method, _signed(request, asked))}"
         requests = {_KEY: {"method": _METHOD, "params": params}}
         return wire.InputRequiredResult(requests, state, result_type="input_required")
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
         """
-        Ask a client that has a session. The request is in flight until the client answers.
+        Ask a client that has a session. The request is held open until the client answers.
 
         Args:
             question:
@@ -215,17 +215,14 @@ class Elicitation:
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
-        self._in_flight.check_room()
+        self._dispatcher.check_held()
         question_id, line = self._connection.ask(_METHOD, params)
-        exchange = question.exchange
         deadline = time.monotonic() + self._answer_within
         withdraw = partial(self._withdraw, question_id)
-        job = Job(exchange, withdraw, refusal=lambda: question.errors, deadline=deadline, works=False)
         with self._asking:
-            self._in_flight.enter(job)
-            if exchange.state is State.ANSWERED:  # its deadline had already passed
-                return
-            self._open[question_id] = question, job
+            if not self._dispatcher.hold(question.pending, withdraw, lambda: question.errors, deadline):
+                return  # its deadline has passed, or its client has cancelled it
+            self._open[question_id] = question
             self._connection.expect(question_id)  # not earlier: a client may guess the id and answer too soon
             self._send(line)
 
@@ -235,8 +232,8 @@ class Elicitation:
 
         The caller must then answer the request: nothing else will.
         """
-        question, job = self._open.pop(question_id, (None, None))
-        return question if job is not None and self._in_flight.release(job) else None
+        question = self._open.pop(question_id, None)
+        return question if question is not None and self._dispatcher.release(question.pending) else None
 
     def _withdraw(self, question_id: RequestId) -> None:
         with self._asking:

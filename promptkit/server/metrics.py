@@ -117,13 +117,13 @@ class Metrics:
         self._in_flight.set(0)
         self._durations["request"].labels("prompts/get")
 
-    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
         """
         Note that *request* has arrived. Return what is called with the reply before that is sent.
         """
         self._in_flight.inc()
         method = known_method(request, _OTHER)
-        prompt = _prompt_of(request, catalog) if method in _RENDERS else None
+        prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
         return self._open_requests.add(_OpenTimer(method, prompt, time.perf_counter()))
 
     def refused(self, status: int) -> None:

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Generic, Protocol, TypeVar
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import METHODS, SKILL_METHODS, TOOL_METHODS
+from promptkit.protocol.capabilities import METHODS, TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.partial_decoding import error_code, is_failure, is_question
 
@@ -20,9 +20,11 @@ class Observer(Protocol):
     What is notified of every request, such as `promptkit.server.audit.Audit`.
     """
 
-    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], object]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], object]:
         """
         Note that *request* has arrived. Return what is called with the reply before that is sent.
+
+        While recipes are being imported, *catalog* returns an empty one.
         """
 
     def close(self) -> None:
@@ -64,7 +66,7 @@ class OpenRequests(Generic[T]):
 
 def known_method(request: Request, other: str) -> str:
     """Return the method of a request; *other* for what clients make up, of which there is no end."""
-    is_known = any(request.method in known for known in (METHODS, TOOL_METHODS, SKILL_METHODS))
+    is_known = any(request.method in known for known in (METHODS, TOOL_METHODS))
     return request.method if is_known else other
 
 

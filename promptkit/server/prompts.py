@@ -8,17 +8,17 @@ from msgspec import UNSET, Raw
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
-from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode, encode_notification
 from promptkit.protocol.limits import Limits
+from promptkit.server.authors_code import call_author
+from promptkit.server.dispatch import Dispatcher
 from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import read_hidden
+from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limit import REPORTS_PER_S, TokenBucket
-from promptkit.server.scheduling.executor import NESTED_REFUSALS, Executor
 
 if TYPE_CHECKING:
     from promptkit.language.context import Context
@@ -31,8 +31,8 @@ class PromptMethods:
     Answers ``prompts/get`` and ``tools/call``.
 
     Args:
-        executor:
-            Calls authors' functions.
+        dispatcher:
+            Runs authors' functions.
 
         elicitation:
             Asks the client for missing arguments.
@@ -45,57 +45,57 @@ class PromptMethods:
     """
 
     def __init__(
-        self, executor: Executor, elicitation: Elicitation, send: Callable[[bytes], None], limits: Limits
+        self, dispatcher: Dispatcher, elicitation: Elicitation, send: Callable[[bytes], None], limits: Limits
     ) -> None:
-        self._executor = executor
+        self._dispatcher = dispatcher
         self._elicitation = elicitation
         self._send = send
         self._limits = limits
 
-    def get(self, exchange: Exchange) -> bytes | None:
+    def get(self, pending: PendingRequest) -> bytes | None:
         """Return the result; None if it comes later. What the request is about may be known already."""
-        request = exchange.request
+        request = pending.request
         params = request.params
-        prompt = exchange.about
+        prompt = pending.about
         if prompt is None:
-            prompt = exchange.about = exchange.snapshot.catalog[params.name]
+            prompt = pending.about = pending.snapshot.catalog[params.name]
         if params.request_state is UNSET and params.input_responses is UNSET:
             if request.large:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
-            return self._render(exchange, prompt, params.arguments)
+            return self._render(pending, prompt, params.arguments)
         # A modern client sends its request once more, with what the person has entered.
-        given, asked = self._elicitation.arguments(exchange, prompt)
-        return self._render(exchange, prompt, self._checked(prompt, given), asked)
+        given, asked = self._elicitation.arguments(pending, prompt)
+        return self._render(pending, prompt, self._checked(prompt, given), asked)
 
-    def call(self, exchange: Exchange) -> bytes | None:
+    def call(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``tools/call``; None if it comes later."""
-        tools = exchange.snapshot.tools
-        exchange.about = tools[exchange.request.params.name]
+        tools = pending.snapshot.tools
+        pending.about = tools[pending.request.params.name]
         if tools.is_search:
             from promptkit.catalog.tools import GET  # few servers offer a search
 
-            if exchange.about.name == GET:
-                self._unwrap(exchange)
-        return self.get(exchange)
+            if pending.about.name == GET:
+                self._unwrap(pending)
+        return self.get(pending)
 
-    def _unwrap(self, exchange: Exchange) -> None:
+    def _unwrap(self, pending: PendingRequest) -> None:
         """From now on, a call of the tool that gets a prompt is one of that prompt."""
-        request = exchange.request
+        request = pending.request
         params = request.params
-        arguments = exchange.about.arguments
+        arguments = pending.about.arguments
         if request.large:
             arguments.check_values(params.arguments or {}, self._limits.values)
         given = arguments.read(params.arguments)
         try:
-            exchange.about = exchange.snapshot.tools.prompt(given["name"])
+            pending.about = pending.snapshot.tools.prompt(given["name"])
         except UnknownTool as error:
             raise UnknownPrompt(error.name, error.nearest) from None
         params.name, params.arguments = given["name"], given.get("arguments")
 
-    def resume(self, question: Question, answer: Any, exchange: Exchange) -> bytes | None:
+    def resume(self, question: Question, answer: Any, pending: PendingRequest) -> bytes | None:
         """Return the result, now that a client with a session has answered *question*."""
         given = self._checked(question.prompt, question.answered(answer))
-        return self._render(exchange, question.prompt, given, question.asked + 1)
+        return self._render(pending, question.prompt, given, question.asked + 1)
 
     def _checked(self, prompt: CompiledPrompt, given: dict[str, Any] | None) -> dict[str, Any] | None:
         """Check the sizes of arguments that do not all come from one request."""
@@ -106,13 +106,13 @@ class PromptMethods:
         return given
 
     def _render(
-        self, exchange: Exchange, prompt: CompiledPrompt, given: dict[str, Any] | None, asked: int = 0
+        self, pending: PendingRequest, prompt: CompiledPrompt, given: dict[str, Any] | None, asked: int = 0
     ) -> bytes | None:
         """Render *prompt*, or ask for what is missing. *asked* is how often that was done before."""
         key = None
         if prompt.cache is not None:
-            replies = exchange.snapshot.replies
-            key = replies.key(prompt, exchange.request, given)
+            replies = pending.snapshot.replies
+            key = replies.key(prompt, pending.request, given)
             if key is not None and (result := replies.get(key)) is not None:
                 return result
         arguments = prompt.arguments
@@ -120,55 +120,50 @@ class PromptMethods:
             read = arguments.read
             values = read_hidden(arguments, given, read) if arguments.secret else read(given)
         except ArgumentErrors as errors:
-            return self._ask(Question(exchange, prompt, given or {}, errors, asked))
+            return self._ask(Question(pending, prompt, given or {}, errors, asked))
         if prompt.context is not None:
-            values[prompt.context] = _context(exchange.request, exchange.request.sender(self._send))
+            values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
         renderer, most = prompt.renderer, self._limits.reply
+        if prompt.timeout is not None:
+            self._dispatcher.set_limit(pending, prompt.timeout)
         if renderer.is_async:
-            self._executor.call_on_loop(
-                exchange,
+            self._dispatcher.call_on_loop(
+                pending,
                 renderer.render_awaited(values, most=most),
-                lambda ended: _result(exchange, key, lambda *_: ended(), values, most),
+                lambda ended: _result(pending, key, lambda *_: ended(), values, most),
             )
             return None
-        if self._executor.runs_here(exchange, prompt.timeout):
-            return _result(exchange, key, renderer.render_sync, values, most)
-        self._executor.call_on_thread(
-            exchange, partial(_result, exchange, key, renderer.render_sync, values, most)
+        return self._dispatcher.call(
+            pending, partial(_result, pending, key, renderer.render_sync, values, most)
         )
-        return None
 
     def _ask(self, question: Question) -> bytes | None:
         """Ask for what is missing: with the result in the modern era, else with a request."""
-        exchange, revision = question.exchange, question.exchange.request.revision
+        pending, revision = question.pending, question.pending.request.revision
         if not question.prompt.elicit or not revision.elicitation:
             raise question.errors
         params = self._elicitation.params(question)
         if revision.stateless:
             result = self._elicitation.input_required(question, params)
-            return exchange.snapshot.lowerings[revision].results.encode(result)
+            return pending.snapshot.lowerings[revision].results.encode(result)
         self._elicitation.ask(question, params)
         return None
 
 
 def _result(
-    exchange: Exchange,
+    pending: PendingRequest,
     key: Any,
     render: Callable[[dict[str, Any], int], Workflow | str],
     values: dict[str, Any],
     most: int,
 ) -> bytes:
-    try:  # as `call_author` does
-        said = call_interruptible(render, values, most)
-    except NESTED_REFUSALS as error:
-        msg = "what it calls was refused"
-        raise RuntimeError(msg) from error
-    request, prompt = exchange.request, exchange.about
-    lowering = exchange.snapshot.lowerings[request.revision]
+    rendered = call_author(render, values, most)
+    request, prompt = pending.request, pending.about
+    lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
-    result = lowering.called(said) if is_call else lowering.result(prompt, said)
+    result = lowering.called(rendered) if is_call else lowering.result(prompt, rendered)
     if key is not None:
-        exchange.snapshot.replies.put(key, result, prompt.cache or 0)
+        pending.snapshot.replies.put(key, result, prompt.cache or 0)
     return result
 
 

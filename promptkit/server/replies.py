@@ -9,55 +9,53 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
-from promptkit.errors.diagnostics import Location
+from promptkit.errors.cancellation import RequestCancelledError
 from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
-from promptkit.errors.interruptions import Abandoned
+from promptkit.errors.stacks import authors_line
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_result
-from promptkit.server.exchange import Exchange, State
 from promptkit.server.lookup import RequestTarget, name_of, target_of
+from promptkit.server.pending import PendingRequest
 
-__all__ = ["reply_to", "took_too_long"]
+__all__ = ["reply_to", "timeout_error"]
 
 
-def took_too_long(
-    exchange: Exchange, seconds: float, line_in: Callable[[str], Location | None]
-) -> InternalError:
+def timeout_error(pending: PendingRequest, importing: Callable[[], str]) -> InternalError:
     """
-    Return the error of a request that has had its time, and print it on stderr, with where its code was.
+    Return the error of a request whose time is over, and print it on stderr with the line of its code.
 
     Args:
-        exchange:
+        pending:
             The request.
 
-        seconds:
-            How long it might take.
-
-        line_in:
-            Returns the line that the author's code is in, given the file of the function; None if it is in
-            none.
+        importing:
+            Returns which recipe is being imported, in words that follow others; ``""`` if none is.
     """
-    request, about, importing = exchange.request, exchange.about, exchange.snapshot.importing
+    request, about = pending.request, pending.about
     shown = request.method if about is None else f"{about.arguments.kind} {name_of(about)!r}"
-    said, at = f"{shown} took longer than its limit of {seconds:g} s", ""
-    if about is None and importing is not None:
-        said = f"the recipes are still being imported after {seconds:g} s{importing()}"
-    elif (line := line_in("" if about is None else about.location.file)) is not None:
-        at = f", and was at {line}"
-    asked = shortened(request.id) if isinstance(request.id, str) else request.id
-    say(f"error {_error_id(request)} in {request.method}, request {asked!r}: {said}{at}")
-    return InternalError(f"{said} (error {request.error_id})")
+    message, at = f"{shown} took longer than its limit of {pending.limit:g} s", ""
+    if pending.is_waiting and (progress := importing()):
+        message = f"the recipes are still being imported after {pending.limit:g} s{progress}"
+    elif pending.is_waiting:
+        message = f"{shown} waited longer than {pending.limit:g} s for other prompts (--max-renders)"
+    else:
+        file = "" if about is None else about.location.file
+        line = authors_line(pending.thread, pending.coroutine, file)
+        at = "" if line is None else f", and was at {line}"
+    identifier = shortened(request.id) if isinstance(request.id, str) else request.id
+    say(f"error {_error_id(request)} in {request.method}, request {identifier!r}: {message}{at}")
+    return InternalError(f"{message} (error {request.error_id})")
 
 
 def reply_to(
-    exchange: Exchange, work: Callable[[Exchange], bytes | None], longest: float = inf
+    pending: PendingRequest, work: Callable[[PendingRequest], bytes | None], longest: float = inf
 ) -> bytes | None:
     """
     Return the line that answers a request.
 
     Args:
-        exchange:
+        pending:
             The request.
 
         work:
@@ -68,26 +66,21 @@ def reply_to(
 
     Returns:
         The result, or the error that *work* raised; None if the request is answered later.
-
-    Raises:
-        Abandoned: If the request is already answered.
     """
-    request = exchange.request
+    request = pending.request
     try:
-        result = work(exchange)
-    except BaseException as error:  # authors raise anything
-        # An author's code may keep the `Abandoned` of another request, and raise it again: that is an
-        # error like any other.
-        if exchange.state is State.ANSWERED and isinstance(error, Abandoned):
-            raise
-        reply = exchange.refuse(_client_error(exchange, error))
+        result = work(pending)
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        if pending.is_answered and isinstance(error, RequestCancelledError):
+            return None
+        reply = pending.error_line(_client_error(pending, error))
         _drop_frames(error)
         return reply
     if result is None:
         return None
     if len(result) > longest:
         msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
-        return exchange.refuse(InternalError(msg))
+        return pending.error_line(InternalError(msg))
     return encode_result(request.id, result)
 
 
@@ -99,24 +92,24 @@ def _drop_frames(error: BaseException) -> None:
         found = found.__context__
 
 
-def _client_error(exchange: Exchange, error: BaseException) -> PromptkitError:
+def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitError:
     if isinstance(error, PromptError):
         with suppress(Exception):  # an author's class may be unable to show itself
-            return PromptError(_redacted(str(error), exchange))
+            return PromptError(_redacted(str(error), pending))
     elif isinstance(error, CLIENT_ERRORS):
         return error
-    return _internal_error(exchange, error)
+    return _internal_error(pending, error)
 
 
-def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
+def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
     """Print *error* on stderr; the client gets only a number that finds it there."""
     from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
 
-    correlation = _error_id(exchange.request)
-    shown = _shown(exchange.request, target_of(exchange.request, exchange.snapshot.catalog))
+    correlation = _error_id(pending.request)
+    shown = _shown(pending.request, target_of(pending.request, pending.snapshot.catalog))
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
-        trace = _redacted(format_exception(error), exchange)
+        trace = _redacted(format_exception(error), pending)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
 
@@ -134,10 +127,10 @@ def _shown(request: Request, target: RequestTarget | None) -> str:
     return f"{target.kind} {(target.name if target.secrets else target.asked)!r}"
 
 
-def _redacted(text: str, exchange: Exchange) -> str:
-    if exchange.about is not None and not exchange.about.arguments.secret:
+def _redacted(text: str, pending: PendingRequest) -> str:
+    if pending.about is not None and not pending.about.arguments.secret:
         return text
-    target = target_of(exchange.request, exchange.snapshot.catalog)
+    target = target_of(pending.request, pending.snapshot.catalog)
     if target is None or target.found is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail

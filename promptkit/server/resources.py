@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
-from promptkit.server.exchange import Exchange, State
+from promptkit.server.authors_code import call_author
+from promptkit.server.dispatch import Dispatcher
 from promptkit.server.lookup import read_hidden
 from promptkit.server.notifier import Notifier
-from promptkit.server.scheduling.executor import Executor, call_author
-from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.pending import PendingRequest
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
@@ -24,62 +24,57 @@ class ResourceMethods:
     Answers what clients ask of single resources, and ``subscriptions/listen``.
 
     Args:
-        executor:
-            Calls authors' functions.
+        dispatcher:
+            Runs authors' functions, and holds streams open.
 
         notifier:
-            What tells the client of changes.
-
-        in_flight:
-            Where requests go that stay open, as streams do.
+            Notifies the client of changes.
     """
 
-    def __init__(self, executor: Executor, notifier: Notifier, in_flight: InFlight) -> None:
-        self._executor = executor
+    def __init__(self, dispatcher: Dispatcher, notifier: Notifier) -> None:
+        self._dispatcher = dispatcher
         self._notifier = notifier
-        self._in_flight = in_flight
 
-    def read(self, exchange: Exchange) -> bytes | None:
+    def read(self, pending: PendingRequest) -> bytes | None:
         """Return what a resource holds; None if the result comes later."""
-        params: wire.ResourceParams = exchange.request.params
-        resource, values = _resource_of(exchange)
+        params: wire.ResourceParams = pending.request.params
+        resource, values = _resource_of(pending)
         if resource.is_fixed:
-            return _kept(exchange, resource)
+            return _kept(pending, resource)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
-            return exchange.snapshot.lowerings[exchange.request.revision].contents(content)
+            return pending.snapshot.lowerings[pending.request.revision].contents(content)
 
-        return self._executor.call(exchange, work)
+        return self._dispatcher.call(pending, work)
 
-    def subscribe(self, exchange: Exchange) -> bytes:
+    def subscribe(self, pending: PendingRequest) -> bytes:
         """Tell the session of updates of a resource from now on."""
-        _resource_of(exchange)
-        self._notifier.of_session(exchange.request.method).subscribe(exchange.request.params.uri)
+        _resource_of(pending)
+        self._notifier.of_session(pending.request.method).subscribe(pending.request.params.uri)
         return b"{}"
 
-    def unsubscribe(self, exchange: Exchange) -> bytes:
+    def unsubscribe(self, pending: PendingRequest) -> bytes:
         """Tell the session no longer."""
-        self._notifier.of_session(exchange.request.method).unsubscribe(exchange.request.params.uri)
+        self._notifier.of_session(pending.request.method).unsubscribe(pending.request.params.uri)
         return b"{}"
 
-    def listen(self, exchange: Exchange) -> None:
+    def listen(self, pending: PendingRequest) -> None:
         """Tell the client of changes until it, or the server, ends the request."""
-        self._in_flight.check_room()
-        request = exchange.request
+        self._dispatcher.check_held()
+        request = pending.request
         stop = partial(self._notifier.cancel, request)
 
         def hold() -> None:
-            self._in_flight.enter(Job(exchange, stop, works=False))
-            if exchange.state is State.ANSWERED:  # the thread was relieved before, and then the client left
+            if not self._dispatcher.hold(pending, stop):  # the client left a moment ago
                 stop()
 
         self._notifier.listen(request, hold)
 
 
-def _kept(exchange: Exchange, resource: "CompiledResource") -> bytes:
+def _kept(pending: PendingRequest, resource: "CompiledResource") -> bytes:
     """The result of reading what is always the same, encoded once for many."""
-    request, snapshot = exchange.request, exchange.snapshot
+    request, snapshot = pending.request, pending.snapshot
     # Whoever may read it, the file itself is part of the key.
     key = request.method, resource.uri_template, id(resource), request.revision.date, b""
     if (kept := snapshot.replies.get(key)) is None:
@@ -90,13 +85,13 @@ def _kept(exchange: Exchange, resource: "CompiledResource") -> bytes:
     return kept
 
 
-def _resource_of(exchange: Exchange) -> "tuple[CompiledResource, dict[str, Any]]":
+def _resource_of(pending: PendingRequest) -> "tuple[CompiledResource, dict[str, Any]]":
     """The resource that a request is about, and the values of the variables in its URI."""
-    request = exchange.request
+    request = pending.request
     try:
-        resource, variables = exchange.snapshot.catalog.resource(request.params.uri)
+        resource, variables = pending.snapshot.catalog.resource(request.params.uri)
     except UnknownResource as error:
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
-    exchange.about = resource
+    pending.about = resource
     return resource, read_hidden(resource.arguments, variables, resource.bind)

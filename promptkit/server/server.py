@@ -1,31 +1,27 @@
 """The server: each event of one client's connection is handled, and the replies are sent."""
 
-import sys
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
+from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.completion import CompletionMethod
+from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
-from promptkit.server.exchange import Exchange
+from promptkit.server.hang_guard import HangGuard
 from promptkit.server.notifier import Notifier, Streams
+from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
 from promptkit.server.rate_limit import TokenBuckets
-from promptkit.server.replies import reply_to
 from promptkit.server.resources import ResourceMethods
-from promptkit.server.scheduling.executor import Executor
-from promptkit.server.scheduling.in_flight import InFlight
-from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
-from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
+from promptkit.server.skills import METHODS as SKILL_HANDLERS
 from promptkit.server.snapshot import Snapshot
 from promptkit.version import VERSION
 
@@ -38,9 +34,6 @@ __all__ = ["Server"]
 #: What a server is called unless its author says otherwise.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
 
-#: Takes a request; returns the result as JSON, or None if it comes later.
-Handler: TypeAlias = Callable[[Exchange], bytes | None]
-
 
 class Server:
     """
@@ -48,10 +41,10 @@ class Server:
 
     Args:
         catalog:
-            What is served. As a snapshot, it may be one that is not whole yet: then `complete` follows.
+            The catalog to serve; None if it is still being imported. Then requests wait for `load`.
 
         send:
-            Takes whole lines to be sent. It may be called from several threads.
+            Takes whole lines to be sent. Several threads call it.
 
         identity:
             The server's name and version.
@@ -72,14 +65,17 @@ class Server:
         observers:
             What is notified of every request, such as an audit, in this order.
 
-        connection:
-            The client, if some of its messages were handled before; a new one otherwise.
-
         signer:
             Signs the ``requestState`` of questions; by default one whose key nobody else has.
 
         scopes:
-            What the client may do. A snapshot shows it no more than that already.
+            What the client may do.
+
+        guard:
+            Ends the process if code never returns Python's lock.
+
+        importing:
+            Returns which recipe is being imported, for the error of a request that waited too long.
 
     Attributes:
         snapshot:
@@ -91,7 +87,7 @@ class Server:
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
         self,
-        catalog: Catalog | Snapshot,
+        catalog: Catalog | None,
         send: Callable[[bytes], None],
         *,
         identity: ServerInfo = PROMPTKIT,
@@ -100,31 +96,38 @@ class Server:
         tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
         observers: "Sequence[Observer]" = (),
-        connection: Connection | None = None,
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
+        guard: HangGuard | None = None,
+        importing: Callable[[], str] = str,
     ) -> None:
         self._scopes = scopes
         self._send = send
         self._observers = observers
-        self._longest_reply = limits.reply
-        if isinstance(catalog, Catalog):
-            catalog = Snapshot(self._visible(catalog), identity, page_size, changes=changes, tools=tools)
-        self.snapshot = catalog
-        self._connection = connection or Connection(identity, limits=limits)
-        self._connection.capabilities = self.snapshot.capabilities
+        visible = Catalog() if catalog is None else self._visible(catalog)
+        self.snapshot = Snapshot(visible, identity, page_size, changes=changes, tools=tools)
+        self._connection = Connection(identity, self.snapshot.capabilities, limits)
         if observers:
             self._connection.observe = self._note
-        self._in_flight = InFlight(send, many_clients=self.has_many_clients)
-        self._executor = Executor(self._in_flight, limits)
-        self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight, self._executor)
-        self._watchdog = Watchdog(self._leader_followers, self._in_flight, self._executor)
-        self._in_flight.timed = self._watchdog.wake
+        handlers: dict[str, Handler] = {}
+        self._dispatcher = Dispatcher(
+            handlers,
+            self._snapshot_for,
+            self._observe,
+            self._resume,
+            send,
+            limits,
+            importing=importing,
+            many_clients=self.has_many_clients,
+        )
+        self._dispatcher.is_loaded = catalog is not None
+        self._dispatcher.guard = guard
         self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
-        self._elicitation = Elicitation(self._connection, self._in_flight, send, signer=signer)
-        self._prompts = PromptMethods(self._executor, self._elicitation, send, limits)
-        resources = ResourceMethods(self._executor, self._notifier, self._in_flight)
-        self._handlers = _handlers_of(self._executor, self._prompts, resources, limits)
+        self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
+        self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
+        resources = ResourceMethods(self._dispatcher, self._notifier)
+        completion = CompletionMethod(self._dispatcher, limits.completions)
+        handlers.update(_limited(_handlers_of(self._prompts, resources, completion), limits.rate))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -132,15 +135,16 @@ class Server:
         return self.snapshot.capabilities
 
     @property
-    def reads(self) -> bool:
+    def is_reading(self) -> bool:
         """Whether a thread reads. It ends at the end of the input, or if reading fails again and again."""
-        return self._leader_followers.is_led
+        return self._dispatcher.is_reading
 
     def receive_data(self, data: bytes) -> None:
         """
         Take bytes as they arrive, and send the replies.
 
-        An author's code that takes its time holds up the caller; with `read_from` it does not.
+        An author's code that takes its time holds up the caller, and no time limit ends it: with `read_from`
+        neither is so.
 
         Args:
             data:
@@ -149,66 +153,47 @@ class Server:
         Raises:
             Exception: Whatever *send* raises.
         """
-        self._leader_followers.handle_events(self._connection.receive_data(data))
+        self._dispatcher.handle_events(self._connection.receive_data(data))
 
-    def read_from(
-        self,
-        read: Callable[[], bytes],
-        ended: Callable[[], object],
-        events: Iterable[Event] = (),
-        *,
-        ends_process: bool = False,
-    ) -> None:
+    def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
         """
         Answer what *read* returns, on threads of the server's own. Returns at once.
 
         Args:
             read:
-                Returns what has arrived, ``b""`` at the end. It is called by one thread at a
-                time.
+                Returns what has arrived, ``b""`` at the end. One thread at a time calls it.
 
             ended:
                 Called when there is nothing more to read.
 
-            events:
-                What the connection has received already, and nobody has answered.
-
-            ends_process:
-                Whether the kernel ends the process if Python's lock is never given back, as nothing but
-                this server is lost then. Windows cannot.
-
         Raises:
-            RuntimeError: If there can be no more threads.
+            RuntimeError: If no more threads can be started.
         """
-        receive, handle = self._connection.receive_data, self._leader_followers.handle_events
+        data = b"-"
 
-        def read_on(leadership: Leadership) -> None:
-            data = b"-"
-            while data:
-                data = read()
-                received = receive(data)
-                leadership.failures = 0
-                if not handle(received, leadership):
-                    return
-            ended()
+        def next_events() -> Iterable[Event] | None:
+            nonlocal data
+            if not data:
+                ended()
+                return None
+            data = read()
+            return self._connection.receive_data(data)
 
-        if ends_process and sys.platform != "win32":
-            self._watchdog.kernel_timer = KernelTimer()
-        self._leader_followers.start(read_on, events)
+        self._dispatcher.start(next_events)
 
     def replace(self, catalog: Catalog) -> None:
         """
-        Serve another catalog from now on, and tell the client what has changed for it.
+        Serve another catalog from now on, and notify the client of what has changed for it.
 
-        Requests that are being answered are answered from the catalog that they found. Whether a
-        resource holds something else is not known: those may have that were loaded anew.
+        Requests that are being answered are answered from the catalog that they found. Whether the content
+        of a resource has changed is not known: those that were loaded again may have other content.
 
         Args:
             catalog:
-                What is served.
+                The catalog to serve.
         """
         old = self.snapshot
-        new = self._serve(catalog, old)
+        new = self.snapshot = old.replaced_by(self._visible(catalog), old)
         if not new.capabilities.changes:
             return
 
@@ -219,19 +204,16 @@ class Server:
             for notifier in notifiers:
                 notifier.tell(lists, is_changed)
 
-    def complete(self, catalog: Catalog) -> None:
+    def load(self, catalog: Catalog) -> None:
         """
-        Serve the whole catalog from now on, of which a snapshot was served before. No client is notified.
+        Serve a catalog that was being imported until now, and answer the requests that waited for it.
 
         Args:
             catalog:
-                What is served.
+                The catalog to serve.
         """
-        self._serve(catalog)
-
-    def correct(self, lists: Collection[str]) -> None:
-        """Tell the client of *lists*, by their methods, that were wrong when it was sent them."""
-        self._notifier.correct(lists)
+        self.snapshot = self.snapshot.replaced_by(self._visible(catalog))
+        self._dispatcher.set_loaded()
 
     def close(self, grace: float, *, answer_rest: bool = True) -> None:
         """
@@ -244,19 +226,9 @@ class Server:
             answer_rest:
                 Whether a prompt that takes longer is answered, with an error.
         """
-        deadline = time.monotonic() + grace
-        for request in self._leader_followers.drain(deadline):
-            self._send(request.answer(encode_error(request.id, _ended_before(request))))
         (modern,) = MODERN.values()
         self._notifier.end(self.snapshot.lowerings[modern].results)
-        self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before if answer_rest else None)
-        self._executor.end()
-        self._watchdog.end()
-
-    def _serve(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
-        self.snapshot = self.snapshot.replaced_by(self._visible(catalog), before)
-        self._connection.capabilities = self.snapshot.capabilities
-        return self.snapshot
+        self._dispatcher.close(grace, _ended_before if answer_rest else None)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
@@ -264,43 +236,34 @@ class Server:
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
         return snapshot  # it shows what the only client may see
 
-    def _handle(self, event: Event, view: Snapshot | None = None) -> tuple[Exchange | None, bytes | None]:
-        """Handle one event, as `LeaderFollowers` wants it. A request may be about a *view*."""
-        if isinstance(event, Request):
-            exchange = Exchange(event, view or self.snapshot)
-            for observer in self._observers:
-                event.when_answered(observer.begin(event, self.snapshot.catalog))
-            # Once the thread may be relieved, its own request may be in this table.
-            if event.id in self._in_flight.ids:
-                refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
-                return exchange, encode_error(event.id, refused)
-            handler = self._handlers[event.method]
-        elif isinstance(event, bytes):
-            return None, event
-        elif isinstance(event, ClientResponse):
-            question = self._elicitation.answered(event.request_id)
-            if question is None:  # its deadline passed at the same moment
-                return None, None
-            exchange, handler = question.exchange, partial(self._prompts.resume, question, event.result)
-        else:
-            self._in_flight.cancel(event.request_id)
-            return None, None
-        self._leader_followers.leadership.current = exchange  # from now on this thread may be relieved
-        if self._watchdog.asleep and self._executor.relieves:
-            self._watchdog.wake()
-        return exchange, reply_to(exchange, handler, self._longest_reply)
+    def _snapshot_for(self, request: Request) -> Snapshot:  # noqa: ARG002
+        return self.snapshot
+
+    def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
+        """Return the request whose question a client has answered, and its handler from now on."""
+        question = self._elicitation.answered(response.request_id)
+        if question is None:  # its deadline passed at the same moment
+            return None
+        return question.pending, partial(self._prompts.resume, question, response.result)
+
+    def _observe(self, request: Request) -> None:
+        for observer in self._observers:
+            request.when_answered(observer.begin(request, self._served))
 
     def _note(self, request: Request, reply: bytes) -> None:
         """Note a request that the connection has answered by itself."""
         for observer in self._observers:
-            observer.begin(request, self.snapshot.catalog)(reply)
+            observer.begin(request, self._served)(reply)
+
+    def _served(self) -> Catalog:
+        return self.snapshot.catalog
 
 
 def _handlers_of(
-    executor: Executor, prompts: PromptMethods, resources: ResourceMethods, limits: Limits
+    prompts: PromptMethods, resources: ResourceMethods, completion: CompletionMethod
 ) -> dict[str, Handler]:
-    """What answers each method, as often as the limits allow."""
-    handlers: dict[str, Handler] = {
+    """What answers each method."""
+    return {
         "prompts/get": prompts.get,
         "prompts/list": _list,
         "resources/list": _list,
@@ -308,34 +271,31 @@ def _handlers_of(
         "tools/list": _list,
         "skills/list": _list,
         "tools/call": prompts.call,
-        "completion/complete": CompletionMethod(executor, limits.completions).complete,
+        "completion/complete": completion.complete,
         "resources/read": resources.read,
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
         "subscriptions/listen": resources.listen,
-        "skills/get": _ask_of_skills,
-        "resources/directory/read": _ask_of_skills,
+        **SKILL_HANDLERS,
     }
-    if limits.rate == inf:
-        return handlers
-    buckets = TokenBuckets(limits.rate, "requests")
 
-    def limited(exchange: Exchange) -> bytes | None:
-        buckets.take(exchange.request.subject)
-        return handlers[exchange.request.method](exchange)
+
+def _limited(handlers: dict[str, Handler], rate: float) -> dict[str, Handler]:
+    """The same, as often as a rate allows."""
+    if rate == inf:
+        return handlers
+    buckets = TokenBuckets(rate, "requests")
+
+    def limited(pending: PendingRequest) -> bytes | None:
+        buckets.take(pending.request.subject)
+        return handlers[pending.request.method](pending)
 
     return dict.fromkeys(handlers, limited)
 
 
-def _list(exchange: Exchange) -> bytes:
-    request = exchange.request
-    return exchange.snapshot.page(request.method, request.revision, request.params.cursor)
-
-
-def _ask_of_skills(exchange: Exchange) -> bytes:
-    from promptkit.server.skills import METHODS  # most servers have none
-
-    return METHODS[exchange.request.method](exchange)
+def _list(pending: PendingRequest) -> bytes:
+    request = pending.request
+    return pending.snapshot.page(request.method, request.revision, request.params.cursor)
 
 
 def _ended_before(request: Request) -> InternalError:

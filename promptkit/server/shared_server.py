@@ -4,12 +4,8 @@ from collections.abc import Callable, Iterable
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.declarations import NO_SCOPES
-from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
-from promptkit.protocol.principals import Principal
-from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import unmet_scopes
-from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
 
@@ -36,36 +32,18 @@ class SharedServer(Server):
 
         Args:
             next_events:
-                Waits for requests; None at the end. It is called by one thread at a time.
+                Waits for requests; returns None at the end. One thread at a time calls it.
 
         Raises:
             RuntimeError: If there can be no more threads.
         """
-
-        def read_on(leadership: Leadership) -> None:
-            while (events := next_events()) is not None:
-                leadership.failures = 0
-                if not self._leader_followers.handle_events(events, leadership):
-                    return
-                del events  # the next may come late, and each holds all that its client has sent
-
-        self._leader_followers.start(read_on)
+        self._dispatcher.start(next_events)
 
     def drop(self, request: Request) -> None:
         """
-        Stop the work on a request, and send no reply. Its channel has to say that the client is gone.
-
-        If it is not begun, it never is; if it is handled right now, it stops as soon as that takes long.
+        Stop the work on a request, and send no reply. Its channel has to be marked as gone before.
         """
-        self._in_flight.drop(request)
-
-    @property
-    def capabilities_for(self) -> Callable[[Principal | None], Capabilities] | None:
-        """Returns what is declared to one sender; None if all see the same."""
-        snapshot = self.snapshot
-        if not snapshot.requirements:
-            return None
-        return lambda sender: self._view(snapshot, None if sender is None else sender.scopes).capabilities
+        self._dispatcher.drop(request)
 
     def scopes_lacking(self, request: Request) -> frozenset[str]:
         """
@@ -83,11 +61,6 @@ class SharedServer(Server):
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:
         return snapshot.view(self._scopes if scopes is None else scopes)
 
-    def _handle(self, event: Event, view: Snapshot | None = None) -> tuple[Exchange | None, bytes | None]:
-        if isinstance(event, Request):
-            if event.unwanted:
-                event.discard()
-                return None, None
-            snapshot = self.snapshot
-            view = self._view(snapshot, event.scopes) if snapshot.requirements else snapshot
-        return super()._handle(event, view)
+    def _snapshot_for(self, request: Request) -> Snapshot:
+        snapshot = self.snapshot
+        return self._view(snapshot, request.scopes) if snapshot.requirements else snapshot

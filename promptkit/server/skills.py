@@ -13,19 +13,19 @@ from promptkit.errors.exceptions import nearest, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.pages import Pages
-from promptkit.server.exchange import Exchange
+from promptkit.server.pending import PendingRequest
 
 __all__ = ["METHODS", "get_skill", "read_directory"]
 
 
-def get_skill(exchange: Exchange) -> bytes:
+def get_skill(pending: PendingRequest) -> bytes:
     """
     Return a skill: its frontmatter, and the digests of its files.
 
     Raises:
         InvalidParams: If there is none.
     """
-    snapshot, request = exchange.snapshot, exchange.request
+    snapshot, request = pending.snapshot, pending.request
     uri = request.params.uri
     if (skill := snapshot.catalog.find_skill(uri)) is None:
         near = nearest(uri, [skill.uri_template for skill in snapshot.catalog.skills])
@@ -37,14 +37,14 @@ def get_skill(exchange: Exchange) -> bytes:
     return lowering.results.encode_kept(result, changes=snapshot.capabilities.changes)
 
 
-def read_directory(exchange: Exchange) -> bytes:
+def read_directory(pending: PendingRequest) -> bytes:
     """
     Return a page of what a folder of a skill holds.
 
     Raises:
         InvalidParams: If there is no such folder, or the cursor does not belong to it.
     """
-    snapshot, request = exchange.snapshot, exchange.request
+    snapshot, request = pending.snapshot, pending.request
     params: wire.DirectoryParams = request.params
     skill = snapshot.catalog.find_skill_with(params.uri)
     if skill is None or params.uri not in skill.children:
@@ -62,7 +62,7 @@ def read_directory(exchange: Exchange) -> bytes:
 
 
 #: What answers each method.
-METHODS: Final[Mapping[str, Callable[[Exchange], bytes]]] = {
+METHODS: Final[Mapping[str, Callable[[PendingRequest], bytes]]] = {
     "skills/get": get_skill,
     "resources/directory/read": read_directory,
 }

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -34,9 +34,6 @@ MOST_VIEWS: Final = 32
 
 _NEWEST: Final = list(REVISIONS.values())[-1]
 
-#: Returns a page that was made before, by its method, revision and cursor; None if it takes the catalog.
-KnownPage: TypeAlias = Callable[[str, Revision, str | UnsetType], bytes | None]
-
 
 class Snapshot:
     """
@@ -61,25 +58,15 @@ class Snapshot:
         before:
             The snapshot that it replaces: items that both list are not encoded again.
 
-        capabilities:
-            What a server of it declares that it can do; by default, what the catalog says.
-
-        known_page:
-            Returns pages of the start-up cache. While these are used, the catalog may be incomplete.
-
     Attributes:
         replies:
             Replies of prompts with `cache`.
 
         slow:
-            The methods and prompts, or resources, that proved slow: each call gets a thread of its own, see
-            `promptkit.server.scheduling.leader`.
+            The methods and prompts, or resources, whose code was slow the last time it ran.
 
         capabilities:
             What a server of this catalog declares that it can do.
-
-        importing:
-            Returns what is being imported, in words; None once the catalog is whole.
 
         lowerings:
             What encodes for each revision.
@@ -97,18 +84,14 @@ class Snapshot:
         changes: bool,
         tools: ToolMode = False,
         before: "Snapshot | None" = None,
-        capabilities: Capabilities | None = None,
-        known_page: KnownPage | None = None,
     ) -> None:
         self.catalog = catalog
-        self.importing: Callable[[], str] | None = None
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = capabilities or _capabilities_of(catalog, changes, tools)
+        self.capabilities = Capabilities(changes, tools)
         self.lowerings = {revision: lowering_for(revision, identity) for revision in REVISIONS.values()}
         self._identity = identity
         self.page_size = page_size
-        self._known_page = known_page
         self._pages: dict[tuple[str, Revision], Pages] = {}
         self._whole: Snapshot | None = None  # of a view: the snapshot that has all
         if before is not None:
@@ -136,8 +119,7 @@ class Snapshot:
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
         """
-        page = None if self._known_page is None else self._known_page(method, revision, cursor)
-        return self._listed(method, revision).page(cursor) if page is None else page
+        return self._listed(method, revision).page(cursor)
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
         """Return the methods that list something else here than in *other*."""
@@ -227,11 +209,6 @@ class Snapshot:
 
         lowering, offered = self.lowerings[revision], self.capabilities
         return pages_of(method, self.catalog, lowering, self.page_size, offered=offered, before=before)
-
-
-def _capabilities_of(catalog: Catalog, changes: bool, tools: ToolMode) -> Capabilities:  # noqa: FBT001
-    skills = bool(catalog.skills)
-    return Capabilities(skills or bool(catalog.resources), changes, tools, skills)
 
 
 class ReplyCache:

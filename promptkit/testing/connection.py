@@ -1,12 +1,9 @@
 """A connection to a server in the same process: requests as JSON, and what the server asks meanwhile."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from contextvars import copy_context
 from itertools import count
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, Literal, Self
 from weakref import finalize
 
@@ -65,10 +62,12 @@ class ServerConnection:
         self._info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
+        self._sent: SimpleQueue[bytes] = SimpleQueue()
         self._server = Server(catalog, self._arrived.put, tools=tools, scopes=scopes)
+        self._server.read_from(self._sent.get, bool)
         self._ids = count(1)
         self._lock = Lock()
-        self._finalize = finalize(self, self._server.close, 0.0)
+        self._finalize = finalize(self, _close, self._server, self._sent)
         if not REVISIONS[self._revision].stateless:
             client = {"capabilities": self._capabilities, "clientInfo": self._info}
             self._exchange("initialize", {"protocolVersion": self._revision, **client})
@@ -147,16 +146,12 @@ class ServerConnection:
         if not self._finalize.alive:
             msg = "the client is closed: make another one"
             raise RuntimeError(msg)
-        line = msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n"
-        loop = None
-        with suppress(RuntimeError):
-            loop = asyncio.get_running_loop()
-        if loop is None:
-            self._server.receive_data(line)
-        else:  # a prompt may run a loop of its own, as it may where it is served
-            thread = Thread(target=copy_context().run, args=(self._server.receive_data, line))
-            thread.start()
-            thread.join()
+        self._sent.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+
+def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
+    sent.put(b"")
+    server.close(0.0)
 
 
 def _revision(date: str | None) -> str:

@@ -8,25 +8,21 @@ See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#st
 """
 
 import os
+import select
+import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from promptkit.errors.standard_error import finish, redirect, say
 from promptkit.protocol.limits import GRACE_S, CutOff
+from promptkit.server import Server
+from promptkit.workspace.execution import end_all
 
-if TYPE_CHECKING:
-    import signal
-
-    from promptkit.protocol.events import Event
-    from promptkit.server import Server
-else:
-    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
-
-__all__ = ["Wire", "end_commands", "exit_after", "exit_now", "redirect_stdio", "serve"]
+__all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
 
 #: The most that one read returns. All its requests are decoded before the first is answered: those of a full
 #: pipe, some 500, would not fit into a processor's cache.
@@ -81,6 +77,15 @@ class Wire:
         """Whether the parent process has ended."""
         return os.getppid() != self._parent
 
+    @property
+    def has_hung_up(self) -> bool:
+        """Whether the client has gone, or the process was told to end, though nothing is being read."""
+        if self.ended.is_set() or self.is_orphaned or sys.platform == "win32":
+            return self.ended.is_set() or self.is_orphaned
+        poll = select.poll()
+        poll.register(self.reading, 0)  # which still reports the end of a pipe
+        return bool(poll.poll(0))
+
     def read(self) -> bytes:
         """Return what has arrived, waiting for the first byte; ``b""`` at the end."""
         try:
@@ -115,7 +120,7 @@ def _widen(descriptor: int) -> None:
     if sys.platform == "linux":
         # It is no pipe, or the user's pipes hold too much already, or memory is short.
         with suppress(OSError, ImportError, MemoryError):
-            import fcntl  # few replies are long
+            import fcntl  # Windows has none
 
             if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < _WIDE_PIPE_BYTES:
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _WIDE_PIPE_BYTES)
@@ -162,15 +167,7 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
     return wire
 
 
-def serve(  # noqa: PLR0913 (a server is a part of a process)
-    server: "Server",
-    wire: Wire,
-    *,
-    read: Callable[[], bytes] | None = None,
-    events: "Callable[[], Iterable[Event]]" = tuple,
-    look: Callable[[], object] = bool,
-    grace: float = GRACE_S,
-) -> bool:
+def serve(server: Server, wire: Wire, *, look: Callable[[], object] = bool, grace: float = GRACE_S) -> bool:
     """
     Answer one client until it hangs up, or until the process is told to end.
 
@@ -180,12 +177,6 @@ def serve(  # noqa: PLR0913 (a server is a part of a process)
 
         wire:
             What `redirect_stdio` returned.
-
-        read:
-            Returns what arrives, ``b""`` at the end; the wire's `read` if it is left out.
-
-        events:
-            Called before reading; returns events that were received earlier and not answered yet.
 
         look:
             Called once a second.
@@ -197,13 +188,13 @@ def serve(  # noqa: PLR0913 (a server is a part of a process)
         Whether reading worked until the end.
     """
     try:
-        server.read_from(read or wire.read, wire.ended.set, events(), ends_process=True)
+        server.read_from(wire.read, wire.ended.set)
     except RuntimeError as error:  # no more threads can be started
         say(f"nothing can be read: {error}")
     # Signal handlers run on this thread.
-    while not wire.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.reads and not wire.is_orphaned:
+    while not wire.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.is_reading and not wire.is_orphaned:
         look()
-    served = wire.ended.is_set() or server.reads
+    served = wire.ended.is_set() or server.is_reading
     exit_after(grace, 0 if served else 1)
     # A client that has hung up wants no more errors: the official Python client fails at them.
     has_hung_up = wire.ended.is_set() and not wire.told_to_end
@@ -247,14 +238,8 @@ def exit_now(code: int = 0) -> NoReturn:
 def _exit(code: int = 0) -> NoReturn:
     """End the process without running authors' code, such as exit handlers."""
     finish(_WRITE_REST_S)
-    end_commands()
+    end_all()
     os._exit(code)
-
-
-def end_commands() -> None:
-    """End what prompts run in the workspace: nothing of it outlives the process."""
-    if (execution := sys.modules.get("promptkit.workspace.execution")) is not None:
-        execution.end_all()
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:

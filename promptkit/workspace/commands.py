@@ -7,8 +7,8 @@ from operator import index
 from threading import Event
 from typing import Final, TypeAlias
 
+from promptkit.errors.cancellation import is_cancelled
 from promptkit.errors.exceptions import PromptError, shortened
-from promptkit.errors.interruptions import is_interrupted, shielded
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 from promptkit.fragments.text import truncate
@@ -57,7 +57,7 @@ def run(*command: Word, limit: int = 20_000, timeout: float = 10.0, check: bool 
 
         ValueError: If *limit* or *timeout* is not positive.
     """
-    return shielded(_run, command, limit, timeout, check, is_interrupted)
+    return _run(command, limit, timeout, check, is_cancelled)
 
 
 async def run_async(

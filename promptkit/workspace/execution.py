@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Literal
 
 from msgspec import Struct
 
-from promptkit.errors.interruptions import Abandoned
+from promptkit.errors.cancellation import RequestCancelledError
 
 if sys.platform == "win32":
     import _winapi
@@ -106,7 +106,7 @@ def execute(
     Raises:
         OSError: If it cannot be started.
 
-        Abandoned: If it is unwanted.
+        RequestCancelledError: If it is unwanted.
     """
     command = _Command(words, folder)
     try:
@@ -206,7 +206,7 @@ def _read(
     """Read what a command writes, until it has ended or is to be ended; return why it is to be."""
     while not output.is_full:
         if is_unwanted():
-            raise Abandoned
+            raise RequestCancelledError
         pipes = [one for one in (output, error) if not one.is_over]
         has_ended = command.has_ended(0 if pipes else _LOOK_EVERY_S)
         # Once it has ended, all that it wrote is in the pipes. Who has left its group may hold them open.

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from promptkit.errors.interruptions import is_interrupted, shielded
+from promptkit.errors.cancellation import is_cancelled
 from promptkit.workspace.execution import execute
 from promptkit.workspace.folder import workspace
 
@@ -54,7 +54,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
 
     def found() -> list[str]:
         root = workspace()
-        listed = shielded(_listed_by_git, root)
+        listed = _listed_by_git(root)
         paths = islice(_walked(root) if listed is None else listed, _MOST_FILES)
         # What cannot be shown in one line, or is no text, cannot be sent as an argument either.
         return sorted({path for path in paths if _matches(path.split("/"), wanted) and path.isprintable()})
@@ -65,7 +65,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
 def _listed_by_git(root: Path) -> Iterable[str] | None:
     """The files that git does not ignore, as far as it lists them in time; None if it is no repository."""
     try:
-        outcome = execute(_GIT, root, limit=_MOST_BYTES, timeout=_PATIENCE_S, is_unwanted=is_interrupted)
+        outcome = execute(_GIT, root, limit=_MOST_BYTES, timeout=_PATIENCE_S, is_unwanted=is_cancelled)
     except OSError:  # there is no git
         return None
     if outcome.stopped is None and outcome.code != 0:

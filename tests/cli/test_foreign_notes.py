@@ -37,7 +37,6 @@ COMMANDS = {
         SKILLS,
         "elsewhere",
     ),
-    "build": (["build", "recipes", "--skills", "out"], "out", SKILLS, ""),
     **{
         f"export {form}{' --remove' * is_removal}": (
             ["export", form, "out", *["--remove"] * is_removal],
@@ -49,11 +48,7 @@ COMMANDS = {
         for is_removal in (False, True)
     },
 }
-COMMANDS |= {
-    f"{name} --dry-run": ([*argv, "--dry-run"], *rest)
-    for name, (argv, *rest) in COMMANDS.items()
-    if name != "build"
-}
+COMMANDS |= {f"{name} --dry-run": ([*argv, "--dry-run"], *rest) for name, (argv, *rest) in COMMANDS.items()}
 
 CHANGING = [name for name in COMMANDS if not name.endswith("--dry-run")]
 WRITING = [name for name in CHANGING if "uninstall" not in name and not name.endswith("--remove")]
@@ -363,13 +358,13 @@ class TestSources:
         A source in a note neither controls the terminal nor adds lines.
         """
         (project / "out").mkdir()
-        (project / "out" / SKILLS).write_text(
+        (project / "out" / EXPORT).write_text(
             json.dumps(
                 {"review": {"source": "a\x1b[2J\npromptkit: all is fine", "files": {"SKILL.md": DIGEST}}}
             )
         )
 
-        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert main(["export", "skills", "out"]) == 1
 
         err = capsys.readouterr().err
         assert r"was written from a\x1b[2J\npromptkit: all is fine: remove it" in err
@@ -381,11 +376,11 @@ class TestSources:
         The skill is taken over, as that of a project that was moved.
         """
         (project / "out").mkdir()
-        (project / "out" / SKILLS).write_text(
+        (project / "out" / EXPORT).write_text(
             json.dumps({"review": {"source": source, "files": {"SKILL.md": DIGEST}}})
         )
 
-        code = main(["build", "recipes", "--skills", "out"])
+        code = main(["export", "skills", "out"])
 
         err = capsys.readouterr().err
         assert (code, err) == (0, "") if "\ud800" not in source else (code, err.count("\n")) == (1, 1)
@@ -490,7 +485,7 @@ class TestLinksToTheFolder:
 
     @pytest.mark.parametrize(
         "argv",
-        [["build", "recipes", "--skills"], ["export", "skills"], ["export", "claude-commands", "--live"]],
+        [["export", "skills"], ["export", "claude-commands", "--live"]],
     )
     @pytest.mark.parametrize("within", ["out", "out/deeper"])
     def test_a_relative_folder_is_reached_without_links(self, argv, within, project, tmp_path, capsys):
@@ -501,14 +496,14 @@ class TestLinksToTheFolder:
         (project / "out").symlink_to(tmp_path / "outside")
         before = state(tmp_path)
 
-        assert main([*argv[:2], within, *argv[2:]] if argv[0] == "export" else [*argv, within]) == 1
+        assert main([*argv[:2], within, *argv[2:]]) == 1
 
         err = capsys.readouterr().err
         assert "it is a link" in err
         assert err.count("\n") == 1
         assert state(tmp_path) == before
         place = str(project / within)
-        assert main([*argv[:2], place, *argv[2:]] if argv[0] == "export" else [*argv, place]) == 0
+        assert main([*argv[:2], place, *argv[2:]]) == 0
 
     @pytest.mark.timeout(20)
     @pytest.mark.parametrize("kind", ["link", "pipe", "device"])

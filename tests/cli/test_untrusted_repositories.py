@@ -42,10 +42,6 @@ COMMANDS = {
         ["results", "results/one.jsonl"],
     ),
     "check": (["check", "recipes"], ["recipes/extra.py", "recipes/more", "recipes/cases_review.py"]),
-    "build": (
-        ["build", "recipes", "--skills", "built"],
-        ["built", "built/greeting", "built/.promptkit-skills.json"],
-    ),
     "check skills": (
         ["check", "recipes"],
         ["recipes/skills", "recipes/skills/greeting", "recipes/skills/greeting/SKILL.md"],

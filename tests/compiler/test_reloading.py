@@ -18,7 +18,6 @@ from promptkit.compiler.loading.old_versions import release
 from promptkit.compiler.loading.watcher import Debounce, find_files
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
-from promptkit.files.regular import file_stamp
 
 PATIENCE = 10
 
@@ -166,19 +165,6 @@ class TestWhatIsPublished:
         author.write("greet.py", greet("two"))
 
         assert texts(author.next()) == {"greet": "two"}
-
-    def test_an_edit_between_a_look_and_the_import(self, author):
-        """
-        A file that is not as it was seen before its import is imported again.
-        """
-        author = author(greet=greet("one"))
-        file = str(author.folder / "greet.py")
-        seen = {file: file_stamp(file)}
-        author.write("greet.py", greet("another"))
-        author.reloader.load(seen=seen)
-        author.start()
-
-        assert texts(author.next()) == {"greet": "another"}
 
     def test_a_file_that_is_replaced(self, watched):
         """
@@ -1199,17 +1185,6 @@ class TestFindingFiles:
             "b/c.txt",
         ]
         assert found.folders_to_watch == [str(tmp_path), str(tmp_path / "b")]
-
-    def test_what_was_seen_a_moment_ago(self, tmp_path):
-        """
-        A known stamp is not taken again, so that what has changed since differs from it.
-        """
-        for name in ("a.py", "b.py"):
-            (tmp_path / name).touch()
-        old, new = (str(tmp_path / "a.py"), str(tmp_path / "gone.py")), str(tmp_path / "b.py")
-        found = find_files({tmp_path: ""}, seen=dict.fromkeys(old, (1, 2, 3, 4)))
-
-        assert found.files == {old[0]: (1, 2, 3, 4), new: file_stamp(new)}
 
     def test_links(self, tmp_path):
         """

@@ -64,12 +64,9 @@ EXCEPTIONS: Final = {
     },
 }
 
-#: Modules that the check skips: those of the start-up cache, which have files of their own.
+#: Modules that the check skips: workers of a batch have files of their own.
 ELSEWHERE: Final = {
     "promptkit.batch.workers",
-    "promptkit.cli.build",
-    "promptkit.transports.kept_lists",
-    "promptkit.transports.startup_cache",
 }
 
 CHECKED: Final = [

@@ -164,14 +164,13 @@ def _stage(parts: WheelParts, reader: SourceReader, source: Folder) -> None:
     }
     for path, text in texts.items():
         source.write(path, text.encode())
-    _build_lists(source.path / served / parts.folder, parts.options)
+    _check_alone(source.path / served / parts.folder)
 
 
-def _build_lists(folder: Path, options: Sequence[str]) -> None:
-    """Load the recipes from the package alone, as a process elsewhere will, and keep what they list."""
-    words = ["-m", "promptkit", "build", str(folder), "--carried", *options]
+def _check_alone(folder: Path) -> None:
+    """Check the recipes of the package alone, as a process elsewhere will load them."""
     ran = subprocess.run(  # noqa: S603 (this program)
-        [sys.executable, *words],
+        [sys.executable, "-B", "-m", "promptkit", "check", str(folder)],
         cwd=folder.parent,
         capture_output=True,
         check=False,

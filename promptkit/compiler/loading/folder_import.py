@@ -94,16 +94,6 @@ class FolderImport:
         self._recipes = set(self._modules.values())
         self._found: dict[str, ModuleType | LoadedFile] = {}
 
-    def load(self, name: str) -> LoadedFile:
-        """
-        Import the file of that name, and what it imports, unless it is imported already.
-
-        Returns:
-            What the file declares. What cannot be imported has a diagnostic.
-        """
-        self._import(name)
-        return self._declared_in(name)
-
     def finish(self) -> Recipes:
         """
         Import the files that are left, and return what all declare.
@@ -126,10 +116,6 @@ class FolderImport:
         self._importing = do_nothing  # it is not kept alive
         root = None if self._files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)
-
-    def name_of(self, file: Path) -> str:
-        """Return the path of a file within the folder."""
-        return str(file).removeprefix(os.path.join(str(self.folder), ""))
 
     def _path(self, name: str) -> str:
         return os.path.join(str(self.folder), name)

@@ -179,12 +179,6 @@ class RecipeImport(Struct, frozen=True):
 
     parts: "tuple[FolderImport | ModuleImport, ...]"
 
-    @property
-    def only_folder(self) -> FolderImport | None:
-        """The import of the folder, if there is nothing else: its files can be imported one by one."""
-        (part, *others) = self.parts
-        return part if isinstance(part, FolderImport) and not others else None
-
     def finish(self) -> Recipes:
         """
         Import what is left, and return what all declare.

@@ -14,7 +14,6 @@ from importlib.util import find_spec, module_from_spec
 from math import ceil, inf
 from pathlib import Path
 from threading import Event
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -106,9 +105,7 @@ class WatchedFiles(Struct, frozen=True):
         return folder in self.scanned and name.endswith(self.scanned[folder]) and _is_visible(name)
 
 
-def find_files(
-    folders: Mapping[Path, str], read: Iterable[str] = (), seen: Stamps = MappingProxyType({})
-) -> WatchedFiles:
+def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> WatchedFiles:
     """
     Find all files that the recipes in some folders depend on.
 
@@ -120,9 +117,6 @@ def find_files(
 
         read:
             The paths of other files that the recipes have read.
-
-        seen:
-            Stamps that were taken a moment ago, and are not taken again.
     """
     files, link_targets = dict[str, Stamp | None](), list[str]()
     scanned, skipped = dict[str, str](), list[str]()
@@ -132,7 +126,7 @@ def find_files(
             path = entry.path
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
                 continue
-            files[path] = seen[path] if path in seen else file_stamp(path)
+            files[path] = file_stamp(path)
             if entry.is_symlink():  # an edit changes what it leads to
                 link_targets.append(end_of(path))
         scanned |= dict.fromkeys(walk.entered, suffix)

@@ -33,7 +33,7 @@ from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Observe, Session
 
 if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
+    pass
 
 __all__ = ["Endpoint", "response_to"]
 
@@ -123,7 +123,6 @@ class Endpoint:
         self,
         capabilities: Capabilities,
         observe: Callable[[Request, bytes], object] | None = None,
-        capabilities_for: "Callable[[Principal | None], Capabilities] | None" = None,
     ) -> None:
         """
         From now on, declare these capabilities.
@@ -135,13 +134,10 @@ class Endpoint:
 
             observe:
                 Called with each request that is answered here, and the reply.
-
-            capabilities_for:
-                Returns what is declared to one sender; None if all see the same.
         """
-        self._observe, self._capabilities_for = observe, capabilities_for
-        self._sides: dict[Capabilities, _ByVersion] = {}
-        self._side = self._side_of(capabilities)
+        self._observe = observe
+        versions = (None, *_LEGACY)
+        self._side = {version: self._session(capabilities, _LEGACY.get(version)) for version in versions}
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
@@ -160,8 +156,6 @@ class Endpoint:
         if head.repeated and (refused := _refuse_repeated(head, body)) is not None:
             return refused
         side = self._side
-        if self._capabilities_for is not None:
-            side = self._side_of(self._capabilities_for(channel.principal))
         session = self._session_of(head, channel, side)
         if session is None:
             ended = peek(body)
@@ -185,13 +179,6 @@ class Endpoint:
             return None
         revision = known.revision if version is None else _LEGACY[version]
         return self._session(side[None].capabilities, revision, known.client, known.capabilities)
-
-    def _side_of(self, capabilities: Capabilities) -> _ByVersion:
-        if (side := self._sides.get(capabilities)) is None:
-            versions = (None, *_LEGACY)
-            side = {version: self._session(capabilities, _LEGACY.get(version)) for version in versions}
-            self._sides[capabilities] = side
-        return side
 
     def _session(
         self,

@@ -144,7 +144,7 @@ class Application:
         return server
 
     def _offer(self, server: SharedServer) -> None:
-        self._endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
+        self._endpoint.offer(server.capabilities, server.observe)
 
     def close(self, grace: float) -> None:
         """
@@ -275,7 +275,7 @@ class Application:
         if self.draining:
             return HttpResponse(503, b'{"status":"ending"}', (JSON_BODY,))
         server = self.start()
-        if not server.reads:
+        if not server.is_reading:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         ready: dict[str, Any] = {"status": "ready", "faults": self._settings.faulty()}
         if self._ring.is_shared:

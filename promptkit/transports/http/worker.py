@@ -16,7 +16,8 @@ from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
 from promptkit.transports.http.sockets import Balance, keep_little_unsent, within_descriptors
-from promptkit.transports.stdio import end_commands, exit_after
+from promptkit.transports.stdio import exit_after
+from promptkit.workspace.execution import end_all
 
 __all__ = ["HttpWorker", "Served", "die_of"]
 
@@ -300,7 +301,7 @@ class HttpWorker:
 
 def die_of(number: int) -> None:
     """End this process by a signal, as if it had no handler."""
-    end_commands()
+    end_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     if sys.platform == "win32":  # the signal ends the process there only if it is SIGTERM

@@ -536,7 +536,7 @@ class TestHealth:
 
         app.close(0)
         until = time.monotonic() + 10
-        while server.reads:
+        while server.is_reading:
             assert time.monotonic() < until
 
         answer = answer_to(app, b"", method="GET", path="/readyz")

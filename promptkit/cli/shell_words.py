@@ -1,14 +1,13 @@
-"""Completions for the shell, which are kept: on a key press there is no time to import a recipe."""
+"""The words that the shell completes: prompts, resources, their arguments, and the values of these."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from promptkit.catalog.arguments import Arguments
-    from promptkit.catalog.catalog import Catalog
-    from promptkit.catalog.completion import Completer
+from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.completion import Completer
 
 __all__ = ["ShellWords"]
 
@@ -16,9 +15,9 @@ __all__ = ["ShellWords"]
 _MAX_VALUES: Final = 10_000
 
 
-class ShellWords(Struct, frozen=True, array_like=True):
+class ShellWords(Struct, frozen=True):
     """
-    What the shell completes on a key press, when no recipe can be imported.
+    The prompts and resources of a catalog, as the shell completes them.
 
     Args:
         prompts:
@@ -33,7 +32,7 @@ class ShellWords(Struct, frozen=True, array_like=True):
     resources: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
-    def of(cls, catalog: "Catalog") -> "ShellWords":
+    def of(cls, catalog: Catalog) -> "ShellWords":
         """
         Return the words of *catalog*.
         """
@@ -43,11 +42,11 @@ class ShellWords(Struct, frozen=True, array_like=True):
         )
 
 
-def _values(arguments: "Arguments") -> dict[str, tuple[str, ...]]:
+def _values(arguments: Arguments) -> dict[str, tuple[str, ...]]:
     return {argument.name: _fixed(argument.completer) for argument in arguments.ordered}
 
 
-def _fixed(completer: "Completer | None") -> tuple[str, ...]:
+def _fixed(completer: Completer | None) -> tuple[str, ...]:
     """The values of a completer that is no function; without those that no shell can show."""
     if completer is None or not isinstance(completer.source, tuple) or len(completer.source) > _MAX_VALUES:
         return ()

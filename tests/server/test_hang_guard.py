@@ -1,13 +1,14 @@
-"""The interpreter's lock held in C: the kernel ends a process in which no Python can run, and no other."""
+"""The guard ends a process in which no Python code can run, and no other."""
 
+import faulthandler
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
-from functools import partial
-from math import inf
 from queue import Queue
 
 import pytest
@@ -15,12 +16,8 @@ import pytest
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.scheduling.executor import Executor
-from promptkit.server.scheduling.in_flight import InFlight
-from promptkit.server.scheduling.leader import LeaderFollowers
-from promptkit.server.scheduling.watchdog import KernelTimer, Watchdog
+from promptkit.server.hang_guard import HangGuard
 from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
@@ -33,9 +30,9 @@ LAUNCH = f"""
 import sys
 from functools import partial
 from promptkit.cli import main
-from promptkit.server import server as dispatch
-from promptkit.server.scheduling.watchdog import KernelTimer
-dispatch.KernelTimer = partial(KernelTimer, {LIMIT})
+from promptkit.cli import serve
+from promptkit.server.hang_guard import HangGuard
+serve.HangGuard = partial(HangGuard, {LIMIT})
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """
 
@@ -106,11 +103,12 @@ def serve(recipes):
     """A function that starts a server with prompts that hold the lock."""
     started = []
 
-    def make(source=HOLDING, *options):
+    def make(source=HOLDING, *options, **streams):
         process = subprocess.Popen(
             [sys.executable, "-c", LAUNCH, *options, str(recipes(recipe=source))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            **streams,
         )
         started.append(process)
         return process
@@ -233,85 +231,83 @@ def test_a_process_that_was_stopped_is_not_ended(serve):
     assert b'"result"' in process.stdout.readline()
 
 
+def test_the_guard_prints_where_the_process_hangs(serve):
+    """
+    The last lines on standard error are the stacks of all threads, with the line of the prompt.
+    """
+    process = serve(HOLDING, stderr=subprocess.PIPE)
+    ask(process, modern(1, "prompts/get", {"name": "matches"}))
+    printed = process.stderr.read().decode()
+
+    assert process.wait(60) == -signal.SIGPROF
+    assert re.search(r'File ".*recipe\.py", line 6 in matches', printed)
+
+
+def test_no_guard_lets_the_process_hang(serve):
+    """
+    For a debugger in C, say: what holds the lock is then the author's affair.
+    """
+    process = serve(HOLDING.replace("10**13", "2 * 10**8"), "--no-guard")
+    ask(process, modern(1, "prompts/get", {"name": "adds"}))
+
+    assert b'"result"' in process.stdout.readline()
+
+
 @pytest.fixture
 def timer():
-    """A function that says how the timer stands; it is stopped afterwards."""
+    """A function that returns the state of the timer, which is stopped afterwards."""
     yield lambda: signal.getitimer(signal.ITIMER_PROF)
     signal.setitimer(signal.ITIMER_PROF, 0)
+    faulthandler.unregister(signal.SIGPROF)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
 
-def test_it_is_put_back_and_stopped(timer):
+def test_it_is_armed_and_disarmed(timer):
     """
-    It starts anew each time, and stops.
+    It starts again each time, and stops.
     """
-    kernel_timer = KernelTimer(50.0)
-    kernel_timer.put_back()
+    guard = HangGuard(50.0)
+    guard.arm()
     assert timer()[0] > 40
-    kernel_timer.stop()
+    guard.disarm()
 
     assert timer() == (0.0, 0.0)
 
 
 def test_the_timer_of_an_author_is_left_alone(timer):
     """
-    Where an author handles its signal, it is his.
+    Where an author handles its signal, as a profiler does, the timer is the author's.
     """
-    kernel_timer = KernelTimer(50.0)
-    kernel_timer.put_back()
     signal.signal(signal.SIGPROF, lambda *_: None)
     signal.setitimer(signal.ITIMER_PROF, 1000.0, 7.0)
-    kernel_timer.put_back()
-    kernel_timer.stop()
+    guard = HangGuard(50.0)
+    guard.arm()
+    guard.disarm()
 
     assert timer()[1] == 7.0
 
 
-def test_it_is_stopped_while_there_is_nothing_to_see(timer):
+def test_it_counts_only_while_code_may_run(timer):
     """
-    It runs before the thread that wakes the watchdog goes on, and not while that sleeps.
+    It counts before a prompt runs, and no longer once the clock rests.
     """
-    seen, rested = [], []
-
-    def look():
-        seen.append(timer())
-        return inf
-
-    in_flight = InFlight(lambda _: None)
-    executor = Executor(in_flight, Limits())
-    watchdog = Watchdog(LeaderFollowers(None, None, in_flight, executor), in_flight, executor)
-    watchdog.look = look
-    watchdog.kernel_timer = KernelTimer(50.0)
-    watchdog.wake()
-    deadline = time.monotonic() + 20
-    while not rested and time.monotonic() < deadline:
-        if watchdog.asleep and timer() == (0.0, 0.0):
-            rested.append(True)
-
-    assert rested
-    assert all(left > 0 for left, _ in seen)
-
-
-def test_a_server_inside_of_another_program_leaves_the_process_as_it_is(timer):
-    """
-    Neither the timer nor the interval of a program is touched that serves beside other work.
-    """
-    seen, told, arrived = [], Queue(), Queue()
+    seen, sent, arrived, ended = [], Queue(), Queue(), threading.Event()
 
     @prompt
-    def works():
-        deadline = time.monotonic() + 0.2
-        while time.monotonic() < deadline:
-            seen.append((timer(), sys.getswitchinterval()))
+    def looks():
+        seen.append(timer()[0])
         return "done"
 
-    before = timer(), sys.getswitchinterval()
-    server = Server(compile(Recipes(prompts=(works,))), told.put)
-    server.read_from(arrived.get, partial(told.put, b""))
-    for number in (1, 2):
-        arrived.put(line(modern(number, "prompts/get", {"name": "works"})))
-        assert b"done" in told.get(timeout=50)
+    server = Server(compile(Recipes(prompts=(looks,))), sent.put, guard=HangGuard(50.0))
+    server.read_from(arrived.get, ended.set)
+    assert timer()[0] == 0
+    arrived.put(line(modern(1, "prompts/get", {"name": "looks"})))
+    sent.get(timeout=30)
+    deadline = time.monotonic() + 20
+    while timer()[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
     arrived.put(b"")
+    assert ended.wait(30)
+    server.close(1)
 
-    assert told.get(timeout=50) == b""
-    assert set(seen) == {before}
+    assert (seen[0] > 40, timer()) == (True, (0.0, 0.0))

@@ -1,7 +1,7 @@
 """
 An event loop on a thread of its own, for asynchronous prompts.
 
-Importing this module imports asyncio, so it is done when the first asynchronous prompt is called.
+The thread starts when the first asynchronous prompt is called.
 """
 
 import asyncio
@@ -13,8 +13,9 @@ from functools import partial
 from threading import Thread
 from typing import Any, Final, TypeVar
 
+from promptkit.errors.cancellation import cancelled_by
 from promptkit.errors.standard_error import say
-from promptkit.server.exchange import Exchange, State
+from promptkit.server.pending import PendingRequest
 
 __all__ = ["EventLoopThread"]
 
@@ -30,32 +31,33 @@ _CANCELLED_TASKS_S: Final = 1.0
 
 class EventLoopThread:
     """
-    Runs coroutines on a daemon thread. One that blocks it delays the others.
-
-    Attributes:
-        thread:
-            The thread.
+    Runs coroutines on a daemon thread. A coroutine that blocks it delays the others.
 
     Raises:
-        RuntimeError: If there can be no more threads.
+        RuntimeError: If no more threads can be started.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_complain)
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
-        self._tasks: dict[Exchange, asyncio.Task[Any] | None] = {}
+        self._tasks: dict[PendingRequest, asyncio.Task[Any] | None] = {}
         self._ends = False
-        self.thread = Thread(target=self._run, name="promptkit-event-loop", daemon=True)
+        self._thread = Thread(target=self._run, name="promptkit-event-loop", daemon=True)
         try:
-            self.thread.start()
+            self._thread.start()
         except RuntimeError:
             self._loop.close()
             raise
 
+    @property
+    def ident(self) -> int:
+        """The identifier of the thread."""
+        return self._thread.ident or 0
+
     def start(
         self,
-        exchange: Exchange,
+        pending: PendingRequest,
         coroutine: Coroutine[Any, Any, T],
         ended: Callable[["asyncio.Task[T]"], object],
     ) -> None:
@@ -63,7 +65,7 @@ class EventLoopThread:
         Start *coroutine*.
 
         Args:
-            exchange:
+            pending:
                 The request that it is for. If that is answered before it begins, it never does.
 
             coroutine:
@@ -75,19 +77,19 @@ class EventLoopThread:
         Raises:
             RuntimeError: If the loop has ended.
         """
-        self._tasks[exchange] = None
+        self._tasks[pending] = None
         try:  # with a fresh context: it must not see what others have set in that of the calling thread
-            self._loop.call_soon_threadsafe(self._begin, exchange, coroutine, ended, context=Context())
+            self._loop.call_soon_threadsafe(self._begin, pending, coroutine, ended, context=Context())
         except RuntimeError:
-            del self._tasks[exchange]
+            del self._tasks[pending]
             coroutine.close()
             raise
 
-    def cancel(self, exchange: Exchange) -> bool:
+    def cancel(self, pending: PendingRequest) -> bool:
         """Cancel what runs for an answered request, so that it cleans up; return whether it has begun."""
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._cancel, exchange)
-        return self._tasks.get(exchange) is not None
+            self._loop.call_soon_threadsafe(self._cancel, pending)
+        return self._tasks.get(pending) is not None
 
     def end(self) -> None:
         """End the loop and its thread once nothing runs there any more."""
@@ -95,17 +97,17 @@ class EventLoopThread:
         with suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _begin(self, exchange: Exchange, coroutine: Coroutine[Any, Any, T], ended: Any) -> None:
-        task = self._tasks[exchange] = self._loop.create_task(_unless_answered(exchange, coroutine))
-        task.add_done_callback(partial(self._end, exchange, coroutine, ended))
+    def _begin(self, pending: PendingRequest, coroutine: Coroutine[Any, Any, T], ended: Any) -> None:
+        task = self._tasks[pending] = self._loop.create_task(_unless_answered(pending, coroutine))
+        task.add_done_callback(partial(self._end, pending, coroutine, ended))
 
-    def _cancel(self, exchange: Exchange) -> None:
-        if (task := self._tasks.get(exchange)) is not None:
+    def _cancel(self, pending: PendingRequest) -> None:
+        if (task := self._tasks.get(pending)) is not None:
             task.cancel()
 
     def _end(
         self,
-        exchange: Exchange,
+        pending: PendingRequest,
         coroutine: Coroutine[Any, Any, T],
         ended: Any,
         task: "asyncio.Task[T | None]",
@@ -114,7 +116,7 @@ class EventLoopThread:
             coroutine.close()  # it may have been cancelled before it began
             ended(task)
         finally:
-            del self._tasks[exchange]
+            del self._tasks[pending]
             if self._ends and not self._tasks:
                 self._loop.stop()
 
@@ -136,11 +138,12 @@ class EventLoopThread:
         self._loop.close()
 
 
-async def _unless_answered(exchange: Exchange, coroutine: Coroutine[Any, Any, T]) -> T | None:
-    if exchange.state is State.ANSWERED:
+async def _unless_answered(pending: PendingRequest, coroutine: Coroutine[Any, Any, T]) -> T | None:
+    if pending.is_answered:
         coroutine.close()
         return None
-    return await coroutine
+    with cancelled_by(lambda: pending.is_answered):
+        return await coroutine
 
 
 def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

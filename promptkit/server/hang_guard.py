@@ -1,0 +1,81 @@
+"""
+The guard against code that never returns Python's lock, such as a catastrophic regular expression.
+
+No thread of the process can run then. The guard prints the line of each thread, and ends the process.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+from typing import Final
+
+__all__ = ["HangGuard"]
+
+#: How much processor time may pass without a look of the clock. It is processor time where the system can
+#: measure it, because a machine may sleep, and a process may be stopped by a debugger.
+_LIMIT_CPU_S: Final = 30.0
+_LIMIT_S: Final = 60.0
+
+_REARM_EVERY_S: Final = 1.0
+
+
+class HangGuard:
+    """
+    Ends the process unless it is re-armed in time.
+
+    On POSIX, a timer of the kernel counts processor time, and its signal makes `faulthandler` print the
+    stacks before the signal ends the process. On Windows, a thread of `faulthandler` counts the time of day.
+
+    Args:
+        limit:
+            After how many seconds it ends the process.
+
+    Attributes:
+        is_armed:
+            Whether it counts.
+
+        rearm_every:
+            How often it has to be re-armed, in seconds, even if code without the lock uses all processors.
+
+    See Also:
+        https://man7.org/linux/man-pages/man2/setitimer.2.html
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.is_armed = False
+        limit = limit or (_LIMIT_S if sys.platform == "win32" else _LIMIT_CPU_S)
+        self.rearm_every = min(_REARM_EVERY_S, limit / (4 * (os.cpu_count() or 1)))
+        self._limit = limit
+        self._is_ours = False
+        if sys.platform != "win32" and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
+            self._is_ours = True
+            if os.getpid() == 1:
+                _end_the_first_process()
+            faulthandler.register(signal.SIGPROF, file=2, all_threads=True, chain=True)
+
+    def arm(self) -> None:
+        """Start the timer, or let it begin again."""
+        self.is_armed = True
+        if sys.platform == "win32":
+            faulthandler.dump_traceback_later(self._limit, exit=True, file=2)
+        elif (
+            self._is_ours and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
+        ):  # no profiler of the author's
+            signal.setitimer(signal.ITIMER_PROF, self._limit)
+
+    def disarm(self) -> None:
+        """Stop the timer."""
+        self.is_armed = False
+        if sys.platform == "win32":
+            faulthandler.cancel_dump_traceback_later()
+        elif self._is_ours:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+def _end_the_first_process() -> None:
+    """Let SIGPROF call C's `_exit`: by default no signal ends the first process of a container."""
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
