@@ -227,13 +227,9 @@ class Dispatcher:
 
     def _start_leader(self) -> None:
         """Let another thread lead. The lock is held, and the new thread waits for it."""
-        self._leader = leader = Thread(target=self._lead, name="promptkit-leader", daemon=True)
-        self._turn, before = _Turn(), self._turn
-        try:
-            leader.start()
-        except BaseException:
-            self._turn = before
-            raise
+        leader = Thread(target=self._lead, name="promptkit-leader", daemon=True)
+        leader.start()
+        self._turn, self._leader = _Turn(), leader
 
     def _lead(self) -> None:
         with self._lock:
