@@ -1,6 +1,4 @@
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -61,34 +59,6 @@ def test_a_revision_is_dated_in_one_module():
     }
 
     assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []
-
-
-@pytest.mark.parametrize(
-    "taken",
-    [
-        "attrs.validators.instance_of(int)",
-        "attr.validators.instance_of(int)",
-        "__import__('attrs.validators').validators.instance_of(int)",
-        "first.instance_of(int)",
-    ],
-)
-def test_validators_are_imported_when_a_recipe_takes_one(recipes, taken):
-    """
-    Wherever it takes it from, it is the one of attrs; without that, a listing imports none.
-    """
-    head = "import attr, attrs\nfrom attrs import validators as first\nfrom promptkit import prompt\n"
-    source = f"{head}validator = {taken}\nprompt(name='greet')(lambda: type(validator).__module__)\n"
-    script = (
-        "import sys\nfrom promptkit.cli import main\nmain(['render', sys.argv[1], 'greet'])\n"
-        "print('_InstanceOfValidator' in vars(sys.modules['attr.validators']))"
-    )
-
-    def ran(**files):
-        command = [sys.executable, "-c", script, str(recipes(**files))]
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout
-
-    assert ran(greet=source) == "[user]\nattr.validators\nTrue\n"
-    assert ran(greet=f"{head}prompt(name='greet')(lambda: 'Hello.')\n") == "[user]\nHello.\nFalse\n"
 
 
 def test_recipes_import_what_authors_may():
