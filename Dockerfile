@@ -2,7 +2,7 @@
 #
 #   docker build --tag prompts .
 #   docker run --read-only --cap-drop ALL --publish 127.0.0.1:8000:8000 prompts
-#   docker run --read-only --cap-drop ALL --interactive prompts serve recipes --compiled recipes.compiled
+#   docker run --read-only --cap-drop ALL --interactive prompts serve recipes
 #
 # Nothing is written at run time. docs/deploying.md says more.
 FROM python:3.13-slim AS build
@@ -15,10 +15,10 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY promptkit /src/promptkit
 RUN /opt/promptkit/bin/pip install --no-cache-dir "/src[http,otel]"
 
-# The last step of the build: faults in the recipes end it, and what it writes is what servers start from.
+# The last step of the build: faults in the recipes end it.
 WORKDIR /srv
 COPY recipes recipes
-RUN /opt/promptkit/bin/promptkit build recipes --out recipes.compiled
+RUN /opt/promptkit/bin/promptkit check recipes
 
 FROM python:3.13-slim
 COPY --from=build /usr/bin/tini /usr/bin/
