@@ -156,15 +156,9 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
         most=1.1,
     ),
     _growth(
-        "start to prompts/list of 2,000 files: from a built set, and from the start-up cache",
-        rows.built_list_of_files(2_000),
-        rows.list_of_files(2_000),
-        most=1.2,
-    ),
-    _growth(
         "check of 2,000 files, and their import",
         rows.check_of_files(2_000),
-        rows.import_of_files(2_000),
+        rows.get_of_files(2_000),
         most=2.5,
     ),
     _against("mcp", rows.http_each(1), 9),

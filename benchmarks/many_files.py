@@ -1,24 +1,21 @@
-"""What promptkit takes where recipes are in many files: one is saved, all are checked, all are built."""
+"""What promptkit takes where recipes are in many files: one is saved, all are checked."""
 
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from benchmarks import recipes, rows
-from benchmarks.cases import PLAIN, listing, saved
-from benchmarks.peers import NO_CACHE, Peer, program
+from benchmarks.cases import PLAIN, saved
+from benchmarks.peers import Peer, program
 from benchmarks.rows import Row
 from benchmarks.runner import Runner, memory_of
 from benchmarks.wire import Era
 
 PAUSE_S = 0.002  # between two looks at whether a saved file is served
 EDITS = count()  # each edit is another one than all before
-UNWRITABLE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
@@ -44,43 +41,14 @@ def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[
         yield from memory_of(session.peak(), rows.memory_of_reload(files))
 
 
-@contextmanager
-def built(runner: Runner, files: int) -> Iterator[Path]:
-    """
-    Build the compiled set of so many files, as a container's image has it: all in one page.
-    """
-    folder = recipes.folder_of_files(runner.folder, files)
-    with TemporaryDirectory() as place:
-        compiled = Path(place) / "recipes.compiled"
-        _run("build", folder, runner, "--page-size", "10000", "--out", str(compiled))
-        yield compiled
-
-
-def measure_built(
-    runner: Runner, peer: Peer, era: Era, files: int, compiled: Path
-) -> Iterator[tuple[Row, float]]:
-    """
-    Yield the start as in a container: from a built set, in a folder that cannot be written.
-    """
-    folder = recipes.folder_of_files(runner.folder, files)
-    folder.chmod(0o555)
-    try:
-        options = ("--compiled", str(compiled))
-        with runner.start_in(folder, peer, era, options=options, variables=UNWRITABLE) as session:
-            session.ask(listing(recipes.NAMED))
-            yield rows.built_list_of_files(files), time.perf_counter() - session.started
-    finally:
-        folder.chmod(0o755)
-
-
 def measure_check(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
     Yield how long all files take to be imported, and to be checked.
     """
     folder = recipes.folder_of_files(runner.folder, files)
-    with runner.start_in(folder, peer, era, options=(NO_CACHE,)) as session:
+    with runner.start_in(folder, peer, era) as session:
         session.ask(PLAIN)
-        yield rows.import_of_files(files), time.perf_counter() - session.started
+        yield rows.get_of_files(files), time.perf_counter() - session.started
     started = time.perf_counter()
     _run("check", folder, runner)
     yield rows.check_of_files(files), time.perf_counter() - started

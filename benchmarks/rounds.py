@@ -135,7 +135,7 @@ class Rounds:
         """Measure each case with every server, side by side."""
         with ExitStack() as open_sessions:
             sessions: dict[Peer, Session] = {}
-            for peer in filter(lambda peer: peer.requests, peers):
+            for peer in peers:
                 session = self.runner.start(peer, era, self.runner.plan.sizes[0])
                 sessions[peer] = open_sessions.enter_context(session)
             for case in CASES * self.runner.plan.turns:
@@ -163,8 +163,7 @@ class Rounds:
             for count, peer in product(counts, filter(lambda peer: peer.content, peers)):
                 session = open_sessions.enter_context(self.runner.start(peer, era, count))
                 self._keep(peer, era, self.runner.measure_size(session, count))
-                if peer.requests:
-                    sessions[count, peer] = session
+                sessions[count, peer] = session
             for _ in range(self.runner.plan.turns):
                 for (count, peer), session in sessions.items():
                     self._keep(peer, era, self.runner.measure_list(session, peer, count))
@@ -186,11 +185,8 @@ class Rounds:
         reading = [peer for peer in peers if peer.reads_recipes]
         for peer in reading:
             self._keep(peer, era, self.runner.measure_get_of_files(peer, era, files))
-        with many_files.built(self.runner, files) as compiled:
-            for _, peer in product(range(self.runner.plan.turns), reading):
-                self._keep(peer, era, self.runner.measure_list_of_files(peer, era, files))
-                if peer.name == OURS:
-                    self._keep(peer, era, many_files.measure_built(self.runner, peer, era, files, compiled))
+        for _, peer in product(range(self.runner.plan.turns), reading):
+            self._keep(peer, era, self.runner.measure_list_of_files(peer, era, files))
         for peer in reading:
             if peer.name == OURS:
                 self._keep(peer, era, many_files.measure_saves(self.runner, peer, era, files))

@@ -90,20 +90,6 @@ def memory_of_reload(files: int) -> Row:
     return Row(f"resident memory with {files:,} files, at most while they are saved", "MiB", table=PROCESS)
 
 
-def built_list_of_files(files: int) -> Row:
-    """
-    Return the row of the time from the start to the first list, from a built set, where nothing is written.
-    """
-    return Row(f"start to prompts/list, of {files:,} files, from a built set", table=PROCESS)
-
-
-def import_of_files(files: int) -> Row:
-    """
-    Return the row of the time from the start to the first prompt where all of so many files are imported.
-    """
-    return Row(f"start to prompts/get, of {files:,} files, without a cache", table=PROCESS)
-
-
 def check_of_files(files: int) -> Row:
     """
     Return the row of the time that it takes to check so many files.

@@ -104,15 +104,8 @@ def _folders(scratch: Path, skills: int) -> tuple[Path, Path]:
 
 def _measure(with_skills: Path, without: Path, rounds: int) -> Iterator[Ratio]:
     ours, theirs = _command(with_skills), _command(without)
-    for command in (ours, theirs):  # which writes what later starts begin with
-        with _session(command) as session:
-            session.ask(PROMPTS)
-            session.settle()
-    with _session(ours) as session:
-        session.ask(LIST)  # from what was kept
-        session.settle()
     pairs = [(_start(ours), _start(theirs)) for _ in range(rounds)]
-    yield Ratio("the start with a current cache, to the list of prompts", *_columns(pairs), 1.6)
+    yield Ratio("the start, to the list of prompts", *_columns(pairs), 1.6)
     for case in (LIST, FILE):
         with _session(ours) as session, _session(_ECHO) as echo:
             size = len(session.ask(case))

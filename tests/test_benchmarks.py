@@ -10,7 +10,7 @@ import pytest
 from benchmarks import many_files, peers, pictures, recipes, report, rows
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.cases import CALLED, LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, echo_of, listing
-from benchmarks.peers import COLD, OURS, RECIPES, Peer
+from benchmarks.peers import OURS, RECIPES, Peer
 from benchmarks.rounds import Figure
 from benchmarks.runner import Plan, Runner
 from benchmarks.session import Refused, Session
@@ -20,13 +20,12 @@ from promptkit.compiler.loading.loader import load
 
 PEERS = [
     Peer(OURS, OURS, ()),
-    Peer(COLD, "promptkit --no-cache", (), requests=False),
     Peer("mcp", "mcp 1.0", ()),
 ]
 ECHO = peers.PEERS["echo"]()
 FIGURES = {
-    rows.first_list(10): {OURS: 0.05, COLD: 0.1, "mcp": 0.6},
-    rows.memory(10): {OURS: 20.0, COLD: 25.0, "mcp": 50.0},
+    rows.first_list(10): {OURS: 0.05, "mcp": 0.6},
+    rows.memory(10): {OURS: 20.0, "mcp": 50.0},
     rows.pipelined(TYPED): {OURS: 1e-5, "mcp": 1.5e-3},
     rows.size(listing(10)): {OURS: 1.5},
 }
@@ -54,7 +53,7 @@ def test_a_figure_stands_with_its_ratio(content):
     """
     found = report.block(content)
 
-    assert cells(found, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
+    assert cells(found, "start to prompts/list of 10") == ["50.0 ms", "600 ms (12.0x)"]
     assert cells(found, "prompts/get, typed arguments: pipelined") == ["10.0 µs", "1.50 ms (150x)"]
     assert cells(found, "prompts/list of 10: size") == ["1.5 KiB", "-", "-"]
 
@@ -206,7 +205,7 @@ def test_the_start_with_many_files_is_measured(tmp_path):
 
 def test_what_many_files_take_is_measured(tmp_path):
     """
-    A save, a start from a built set, an import and a check of all; each save is served before the next.
+    A save, an import and a check of all files; each save is served before the next.
     """
     pictures.write(tmp_path)
     recipes.write_files(tmp_path, (2,))
@@ -214,14 +213,11 @@ def test_what_many_files_take_is_measured(tmp_path):
     measured = runner, peers.PEERS[OURS](), ERAS[0], 2
 
     found = dict(many_files.measure_saves(*measured))
-    with many_files.built(runner, 2) as compiled:
-        found |= dict(many_files.measure_built(*measured, compiled))
     found |= dict(many_files.measure_check(*measured))
 
-    seconds = [rows.saved_file, rows.built_list_of_files, rows.import_of_files, rows.check_of_files]
+    seconds = [rows.saved_file, rows.get_of_files, rows.check_of_files]
     assert [row for row in found if row.unit == "s"] == [row(2) for row in seconds]
     assert min(found.values()) > 0
-    assert recipes.folder_of_files(tmp_path, 2).stat().st_mode & 0o200
     if rows.memory_of_files(2) in found:
         assert found[rows.memory_of_reload(2)] >= found[rows.memory_of_files(2)] * 0.9
 
@@ -239,25 +235,10 @@ def test_each_save_says_another_thing(tmp_path):
     assert next(many_files.EDITS) < next(many_files.EDITS)
 
 
-def test_a_server_settles(tmp_path):
-    """
-    What a server puts off is done once it has settled: its start-up cache is written.
-    """
-    recipes.write(tmp_path, (10,))
-    pictures.write(tmp_path)
-    folder = recipes.folder(tmp_path, 10)
-    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
-    with runner.start(peers.PEERS[OURS](), ERAS[0], 10) as session:
-        session.ask(PLAIN)
-        session.settle()
-
-        assert list(folder.glob("**/*.compiled"))
-
-
 @pytest.mark.parametrize(
     "row",
     [
-        *(rows.saved_file(2_000), rows.memory_of_reload(2_000), rows.built_list_of_files(2_000)),
+        *(rows.saved_file(2_000), rows.memory_of_reload(2_000)),
         *(rows.check_of_files(2_000), rows.get(10), rows.LOADED),
     ],
     ids=lambda row: row.title,
@@ -267,13 +248,6 @@ def test_what_has_a_budget(row):
     What a user waits for where there are many files has a budget, and memory has one.
     """
     assert row in {budget.ours for budget in BUDGETS}
-
-
-def test_no_budget_is_of_the_server_without_its_cache():
-    """
-    Budgets are of promptkit as it is started.
-    """
-    assert COLD not in {budget.peer for budget in BUDGETS}
 
 
 @pytest.mark.parametrize("size", [1, 100_000, 1_000_000])

@@ -902,31 +902,6 @@ class TestWhatPythonPrints:
 
         assert self.printed(recipes(recipe=source), self.get(1, "asked")) == "False\n"
 
-    def test_a_cached_start(self, recipes, monkeypatch):
-        """
-        What is kept on disk for the next start holds no secret.
-        """
-        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        source = """
-        from typing import Annotated
-        from promptkit import Arg, prompt
-
-        @prompt
-        def keyed(token: Annotated[str, Arg(secret=True)] = "correct-" "horse", other: str = "plainly"):
-            return "x"
-        """
-        folder = recipes(recipe=source)
-        self.printed(folder, self.get(1, "keyed", token=VALUE), request(2, "prompts/list"))
-        self.printed(folder, self.get(1, "keyed", token=VALUE), request(2, "prompts/list"))
-
-        kept = [
-            file.read_bytes()
-            for file in folder.rglob("*")
-            if file.is_file() and file.suffix not in (".py", ".pyc")
-        ]
-        assert any(b"plainly" in data for data in kept)
-        assert [data for data in kept if b"correct" in data or b"swordfish" in data] == []
-
 
 class TestRecentSecrets:
     def test_what_is_kept_is_bounded(self):
