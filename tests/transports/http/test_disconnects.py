@@ -271,7 +271,7 @@ class TestLeaving:
                     caller = post(app, message)
                     await begun(name)
                     refused = await post(app, get("greet") | {"pad": "x" * 150_000}).result()
-                    assert (refused.status, refused.code) == (200, 429)
+                    assert (refused.status, refused.code) == (503, 429)
                     caller.gone.set()
                     await caller.result()
                     await calm(app)
