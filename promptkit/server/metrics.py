@@ -57,6 +57,7 @@ _TIMED: Final = {
 #: What goes up and down, and how the numbers of several workers become one.
 _MEASURED: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
     ("requests_in_flight", "Requests that are not answered yet, with the streams that are open.", "sum"),
+    ("requests_waiting", "Requests that wait until fewer prompts run.", "sum"),
     ("faulty_recipes", "Recipes that had a fault when they were loaded last.", "mostrecent"),
 )
 
@@ -102,7 +103,7 @@ class Metrics:
             )
             for what, (about, label) in _TIMED.items()
         }
-        self._in_flight, self._faults = (
+        self._in_flight, self._waiting, self._faults = (
             Gauge(f"promptkit_{name}", about, registry=None, multiprocess_mode=mode)
             for name, about, mode in _MEASURED
         )
@@ -115,6 +116,7 @@ class Metrics:
         """Count for the worker of a number from now on, which takes the place of the one before it."""
         self._worker = worker
         self._in_flight.set(0)
+        self._waiting.set(0)
         self._durations["request"].labels("prompts/get")
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
@@ -125,6 +127,10 @@ class Metrics:
         method = known_method(request, _OTHER)
         prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
         return self._open_requests.add(_OpenTimer(method, prompt, time.perf_counter()))
+
+    def waiting_changed(self, difference: int) -> None:
+        """Note that the number of requests that wait until fewer prompts run has changed."""
+        self._waiting.inc(difference)
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was refused with a status."""

@@ -77,6 +77,9 @@ class Server:
         importing:
             Returns which recipe is being imported, for the error of a request that waited too long.
 
+        waiting_changed:
+            Called with 1 or -1 whenever the number of requests that wait until fewer prompts run changes.
+
     Attributes:
         snapshot:
             What is served, with everything that was encoded from it.
@@ -100,6 +103,7 @@ class Server:
         scopes: frozenset[str] = frozenset(),
         guard: HangGuard | None = None,
         importing: Callable[[], str] = str,
+        waiting_changed: Callable[[int], object] = bool,
     ) -> None:
         self._scopes = scopes
         self._send = send
@@ -122,6 +126,7 @@ class Server:
         )
         self._dispatcher.is_loaded = catalog is not None
         self._dispatcher.guard = guard
+        self._dispatcher.waiting_changed = waiting_changed
         self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
         self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "response_to"]
 
-#: The status of each error, by its code. Others have 200.
+#: The status of each error, by its code. Others have 200: one request over a limit does, too, because the
+#: official Python client 1.x ends its session at any status of 400 or more.
 _STATUSES: Final[Mapping[int | None, int]] = {
     ParseError.code: 400,
     InvalidRequest.code: 400,
-    TooManyRequests.code: 429,
     MethodNotFound.code: 404,
     HeaderMismatch.code: 400,
     MissingCapability.code: 400,
@@ -50,7 +50,7 @@ _STATUSES: Final[Mapping[int | None, int]] = {
 
 #: What is wrong with the message itself. Clients of the older era take each such status for a broken
 #: connection, so there only what no client sends by chance has one.
-_BROKEN: Final = (ParseError.code, InvalidRequest.code, TooManyRequests.code)
+_BROKEN: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
@@ -308,7 +308,7 @@ def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
     """
     code = error_code(reply)
     status = _STATUSES.get(code, 200) if modern or code in _BROKEN else 200
-    if status != TooManyRequests.code:
+    if code != TooManyRequests.code:
         return HttpResponse(status, reply[:-1], (JSON_BODY,))
     seconds = retry_after(reply)
     retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
-from promptkit.protocol.http.guard import ENDPOINT, Guard
+from promptkit.protocol.http.guard import ENDPOINT, Guard, check_framing
 from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import encode
@@ -23,7 +23,14 @@ from promptkit.protocol.principals import Principal
 from promptkit.server.observers import Observer
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests, nowhere
+from promptkit.transports.http.channel import (
+    HttpChannel,
+    Reply,
+    StreamEvent,
+    UnansweredRequests,
+    drop_body,
+    nowhere,
+)
 from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
@@ -134,6 +141,7 @@ class Application:
                 signer=RequestStateSigner(self._ring),
                 observers=_observers(settings),
                 scopes=settings.scopes,
+                waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
             )
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
@@ -167,17 +175,12 @@ class Application:
             await self._serve_other(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        found: HttpResponse | Principal | None
-        found = (
-            await self._readable[head.path](head, scope)
-            if head.path in self._readable
-            else self._guard.check(head)
-        )
-        if found is None and self._authorizer is not None:
-            found = await self._authorizer.check(head, scope.get("query_string", b""))
+        found = await self._check(head, scope)
         if isinstance(found, HttpResponse):
-            # In place of 100 (Continue): some servers take what follows for the body that never comes.
-            await self._refuse(head, found, send, (CLOSE,) if b"expect" in head.fields else ())
+            # A client that expects 100 (Continue) sends no body after a refusal: some servers then take the
+            # next request for the body.
+            is_read = b"expect" not in head.fields and await drop_body(receive, self.body_within)
+            await self._refuse(head, found, send, () if is_read or CLOSE in found.headers else (CLOSE,))
             return
         siblings = self._open_requests()
         channel = HttpChannel(head, receive, siblings)
@@ -202,6 +205,16 @@ class Application:
             siblings.end(channel)
             if not channel.is_over:
                 self._drop(channel)
+
+    async def _check(self, head: Head, scope: Scope) -> HttpResponse | Principal | None:
+        """Return the response to a request whose body is not used; else its principal, if known."""
+        if (refused := check_framing(head)) is not None:
+            return refused
+        if head.path in self._readable:
+            return await self._readable[head.path](head, scope)
+        if (response := self._guard.check(head)) is not None or self._authorizer is None:
+            return response
+        return await self._authorizer.check(head, scope.get("query_string", b""))
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Start and end with the process; there are no web sockets."""

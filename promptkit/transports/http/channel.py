@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -13,15 +14,16 @@ from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, r
 from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
+from promptkit.transports.http.memory import return_free_memory
 
-__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests", "nowhere"]
+__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
-#: How much is read of a body that is too long, and dropped. If the server hung up at once, most clients
-#: would see a broken connection instead of the reply.
+#: How much is read of a body that is too long or refused, and dropped. If the server hung up at once, most
+#: clients would see a broken connection instead of the reply.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
 #: How often open requests are looked at, in seconds, so that none needs a timer.
@@ -29,6 +31,11 @@ _LOOK_EVERY_S: Final = 0.1
 
 #: How long a reply may take until it is watched whether the client still waits for it, in seconds.
 _WATCH_AFTER_S: Final = 0.05
+
+#: The size of a large reply, in bytes, and how many seconds after it free memory is returned to the system:
+#: by then most clients have read the reply.
+_LARGE_REPLY: Final = 1024 * 1024
+_TRIM_AFTER_S: Final = 5.0
 
 
 class StreamEvent(Struct, gc=False):
@@ -178,6 +185,8 @@ class HttpChannel:
                 raise
             msg = "the body of the request did not arrive in time"
             return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
+        except Exception:  # noqa: BLE001 (the server that runs this application decides what it raises)
+            return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
         finally:
             self.is_read = True
         if size > limit:
@@ -185,7 +194,7 @@ class HttpChannel:
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
             msg = "the bodies of other requests take all the memory there is for them: try again later"
-            return refuse(429, TooManyRequests(msg), headers=(RETRY,))
+            return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def release(self) -> None:
@@ -207,6 +216,8 @@ class HttpChannel:
 
     def take(self, reply: Reply) -> None:
         """Take what is to be sent. A client that does not read is given up."""
+        if isinstance(reply, bytes) and len(reply) >= _LARGE_REPLY:
+            self._siblings.trim_later()
         if self._wake(reply):
             return
         if self._queue is None:
@@ -280,7 +291,7 @@ class UnansweredRequests:
         self._open: dict[HttpChannel, None] = {}
         self._is_looking = False
         self._replies: deque[tuple[HttpChannel, Reply]] = deque()
-        self._is_due = False
+        self._is_due = self._is_trim_due = False
 
     def put(self, channel: HttpChannel, reply: Reply) -> None:
         """Have the event loop pass on what is said to a client. It may be called from several threads."""
@@ -316,6 +327,16 @@ class UnansweredRequests:
             channel.watch.cancel()
             channel.watch = None  # how it ends leads back to the request
 
+    def trim_later(self) -> None:
+        """Return free memory to the system once a large reply has been sent."""
+        if not self._is_trim_due:
+            self._is_trim_due = True
+            self.loop.call_later(_TRIM_AFTER_S, self._trim)
+
+    def _trim(self) -> None:
+        self._is_trim_due = False
+        return_free_memory()
+
     def _look(self) -> None:
         """Give up bodies that take too long, see whether clients go away, and keep streams alive."""
         now = self.loop.time()
@@ -337,9 +358,33 @@ class UnansweredRequests:
 
 async def _watch(channel: HttpChannel) -> None:
     """Wait until a client goes away."""
-    while (await channel.receive())["type"] != "http.disconnect":
-        pass
+    with suppress(Exception):  # the connection is broken
+        while (await channel.receive())["type"] != "http.disconnect":
+            pass
     channel.leave()
+
+
+async def drop_body(receive: Receive, seconds: float) -> bool:
+    """
+    Read a body that is not used; return whether it has arrived whole.
+
+    Args:
+        receive:
+            Returns the next event from the client.
+
+        seconds:
+            How long the body may take to arrive.
+    """
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(seconds):
+            while more and size <= _READ_ON_BYTES:
+                event = await receive()
+                size += len(event.get("body", b""))
+                more = event.get("more_body", False)
+    except Exception:  # noqa: BLE001 (the response is sent in any case)
+        return False
+    return not more
 
 
 def nowhere(_line: bytes) -> None:

@@ -526,7 +526,8 @@ class TestLimits:
 
         refused = endpoint.receive(head(**fields), body_of(message), Replies())
 
-        assert refused.status == 429
+        assert refused.status == 200
+        assert json.loads(refused.body)["error"]["code"] == 429
         assert (b"retry-after", b"1") in refused.headers
         first[0].answer(b"{}\n")
         assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), list)
