@@ -49,7 +49,7 @@ class Outcome:
     def __init__(self, message, limits=None, **fields):
         self.channel = Replies()
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, limits or Limits())
-        endpoint.offer(Capabilities(resources=True, changes=True))
+        endpoint.offer(Capabilities(changes=True))
         given = {**{name.replace("-", "_"): value for name, value in repeat(message).items()}, **fields}
         self.found = endpoint.receive(head(**given), body_of(message), self.channel)
 
