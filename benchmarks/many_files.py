@@ -1,96 +1,60 @@
-"""What promptkit takes where recipes are in many files: one is saved, all are checked, all are built."""
+"""How long promptkit takes with many recipe files: to start, to serve a saved file, and to check all."""
 
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count, islice
-from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from benchmarks import recipes, rows
-from benchmarks.cases import PLAIN, listing, saved
-from benchmarks.peers import NO_CACHE, Peer, program
+from benchmarks.cases import PING, Case, listing, saved
+from benchmarks.peers import Peer, program
 from benchmarks.rows import Row
-from benchmarks.runner import Runner, memory_of
+from benchmarks.runner import Runner
+from benchmarks.session import Session
 from benchmarks.wire import Era
 
-PAUSE_S = 0.002  # between two looks at whether a saved file is served
-EDITS = count()  # each edit is another one than all before
-UNWRITABLE = {"PYTHONDONTWRITEBYTECODE": "1"}
+PAUSE_S = 0.002  # between two requests for a saved prompt
+EDITS = count()  # numbers that make each edit differ from all earlier ones
 
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield how long it takes until *peer*, which is promptkit, serves a saved file, and the memory of that.
+    Yield the time to the first list, from a save until it is served, and of the slowest request meanwhile.
     """
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
-        session.ask(PLAIN)
-        session.settle()
-        yield from memory_of(session.memory(), rows.memory_of_files(files))
-        session.forget_peak()
-        times = []
+        session.ask(listing(recipes.NAMED))
+        yield rows.list_of_files(files), time.perf_counter() - session.started
+        seconds, slowest = [], 0.0
         for edit in islice(EDITS, runner.plan.saves):
-            case = saved(recipes.SAVED_PROMPT, edit)
+            session.settle()
             started = time.perf_counter()
             recipes.save(runner.folder, files, edit)
-            while not case.says_all(session.ask(case)):
-                time.sleep(PAUSE_S)
-            times.append(time.perf_counter() - started)
-            session.settle()
-        yield rows.saved_file(files), median(times)
-        yield from memory_of(session.peak(), rows.memory_of_reload(files))
+            slowest = max(slowest, _wait_until_served(session, saved(recipes.SAVED_PROMPT, edit)))
+            seconds.append(time.perf_counter() - started)
+        yield rows.saved_file(files), median(seconds)
+        yield rows.slowest_request(files), slowest
 
 
-@contextmanager
-def built(runner: Runner, files: int) -> Iterator[Path]:
-    """
-    Build the compiled set of so many files, as a container's image has it: all in one page.
-    """
-    folder = recipes.folder_of_files(runner.folder, files)
-    with TemporaryDirectory() as place:
-        compiled = Path(place) / "recipes.compiled"
-        _run("build", folder, runner, "--page-size", "10000", "--out", str(compiled))
-        yield compiled
+def _wait_until_served(session: Session, case: Case) -> float:
+    """Ask until the reply is of the saved file, and return how long the slowest request took."""
+    slowest, is_served = 0.0, False
+    while not is_served:
+        time.sleep(PAUSE_S)
+        for request in (PING, case):
+            asked = time.perf_counter()
+            result = session.ask(request)
+            slowest = max(slowest, time.perf_counter() - asked)
+        is_served = case.says_all(result)
+    return slowest
 
 
-def measure_built(
-    runner: Runner, peer: Peer, era: Era, files: int, compiled: Path
-) -> Iterator[tuple[Row, float]]:
+def measure_check(runner: Runner, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield the start as in a container: from a built set, in a folder that cannot be written.
+    Yield the time that `promptkit check` takes for so many files.
     """
-    folder = recipes.folder_of_files(runner.folder, files)
-    folder.chmod(0o555)
-    try:
-        options = ("--compiled", str(compiled))
-        with runner.start_in(folder, peer, era, options=options, variables=UNWRITABLE) as session:
-            session.ask(listing(recipes.NAMED))
-            yield rows.built_list_of_files(files), time.perf_counter() - session.started
-    finally:
-        folder.chmod(0o755)
-
-
-def measure_check(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
-    """
-    Yield how long all files take to be imported, and to be checked.
-    """
-    folder = recipes.folder_of_files(runner.folder, files)
-    with runner.start_in(folder, peer, era, options=(NO_CACHE,)) as session:
-        session.ask(PLAIN)
-        yield rows.import_of_files(files), time.perf_counter() - session.started
+    command = (*program(), "check", str(recipes.folder_of_files(runner.folder, files)))
     started = time.perf_counter()
-    _run("check", folder, runner)
+    subprocess.run(command, env=runner.environment(), stdout=subprocess.DEVNULL, check=True)
     yield rows.check_of_files(files), time.perf_counter() - started
-
-
-def _run(command: str, folder: Path, runner: Runner, *options: str) -> None:
-    """Run one of promptkit's commands on a folder, which has to succeed."""
-    subprocess.run(
-        (*program(), command, str(folder), *options),
-        env=runner.environment(),
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )

@@ -16,7 +16,6 @@ from benchmarks.cases import PLAIN, Case
 
 SERVERS = Path(__file__).parent / "servers"
 OURS = "promptkit"
-COLD, NO_CACHE = "promptkit-cold", "--no-cache"
 RECIPES = "RECIPES"  # in a command: where the folder of recipes is put
 
 
@@ -43,29 +42,18 @@ class Peer:
 
         content:
             Whether it answers with content. An echo does not.
-
-        requests:
-            Whether its requests are measured, too, and not the process alone.
     """
 
     name: str
     label: str
     command: tuple[str, ...]
     content: bool = True
-    requests: bool = True
 
     def command_for(self, recipes: Path) -> tuple[str, ...]:
         """
         Return what starts it with the recipes in a folder.
         """
         return tuple(str(recipes) if part == RECIPES else part for part in self.command)
-
-    @property
-    def reads_recipes(self) -> bool:
-        """
-        Whether its prompts are in a folder of recipes.
-        """
-        return RECIPES in self.command
 
     def measures(self, case: Case) -> bool:
         """
@@ -86,16 +74,6 @@ def _promptkit() -> Peer:
     """With one page for a whole list, and without a limit to completion."""
     options = ("--page-size", "10000", "--completion-rate", "1000000000")
     return Peer(OURS, OURS, (*program(), "serve", RECIPES, *options))
-
-
-def _cold() -> Peer:
-    """As it starts for the first time: without a start-up cache."""
-    shown = subprocess.run((*program(), "serve", "--help"), capture_output=True, text=True, check=False)
-    if NO_CACHE not in shown.stdout:
-        reason = f"this promptkit has no {NO_CACHE}"
-        raise Absent(reason)
-    warm = _promptkit()
-    return Peer(COLD, f"{warm.label} {NO_CACHE}", (*warm.command, NO_CACHE), requests=False)
 
 
 def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
@@ -134,7 +112,6 @@ PEERS: Mapping[str, Callable[[], Peer]] = MappingProxyType(
         OURS: _promptkit,
         "bare": lambda: Peer("bare", "bare loop", (sys.executable, str(SERVERS / "bare.py"))),
         "echo": lambda: Peer("echo", "echo", (sys.executable, str(SERVERS / "echo.py")), content=False),
-        COLD: _cold,
         "mcp": _script("mcp", "official.py", "mcp"),
         "typescript": _typescript,
         "fastmcp": _script("fastmcp", "fast.py", "fastmcp"),
