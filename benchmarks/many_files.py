@@ -52,7 +52,7 @@ def _wait_until_served(session: Session, case: Case) -> float:
 
 def measure_check(runner: Runner, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield the time that `promptkit check` takes for so many files.
+    Yield the time that `promptkit check` takes for *files* recipe files.
     """
     command = (*program(), "check", str(recipes.folder_of_files(runner.folder, files)))
     started = time.perf_counter()
