@@ -2,7 +2,7 @@
 #
 #   docker build --tag prompts .
 #   docker run --read-only --cap-drop ALL --publish 127.0.0.1:8000:8000 prompts
-#   docker run --read-only --cap-drop ALL --interactive prompts serve recipes --no-watch
+#   docker run --read-only --cap-drop ALL --interactive prompts serve recipes
 #
 # Nothing is written at run time. docs/deploying.md says more.
 FROM python:3.13-slim AS build

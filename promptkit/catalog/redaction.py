@@ -5,7 +5,6 @@ A value is hidden as it was sent and as it was read, and as Python, JSON, URLs a
 """
 
 import json
-import re
 import sys
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
@@ -32,18 +31,14 @@ HIDDEN: Final = "<secret>"
 #: How many characters of a secret in a row are never shown, wherever they stand in it.
 STRETCH: Final = 8
 
-#: What is shorter than this is hidden only where it stands as a word: else every "1" in a text would go. In
-#: printed output it is not hidden at all.
-_SHORT: Final = 4
+#: Length of the shortest text that is hidden: otherwise every "1" in a text would be.
+_SHORTEST: Final = 4
 
 #: Bounds on the secrets that are hidden in what is printed: the latest requests, the characters of one value,
 #: and the characters of all texts together.
 _MAX_REQUESTS: Final = 256
 _MAX_VALUE_CHARACTERS: Final = 16 * 1024
 _MAX_CHARACTERS: Final = 128 * 1024
-
-#: Values that are too common in other text to be hidden everywhere.
-_COMMON: Final = frozenset({"True", "False", "None", "true", "false", "null"})
 
 #: Members of a result whose values come from the protocol, or from a vendor's request, and hold no secrets.
 _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
@@ -57,13 +52,9 @@ class Redactor:
     Args:
         texts:
             Texts of which any `STRETCH` characters in a row are hidden, and shorter ones whole.
-
-        by_words:
-            Whether short words and numbers are left within longer ones, as "prod" is in "production".
     """
 
     texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
-    by_words: bool = attrs.field(default=False, repr=False)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Mapping[str, Any] | None) -> Self:
@@ -89,7 +80,7 @@ class Redactor:
         """
         A redactor for the secrets of one request, to be used on everything that is printed.
 
-        Texts that are common elsewhere are not hidden. No author's code is called to read values.
+        The number of texts is bounded, and no author's code is called to read values.
 
         Args:
             arguments:
@@ -101,9 +92,7 @@ class Redactor:
             read:
                 Whether *values* have been read already, or are as a client sent them.
         """
-        found = _secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read)
-        shown = frozenset(text for text in found - _COMMON if len(text.strip()) >= _SHORT)
-        return cls(shown, by_words=True)
+        return cls(_secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read))
 
     def redacted(self, text: str) -> str:
         """*text* with `HIDDEN` in place of every secret."""
@@ -126,11 +115,9 @@ class Redactor:
         return frozenset(window for text in self.texts for window in _windows(text) if window.strip())
 
     @cached_property
-    def patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        """The texts that are too short to have parts, longest first, each with the pattern that finds it."""
-        short = [text for text in self.texts if len(text) < STRETCH and text.strip()]
-        short.sort(key=len, reverse=True)
-        return tuple((text, _pattern(text, by_words=self.by_words)) for text in short)
+    def short(self) -> tuple[str, ...]:
+        """The texts that are too short to have parts, longest first."""
+        return tuple(sorted((text for text in self.texts if len(text) < STRETCH), key=len, reverse=True))
 
 
 def _secrets(arguments: Arguments, values: Mapping[str, Any], most: int, *, read: bool) -> frozenset[str]:
@@ -142,7 +129,7 @@ def _secrets(arguments: Arguments, values: Mapping[str, Any], most: int, *, read
         found |= _texts(argument, default, most, read=True)
         found |= _texts(argument, argument.default_text, most, read=False)
         found |= _texts(argument, values.get(name), most, read=read)
-    return frozenset(found)
+    return frozenset(text for text in found if len(text.strip()) >= _SHORTEST)
 
 
 def _texts(argument: Argument, value: Any, most: int, *, read: bool) -> set[str]:
@@ -161,13 +148,13 @@ def _texts(argument: Argument, value: Any, most: int, *, read: bool) -> set[str]
 
 
 def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
-    """Yield all that is in a value, and has no parts itself."""
+    """Yield the parts of a value that have no parts themselves, except for None, true and false."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()] if keys else list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
         for item in value:
             yield from _parts(item, keys=keys)
-    elif value is not None:
+    elif value is not None and not isinstance(value, bool):
         yield value
 
 
@@ -191,12 +178,6 @@ def _forms(text: str) -> set[str]:
     encoded = {encode(data).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
     quoted = (quote(data, safe=""), quote_plus(data))
     return {text, repr(text)[1:-1], ascii(text)[1:-1], *quoted, *escaped, *encoded}
-
-
-def _pattern(text: str, *, by_words: bool) -> re.Pattern[str]:
-    of_its_kind = r"[^\W\d_]" if text.isalpha() else r"\d" if text.isdecimal() else ""
-    beside = r"\w" if len(text) < _SHORT else of_its_kind if by_words else ""
-    return re.compile(f"(?<!{beside}){re.escape(text)}(?!{beside})" if beside else re.escape(text))
 
 
 class RecentSecrets:
@@ -257,9 +238,8 @@ def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
             end = start + STRETCH
     text = "".join((*kept, text[end:]))
     for redactor in redactors:
-        for secret, pattern in redactor.patterns:
-            if secret in text:  # split, so that HIDDEN itself is kept
-                text = HIDDEN.join(pattern.sub(HIDDEN, piece) for piece in text.split(HIDDEN))
+        for secret in redactor.short:
+            text = text.replace(secret, HIDDEN)
     return text
 
 

@@ -131,6 +131,7 @@ class StdioSession:
         is_allowed = not self._options.strict or self._wait_for_import()
         look, grace = self._reloader.clock.look, self._options.grace
         served = is_allowed and stdio.serve(self._server, self._wire, look=look, grace=grace)
+        self._imported.wait(grace)  # if the input ends at once, errors in the recipes are still reported
         if isinstance(self._error, FaultyRecipesError):
             return Exit.FAULTY
         if self._error is not None:

@@ -213,7 +213,7 @@ def _measured(prompt: CompiledPrompt) -> StablePrefix:
     texts = sorted({one.text for one in shown}, key=lambda text: (len(text), text))
     same = texts[0][: _shared(*texts)]
     secrets = (Redactor.of_values(prompt.arguments, sent).texts for sent, _ in rendered)
-    redacted = Redactor(frozenset().union(*secrets), by_words=True).redacted
+    redacted = Redactor(frozenset().union(*secrets)).redacted
     return StablePrefix(
         length=len(same),
         characters=len(texts[0]),

@@ -43,8 +43,8 @@ T = TypeVar("T")
 _MOST_AT_ONCE: Final = 4
 
 _ALL_HANG: Final = (
-    f"does not return: {_MOST_AT_ONCE} calls of it still run, and cannot be stopped while they "
-    "wait or run C code. Change the recipe, or start promptkit dev again"
+    f"does not return: {_MOST_AT_ONCE} calls of it still run, and plain functions cannot be stopped. "
+    "Change the recipe, or start promptkit dev again"
 )
 
 

@@ -227,13 +227,9 @@ class Dispatcher:
 
     def _start_leader(self) -> None:
         """Let another thread lead. The lock is held, and the new thread waits for it."""
-        self._leader = leader = Thread(target=self._lead, name="promptkit-leader", daemon=True)
-        self._turn, before = _Turn(), self._turn
-        try:
-            leader.start()
-        except BaseException:
-            self._turn = before
-            raise
+        leader = Thread(target=self._lead, name="promptkit-leader", daemon=True)
+        leader.start()
+        self._turn, self._leader = _Turn(), leader
 
     def _lead(self) -> None:
         with self._lock:
@@ -303,15 +299,16 @@ class Dispatcher:
         self._observe(request)
         limit = self._limits.timeout
         pending = PendingRequest(request, self._snapshot_for(request), limit, time.monotonic() + limit)
-        key, refused = self._key(request), None
+        key, refused, waits = self._key(request), None, False
         with self._lock:
             is_new = key not in self._open
             if is_new:
                 self._open[key] = pending
                 self._next_deadline = min(self._next_deadline, pending.deadline)
-                if not self.is_loaded or (
+                waits = not self.is_loaded or (
                     len(self._aside) >= self._limits.renders and request.method in _RENDERS
-                ):
+                )
+                if waits:
                     refused = self._wait(pending)
         if not is_new:
             error = InvalidRequest(f"id {key!r} is in use by a request that still runs")
@@ -320,7 +317,7 @@ class Dispatcher:
         if channel is not None and channel.gone:  # since a moment ago, when the table did not have it
             self._end(pending, b"")
             return True
-        if not pending.is_waiting:
+        if not waits:
             return self._run(pending, self._handlers[request.method], turn)
         if refused is not None:
             self._end(refused, refused.error_line(_no_room(len(self._line))))

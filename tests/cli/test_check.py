@@ -256,16 +256,16 @@ class TestGitHub:
 
     def test_it_says_what_is_beside_the_findings(self, recipes, folder, capsys):
         """
-        A built set that is stale and prompts that were not tried are annotations of no line.
+        A token file that no server takes and prompts that were not tried are annotations of no line.
         """
         recipes(fine="from promptkit import prompt\n\n@prompt\ndef needs(x: str) -> str:\n    return x\n")
 
-        code = main(["check", "--format", "github", "--render", "--compiled", "no,file"])
+        code = main(["check", "--format", "github", "--render", "--token-file", "no,file"])
 
         assert code == 1
         assert capsys.readouterr().out == (
             "::notice title=promptkit::not rendered, as they need examples: needs\n"
-            "::error title=promptkit::no,file is stale, so run promptkit build again: it cannot be read: "
+            "::error title=promptkit::no server starts with no,file: cannot be read: "
             "No such file or directory\n"
         )
 

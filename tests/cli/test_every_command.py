@@ -54,7 +54,6 @@ NEEDS = "not rendered, as they need examples: style://{language}"
 SERVED = "1 prompt and 1 resource can be served\n"
 BARE = "prompt 'bare': parameter 'text' has no annotation"
 FAILS = "prompt 'fails': it fails for its defaults: IndexError: string index out of range"
-UNREAD = "it cannot be read: No such file or directory"
 ABSENT = "nofile: cannot be read: No such file or directory"
 
 #: Command lines, how they end, what they print as text, and the data that they print with ``--json``.
@@ -68,12 +67,6 @@ SOUND = [
         0,
         f"{SERVED}{NEEDS}\n",
         {**CHECKED, "not_rendered": {"style://{language}": "it needs examples"}},
-    ),
-    (
-        ["check", "--compiled", "nofile"],
-        1,
-        f"{SERVED}nofile is stale, so run promptkit build again: {UNREAD}\n",
-        {**CHECKED, "stale": UNREAD},
     ),
     (
         ["check", "--token-file", "nofile"],

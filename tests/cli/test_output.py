@@ -301,8 +301,6 @@ class TestWhatIsShown:
             ["check", "faulty", "--format", "github"],
             ["check", "--render"],
             ["check", "--render", "--format", "github"],
-            ["check", "--compiled", NAMED],
-            ["check", "--compiled", NAMED, "--format", "github"],
             ["complete", "says", NAMED],
             ["complete", "says", "text", f"x{HOSTILE}=1".replace("\x00", "")],
             ["complete", NAMED, "x"],

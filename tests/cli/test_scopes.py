@@ -79,20 +79,6 @@ class TestServing:
 
         assert serve(place)[0] == ALL
 
-    def test_a_built_set(self, place):
-        """
-        It holds what the scopes show that it was built with, and is refused with others.
-        """
-        built = ("--compiled", "recipes.compiled")
-        build = [sys.executable, "-m", "promptkit", "build", "--scopes", "admin team"]
-        subprocess.run(build, check=True, cwd=place)
-
-        assert serve(place, *built, "--scopes", "admin team")[::2] == (ALL, "")
-        names, _, said = serve(place, *built)
-        assert names == ["greet"]
-        assert "it was built with" in said
-        assert "--scopes 'admin team'" in said
-
     @pytest.mark.parametrize(
         ("options", "seen", "said"),
         [((), ["greet"], HIDDEN), (("--scopes", "team admin"), ALL, "")],

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.terminal import environment
-from tests.wire import initialize, line, request
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the shells that are asked are not there")
 
@@ -57,46 +56,25 @@ def style(language: Literal["python", "rust"], page: Annotated[str, Arg(complete
 BREAKS = " \t\n\"'><=;|&(:"
 
 
-def writing(**env):
-    """The environment of a program that keeps bytecode, and so the start-up cache, beside the recipes."""
-    found = environment(**env)
-    found.pop("PYTHONDONTWRITEBYTECODE", None)
-    return found
-
-
-def left_by_a_server(folder):
-    """Prompts in a folder, with the start-up cache that a server leaves behind; returns the folder."""
-    recipes = folder / "recipes"
-    recipes.mkdir()
-    silent = SHELF.replace('Path(__file__).with_name("imported").touch()\n', "")
-    (recipes / "shelf.py").write_text(silent, encoding="utf-8")
-    session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
-    subprocess.run(
-        [PROGRAM, "serve", "recipes", "--grace", "50"],
-        input=session,
-        cwd=folder,
-        env=writing(),
-        capture_output=True,
-        check=True,
-    )
-    return folder
-
-
 @pytest.fixture
-def served(tmp_path):
-    """Such prompts, in the current folder."""
-    return left_by_a_server(tmp_path)
+def shelf(recipes, tmp_path):
+    """A folder that holds a folder of recipes."""
+    recipes(shelf=SHELF)
+    return tmp_path
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """Such prompts, of which no test changes anything."""
-    return left_by_a_server(tmp_path_factory.mktemp("kept"))
+def shared(tmp_path_factory):
+    """The same folder, for tests that change nothing in it."""
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "recipes").mkdir()
+    (folder / "recipes" / "shelf.py").write_text(SHELF, encoding="utf-8")
+    return folder
 
 
 def offered(typed, folder, **env):
-    """What the shell is told when TAB is pressed behind *typed*."""
-    answer = folder / "answer.txt"  # no module by its name: the cache holds while the names of these do
+    """The words that the shell gets when TAB is pressed after *typed*."""
+    answer = folder / "answer.txt"
     answer.unlink(missing_ok=True)
     asked = {
         "_ARGCOMPLETE": "1",
@@ -106,7 +84,8 @@ def offered(typed, folder, **env):
         "COMP_LINE": typed,
         "COMP_POINT": str(len(typed.encode())),
     }
-    ran = subprocess.run([PROGRAM], cwd=folder, env=writing(**asked, **env), capture_output=True, check=False)
+    environ = environment(**asked, **env)
+    ran = subprocess.run([PROGRAM], cwd=folder, env=environ, capture_output=True, check=False)
     assert ran.stdout == b""
     words = answer.read_text().split("\n") if answer.exists() else []
     return [word.rstrip() for word in words if word]
@@ -141,7 +120,7 @@ def offered(typed, folder, **env):
         ("promptkit render report key=", []),
         ("promptkit render review code=", []),
         ("promptkit render review code=@rec", ["@recipes/"]),
-        ("promptkit check --compiled rec", ["recipes/"]),
+        ("promptkit serve --audit rec", ["recipes/"]),
         ("promptkit render nothing ", []),
         ("promptkit complete re", ["report", "review"]),
         ("promptkit complete review t", ["tone"]),
@@ -169,74 +148,66 @@ def offered(typed, folder, **env):
         ("promptkit new re", ["recipes/"]),
     ],
 )
-def test_what_is_offered(typed, words, kept):
+def test_what_is_offered(typed, words, shared):
     """
     Commands, options, prompts, arguments and the values of choices, wherever in the line they are typed.
     """
-    assert offered(typed, kept) == words
+    assert offered(typed, shared) == words
 
 
-def test_the_configured_recipes(served):
+def test_the_configured_recipes(shelf):
     """
     Where no target is typed, the prompts are those of the configuration.
     """
-    (served / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
-    below = served / ".below"  # no module by its name, either
+    (shelf / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
+    below = shelf / "below"
     below.mkdir()
 
     assert offered("promptkit render rev", below) == ["review"]
 
 
-def test_a_broken_configuration_offers_nothing(served):
+def test_a_broken_configuration_offers_nothing(shelf):
     """
     On a key press nothing is said, of faults neither.
     """
-    (served / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
+    (shelf / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
 
-    assert offered("promptkit render rev", served) == []
-
-
-class TestRecipesAreNotImported:
-    def test_where_there_is_no_cache(self, recipes, tmp_path):
-        """
-        Then no prompt is offered, and no recipe is run to find out.
-        """
-        folder = recipes(shelf=SHELF)
-
-        assert offered("promptkit render rev", tmp_path) == []
-        assert not (folder / "imported").exists()
-
-    def test_where_a_recipe_has_changed(self, served, recipes):
-        """
-        What the cache has may be wrong by now, so it is not offered.
-        """
-        folder = recipes(shelf=SHELF)
-
-        assert offered("promptkit render rev", served) == []
-        assert not (folder / "imported").exists()
-
-    def test_the_cache_stays(self, served):
-        """
-        Looking at it takes nothing from the next server.
-        """
-        (file,) = (served / "recipes" / "__pycache__").glob("*.compiled")
-        before = file.read_bytes()
-
-        assert offered("promptkit render rev", served) == ["review"]
-        assert file.read_bytes() == before
+    assert offered("promptkit render rev", shelf) == []
 
 
-def test_without_the_library(served):
+def test_recipes_are_imported_only_for_their_names(shelf):
+    """
+    A key press imports the recipes only where a prompt, a resource or an argument may follow.
+    """
+    imported = shelf / "recipes" / "imported"
+
+    assert offered("promptkit check --fo", shelf) == ["--format"]
+    assert not imported.exists()
+    assert offered("promptkit render rev", shelf) == ["review"]
+    assert imported.exists()
+
+
+@pytest.mark.parametrize("source", ["print('noise')\n", "1 / 0\n", "raise SystemExit(3)\n"])
+def test_recipes_that_print_or_fail(shelf, source):
+    """
+    Other recipes are offered, and nothing is printed.
+    """
+    (shelf / "recipes" / "noise.py").write_text(source)
+
+    assert offered("promptkit render rev", shelf) == ["review"]
+
+
+def test_without_the_library(shelf):
     """
     The library is an extra: without it nothing is offered, and nothing is said.
     """
-    (served / "lacking").mkdir()
-    (served / "lacking" / "argcomplete.py").write_text("raise ModuleNotFoundError('argcomplete')\n")
+    (shelf / "lacking").mkdir()
+    (shelf / "lacking" / "argcomplete.py").write_text("raise ModuleNotFoundError('argcomplete')\n")
 
-    assert offered("promptkit render rev", served, PYTHONPATH=str(served / "lacking")) == []
+    assert offered("promptkit render rev", shelf, PYTHONPATH=str(shelf / "lacking")) == []
 
 
-def test_bash_completes(served):
+def test_bash_completes(shelf):
     """
     A real bash with argcomplete's own function, as the page says to register it, offers the prompt.
     """
@@ -250,8 +221,8 @@ def test_bash_completes(served):
     path = os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]])
     ran = subprocess.run(
         ["bash", "-c", script],  # noqa: S607 (wherever bash is)
-        cwd=served,
-        env=writing(PATH=path),
+        cwd=shelf,
+        env=environment(PATH=path),
         capture_output=True,
         text=True,
         check=False,

@@ -9,6 +9,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.clients import folders
 from promptkit.cli.clients.skills import NOTE
+from promptkit.cli.export import NOTE as EXPORTED
 from promptkit.testing import Client
 
 REVIEW = '''
@@ -51,11 +52,11 @@ def home(tmp_path, monkeypatch):
 
 
 def files(folder):
-    """What lies in a folder, but for the note."""
+    """The files in a folder, without the note."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != NOTE
+        if path.is_file() and path.name not in (NOTE, EXPORTED)
     }
 
 
@@ -224,14 +225,22 @@ class TestDiff:
         assert "2 harmless changes since HEAD" in said
 
 
-class TestBuild:
+class TestExport:
+    @pytest.fixture
+    def project(self, project):
+        """The same, without a prompt."""
+        file = project / "review.py"
+        head, _, rest = REVIEW.partition("@prompt")
+        file.write_text(f"{head}@skill{rest.partition('@skill')[2]}")
+        return project
+
     def test_what_is_written_is_what_is_served(self, project, tmp_path, capsys):
         """
         Byte for byte, and nothing else; a second time nothing changes.
         """
-        for _ in range(2):
-            assert main(["build", "recipes", "--skills", "out"]) == 0
-            assert capsys.readouterr().out == "wrote 2 skills into out\n"
+        for said in ("out has 2 skills of these recipes: code-review, notes\n", "out: nothing to change\n"):
+            assert main(["export", "skills", "out", "--target", "recipes"]) == 0
+            assert capsys.readouterr().out == said
 
         found = files(tmp_path / "out")
         assert sorted(found) == [
@@ -248,15 +257,15 @@ class TestBuild:
         """
         Files, and skills, that were written before.
         """
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         (project / "skills" / "notes" / "SKILL.md").unlink()
         file = project / "review.py"
         file.write_text(file.read_text().replace('"references/words.md": "What words mean.", ', ""))
 
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
 
         assert sorted(files(tmp_path / "out")) == ["code-review/SKILL.md", "code-review/logo.bin"]
-        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [NOTE, "code-review"]
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [EXPORTED, "code-review"]
 
     @pytest.mark.parametrize("path", ["notes/SKILL.md", "notes/other.md", "code-review/references/words.md"])
     def test_what_it_did_not_write_stays(self, project, tmp_path, capsys, path):
@@ -267,7 +276,7 @@ class TestBuild:
         place.parent.mkdir(parents=True)
         place.write_text("mine")
 
-        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
         assert f"{place.relative_to(tmp_path)} was not written by promptkit" in capsys.readouterr().err
         assert files(tmp_path / "out") == {path: b"mine"}
@@ -276,12 +285,12 @@ class TestBuild:
         """
         An edit of what was written is somebody's work.
         """
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         place = tmp_path / "out" / "notes" / "SKILL.md"
         place.write_text("mine")
         (project / "skills" / "notes" / "SKILL.md").unlink()
 
-        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
         assert "was changed since it was written: move it away" in capsys.readouterr().err
         assert place.read_text() == "mine"
@@ -297,7 +306,7 @@ class TestBuild:
         place.parent.mkdir(parents=True)
         place.symlink_to(outside)
 
-        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
         assert "was not written by promptkit" in capsys.readouterr().err
         assert list(outside.iterdir()) == []
@@ -308,7 +317,7 @@ class TestBuild:
         """
         (project / "skills" / "notes" / "run.sh").write_text("#!/bin/sh\n")
 
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
 
         assert (tmp_path / "out" / "notes" / "run.sh").stat().st_mode & 0o100
         assert not (tmp_path / "out" / "notes" / "SKILL.md").stat().st_mode & 0o100
@@ -317,13 +326,13 @@ class TestBuild:
         """
         Bytecode, and what file managers write.
         """
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         (tmp_path / "out" / "notes" / ".DS_Store").touch()
         (tmp_path / "out" / "notes" / "__pycache__").mkdir()
         (tmp_path / "out" / "notes" / "__pycache__" / "run.pyc").touch()
         (project / "skills" / "notes" / "more.md").touch()
 
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         assert (tmp_path / "out" / "notes" / "more.md").exists()
 
     def test_never_into_the_recipes(self, project, capsys):
@@ -331,18 +340,8 @@ class TestBuild:
         They would be served twice.
         """
         with pytest.raises(SystemExit):
-            main(["build", "recipes", "--skills", "recipes/out"])
+            main(["export", "skills", "recipes/out", "--target", "recipes"])
         assert "lies in the recipes" in capsys.readouterr().err
-
-    def test_without_skills(self, recipes, capsys, tmp_path, monkeypatch):
-        """
-        It is said.
-        """
-        monkeypatch.chdir(tmp_path)
-        recipes(one=REVIEW.partition("@skill")[0])
-        for command in (["build", "recipes", "--skills", "out"], ["install", "codex", "recipes", "--skills"]):
-            assert main(command) == 1
-            assert "there are no skills in these recipes" in capsys.readouterr().err
 
     def test_what_was_interrupted_goes_on(self, project, tmp_path, monkeypatch):
         """
@@ -354,9 +353,9 @@ class TestBuild:
             with monkeypatch.context() as patched:
                 patched.setattr(folders.msgspec.json, "format", lambda _: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
-                    main(["build", "recipes", "--skills", "out"])
+                    main(["export", "skills", "out", "--target", "recipes"])
 
-            assert main(["build", "recipes", "--skills", "out"]) == 0
+            assert main(["export", "skills", "out", "--target", "recipes"]) == 0
             assert files(tmp_path / "out")["notes/SKILL.md"] == text.encode()
 
     def test_a_file_that_becomes_a_folder(self, project, tmp_path):
@@ -365,12 +364,12 @@ class TestBuild:
         """
         place = project / "skills" / "notes" / "more.md"
         place.write_text("x")
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         place.unlink()
         place.mkdir()
         (place / "x.md").write_text("y")
 
-        assert main(["build", "recipes", "--skills", "out"]) == 0
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         assert files(tmp_path / "out")["notes/more.md/x.md"] == b"y"
 
     def test_a_file_in_place_of_a_skill(self, project, tmp_path, capsys):
@@ -380,7 +379,7 @@ class TestBuild:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "notes").write_text("mine")
 
-        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 1
         assert "was not written by promptkit" in capsys.readouterr().err
 
     def test_two_of_one_name(self, recipes, capsys, tmp_path, monkeypatch):
@@ -395,23 +394,21 @@ class TestBuild:
             )
         recipes(one=source)
 
-        assert main(["build", "recipes", "--skills", "out"]) == 1
+        assert main(["export", "skills", "out", "--target", "recipes"]) == 1
         assert "would have one folder" in capsys.readouterr().err
-
-    def test_skills_within_skills_are_written_once(self, project, tmp_path):
-        """
-        Where they lie.
-        """
-        inner = project / "skills" / "notes" / "inner"
-        inner.mkdir()
-        (inner / "SKILL.md").write_text(FOLDER.replace("notes", "inner"))
-
-        assert main(["build", "recipes", "--skills", "out"]) == 0
-
-        assert [path for path in files(tmp_path / "out") if "inner" in path] == ["notes/inner/SKILL.md"]
 
 
 class TestInstall:
+    def test_without_skills(self, recipes, capsys, tmp_path, monkeypatch):
+        """
+        Recipes without skills are refused.
+        """
+        monkeypatch.chdir(tmp_path)
+        recipes(one=REVIEW.partition("@skill")[0])
+
+        assert main(["install", "codex", "recipes", "--skills"]) == 1
+        assert "there are no skills in these recipes" in capsys.readouterr().err
+
     @pytest.mark.parametrize(
         ("client", "scope", "folder"),
         [

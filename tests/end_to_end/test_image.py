@@ -193,11 +193,11 @@ class TestLines:
         """
         assert [int(number) > 0 for number in last("USER").split(":")] == [True, True]
 
-    def test_the_set_is_built_in_the_last_step(self):
+    def test_the_last_step_checks_the_recipes(self):
         """
-        The compiled set is written by the last step that runs, so that nothing of what it depends on changes.
+        An image with faulty recipes is not built.
         """
-        assert last("RUN").endswith("promptkit build recipes --out recipes.compiled")
+        assert last("RUN").endswith("promptkit check recipes")
 
     def test_what_is_run_is_what_the_documentation_says(self):
         """
@@ -253,11 +253,11 @@ class TestImage:
         assert (done.returncode, done.stdout.split()) == (1, [b"65534"])
         assert done.stderr.count(b"Read-only file system") == 3
 
-    def test_the_compiled_set_is_used(self, image):
+    def test_it_serves_over_stdio(self, image):
         """
-        Over standard input and output it starts from the compiled set, and has nothing to complain about.
+        The image serves a client on standard input and output, too, and logs nothing.
         """
-        command = [*words("ENTRYPOINT"), "serve", "recipes", "--compiled", "recipes.compiled"]
+        command = [*words("ENTRYPOINT"), "serve", "recipes"]
         asked = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
         done = image(as_docker_does(command), input=asked)
         replies = [json.loads(reply) for reply in done.stdout.splitlines()]

@@ -16,15 +16,17 @@ import pytest
 
 from promptkit.errors import standard_error
 from promptkit.errors.standard_error import BackgroundWriter
-from tests.wire import initialize, line, request
+from tests.wire import initialize, line, notification, request
 
 #: More than a pipe holds.
 MUCH = 300_000
 
-OPENING = line(initialize("2025-06-18")) + line({"jsonrpc": "2.0", "method": "notifications/initialized"})
+OPENING = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
+
+NOTE = re.compile(r"promptkit: ([\d,]+) bytes of standard error were dropped: the queue was full\n")
 
 NOISY = """
-import faulthandler, io, logging, os, subprocess, sys, threading, traceback, warnings
+import faulthandler, io, logging, os, sys, threading, traceback, warnings
 from promptkit import prompt
 
 @prompt
@@ -60,7 +62,7 @@ def in_bytes():
 @prompt
 def unfinished():
     sys.stderr.write("no end")
-    return "begun"
+    return "unfinished"
 
 @prompt
 def warned():
@@ -79,7 +81,7 @@ def wrapped():
     return "wrapped"
 
 @prompt
-def crashing():
+def dumping():
     faulthandler.enable()
     faulthandler.dump_traceback(all_threads=False)  # of all, Python 3.14 ends at one that is just starting
     return f"{sys.stderr.fileno()} {sys.stderr.isatty()} {sys.stderr.encoding} {sys.stderr.errors}"
@@ -92,43 +94,37 @@ def replaced():
 """
 
 
-ENDING = """
+FLUSHING = """
 import os, subprocess, tempfile
 from promptkit import prompt
 
 @prompt
-def killed():
-    print("last words")
-    os.kill(os.getpid(), 9)
-
-@prompt
-def left():
-    print("last words")
+def exiting():
+    print("last words", flush=True)
     os._exit(3)
-
-@prompt(timeout=0.06)
-def endless():
-    while True:
-        print("endless")
 
 @prompt
 def in_order():
     for number in range(5):
-        print(number, "python")
+        print(number, "python", flush=True)
         os.write(2, f"{number} c\\n".encode())
         subprocess.run(["echo", f"{number} child"])
 
 @prompt
-def caught():
+def captured():
     with tempfile.TemporaryFile() as file:
-        before = os.dup(1)
+        original = os.dup(1)
         os.dup2(file.fileno(), 1)
-        print("printed")
+        print("printed", flush=True)
         subprocess.run(["echo", "by a child"])
-        os.dup2(before, 1)
+        os.dup2(original, 1)
         file.seek(0)
         return file.read().decode()
 """
+
+BROKEN = "from promptkit import prompt\n" + "\n".join(
+    f"@prompt\ndef broken{n}(a{n}): return 1" for n in range(2000)
+)
 
 
 def get(number, name):
@@ -137,7 +133,7 @@ def get(number, name):
 
 @contextmanager
 def serving(folder, stderr, *options):
-    """`promptkit serve`, with a client that reads replies, and an error stream of any kind."""
+    """`promptkit serve` with a client that reads replies, and the given standard error."""
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "serve", str(folder), *options],
         stdin=subprocess.PIPE,
@@ -155,36 +151,33 @@ def serving(folder, stderr, *options):
 
 
 def ask(process, *messages):
-    """The replies to messages, by their ids."""
+    """Send messages; return the replies by their ids."""
     process.stdin.write(b"".join(map(line, messages)))
     process.stdin.flush()
     replies = [json.loads(process.stdout.readline()) for message in messages if "id" in message]
     return {reply["id"]: reply for reply in replies}
 
 
-def ends_of(kind, path):
-    """The two ends of a stream of any kind: the one that is read, and the one that is written."""
-    if kind == "file":
-        writing = os.open(path, os.O_CREAT | os.O_WRONLY)
-        return os.open(path, os.O_RDONLY), writing
-    if kind == "socket":
-        return tuple(end.detach() for end in socket.socketpair())
-    return os.openpty() if kind == "terminal" else os.pipe()
-
-
 def text(reply):
     return reply["result"]["messages"][0]["content"]["text"]
 
 
-def drained(descriptor):
-    """Everything that is in a pipe until its last writer is gone."""
+def read_all(descriptor):
+    """Read a pipe until its last writer has closed it."""
     with open(descriptor, "rb") as pipe:
         return pipe.read().decode()
 
 
+def run_redirected(program):
+    """Run a program whose output goes through `redirect`; return its standard error."""
+    head = "import sys\nfrom promptkit.errors import standard_error\nstandard_error.redirect()\n"
+    ran = subprocess.run([sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False)
+    return (ran.stdout + ran.stderr).decode()  # without a server, standard output is a pipe of its own
+
+
 @pytest.fixture
 def pipe():
-    """A pipe: the end that is read, and the end that is written."""
+    """A pipe: the end to read, and the end to write."""
     ends = os.pipe()
     yield ends
     for end in ends:
@@ -192,29 +185,29 @@ def pipe():
             os.close(end)
 
 
-class TestNobodyReads:
-    """Each process gets a pipe that is never read, or not before it has ended."""
+class TestNoReader:
+    """Standard error is a pipe that is not read while the server runs."""
 
     @pytest.fixture
     def process(self, recipes, pipe):
-        """A server whose standard error is not read, and whose client has initialized."""
-        # On a busy machine, all that a test asks may run at once.
+        """An initialized server."""
+        # On a busy machine, all requests of a test may run at the same time.
         with serving(recipes(recipe=NOISY), pipe[1], "--max-renders=200") as process:
             ask(process, initialize("2025-06-18"))
             yield process
 
-    def test_prompts_that_fail(self, process):
+    def test_failing_prompts_are_answered(self, process):
         """
-        However many prompts fail, each is answered, and so is everything else.
+        Each of 199 failing prompts is answered, and so is a ping.
         """
         replies = ask(process, *(get(number, "failing") for number in range(1, 200)), request(200, "ping"))
 
-        assert {number for number, reply in replies.items() if "error" in reply} == {*range(1, 200)}
-        assert {reply["error"]["code"] for reply in replies.values() if "error" in reply} == {-32603}
-        assert all("failed (error" in replies[number]["error"]["message"] for number in range(1, 200))
+        errors = {number: reply["error"] for number, reply in replies.items() if "error" in reply}
+        assert {*errors} == {*range(1, 200)}
+        assert all("failed (error" in error["message"] for error in errors.values())
 
     @pytest.mark.parametrize(
-        ("name", "said"),
+        ("name", "reply"),
         [
             ("printing", "printed"),
             ("logging_", "logged"),
@@ -223,18 +216,18 @@ class TestNobodyReads:
             ("warned", "warned"),
         ],
     )
-    def test_whatever_prints(self, process, name, said):
+    def test_printing_prompts_are_answered(self, process, name, reply):
         """
-        More than a pipe holds may be printed again and again, in any way.
+        Prompts that print more than a pipe holds are answered, however they print.
         """
         replies = ask(process, *(get(number, name) for number in range(1, 12)))
 
-        assert {text(reply) for reply in replies.values()} == {said}
+        assert {text(each) for each in replies.values()} == {reply}
 
     @pytest.mark.parametrize("signal_", [None, signal.SIGTERM])
-    def test_the_end(self, process, signal_):
+    def test_the_process_ends(self, process, signal_):
         """
-        The process ends all the same, at the end of input and by a signal.
+        The process ends at the end of input, and at a signal.
         """
         ask(process, get(1, "in_bytes"))
 
@@ -245,63 +238,52 @@ class TestNobodyReads:
 
         assert process.wait(timeout=50) == 0
 
-    def test_complaints_at_the_start(self, recipes, pipe):
+    @pytest.mark.parametrize(
+        "also", ["", f"import sys\nprint('x' * {MUCH})\nsys.stderr.write('y' * {MUCH})\n"]
+    )
+    def test_output_of_the_start_does_not_block_it(self, recipes, pipe, also):
         """
-        However much is wrong with the recipes, the rest is served.
+        The server starts though thousands of diagnostics, or what recipes print at import, are not read.
         """
-        broken = "\n".join(f"@prompt\ndef broken{n}(a{n}): return 1" for n in range(2000))
-
-        with serving(
-            recipes(recipe=NOISY, broken=f"from promptkit import prompt\n{broken}\n"), pipe[1]
-        ) as process:
+        with serving(recipes(recipe=f"{also}{NOISY}", broken=BROKEN), pipe[1]) as process:
             replies = ask(process, initialize("2025-06-18"), get(1, "unfinished"))
 
-        assert text(replies[1]) == "begun"
+        assert text(replies[1]) == "unfinished"
 
-    def test_printing_at_import(self, recipes, pipe):
+    def test_a_strict_start_ends(self, recipes, pipe):
         """
-        A recipe that prints much while it is imported is served.
+        A strict start ends with 1 though its diagnostics are not read.
         """
-        source = f"import sys\nprint('x' * {MUCH})\nsys.stderr.write('y' * {MUCH})\n{NOISY}"
+        with serving(recipes(broken=BROKEN), pipe[1], "--strict") as process:
+            assert process.wait(timeout=30) == 1
 
-        with serving(recipes(recipe=source), pipe[1]) as process:
-            replies = ask(process, initialize("2025-06-18"), get(1, "unfinished"))
-
-        assert text(replies[1]) == "begun"
-
-    def test_what_was_dropped_is_counted(self, recipes, pipe):
+    def test_dropped_bytes_are_counted(self, recipes, pipe):
         """
-        Once the pipe is read again, it gets what was printed since, and a count of what was dropped.
+        A reader that starts late gets what fit, and the number of bytes that did not.
         """
         reading, writing = pipe
         with serving(recipes(recipe=NOISY), writing) as process:
             ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 9)))
             os.close(writing)
-            shown = []
-            reader = threading.Thread(target=lambda: shown.append(drained(reading)))
+            results = []
+            reader = threading.Thread(target=lambda: results.append(read_all(reading)))
             reader.start()
             ask(process, *(get(number, "unfinished") for number in range(9, 12)))
             process.stdin.close()
             assert process.wait(timeout=50) == 0
             reader.join(timeout=50)
 
-        (found,) = shown
-        notes = [each for each in found.splitlines() if each.startswith("promptkit: ")]
-        assert notes
-        assert all(
-            each.endswith(" bytes of standard error were dropped, as nobody reads it") for each in notes
-        )
-        dropped = sum(int(note.split()[1].replace(",", "")) for note in notes)
-        shown_whole = len(found) - sum(len(note) + 1 for note in notes)
+        dropped = [int(count.replace(",", "")) for count in NOTE.findall(results[0])]
         printed = 8 * sum(len(f"{number} {'x' * 90}\n") for number in range(3000)) + 3 * len("no end")
-        # A note begins a line of its own, for which a line without an end is ended.
-        assert 0 <= dropped + shown_whole - printed <= len(notes)
+        assert dropped
+        # A note begins with a line end.
+        assert sum(dropped) + len(NOTE.sub("", results[0])) - len(dropped) == printed
 
 
-class TestAnyKindOfStandardError:
-    def test_a_reader_that_reads(self, recipes, tmp_path):
+class TestEveryKindOfStandardError:
+    def test_a_reader_gets_everything(self, recipes, tmp_path):
         """
-        What is printed arrives whole, with nothing dropped; into a file however fast it comes.
+        Nothing is dropped where the reader keeps up, as a file does.
         """
         file = tmp_path / "log"
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
@@ -309,24 +291,15 @@ class TestAnyKindOfStandardError:
             process.stdin.close()
             process.wait(timeout=50)
 
-        # Prompts that take their time run beside each other.
-        lines = sorted(file.read_text().splitlines())
+        lines = sorted(file.read_text().splitlines())  # slow prompts run in parallel
         assert lines == sorted([f"{number} {'x' * 90}" for number in range(3000)] * 8)
 
     @pytest.mark.parametrize("kind", ["full", "socket", "terminal", "no reader", "read only"])
-    def test_it_serves(self, recipes, kind):
+    def test_every_request_is_answered(self, recipes, kind):
         """
-        Whatever standard error is, recipes print and fail, and everything is answered.
+        Prompts that print and fail are answered, whatever standard error is.
         """
-        names = [
-            "failing",
-            "printing",
-            "logging_",
-            "in_bytes",
-            "warned",
-            "wrapped",
-            "unfinished",
-        ]
+        names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
         with error_stream(kind) as stderr, serving(recipes(recipe=NOISY), stderr) as process:
             asked = [get(number, name) for number, name in enumerate(names, 1)]
             replies = ask(process, initialize("2025-06-18"), *asked, request(99, "ping"))
@@ -335,157 +308,189 @@ class TestAnyKindOfStandardError:
             assert process.wait(timeout=50) == 0
         assert {number for number, reply in replies.items() if "error" in reply} == {1}
 
-    @pytest.mark.parametrize("kind", ["pipe", "file", "socket", "terminal"])
-    def test_last_words(self, recipes, kind, tmp_path):
+    def test_every_request_is_answered_without_one(self, recipes):
         """
-        What was printed before a process is killed, or crashes, is there.
+        Prompts that print and fail are answered if descriptor 2 is closed.
         """
-        for end in ("killed", "left"):
-            reading, writing = ends_of(kind, tmp_path / end)
-            with serving(recipes(recipe=ENDING), writing) as process:
-                os.close(writing)
-                process.stdin.write(OPENING + line(get(1, end)))
-                process.stdin.flush()
-                process.wait(timeout=50)
+        names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
+        asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
+        folder = recipes(recipe=NOISY)
 
-            assert b"last words" in os.read(reading, 99)
-            os.close(reading)
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve --grace 20 "{folder}" 2>&-'],
+            input=OPENING + asked,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
 
-    @pytest.mark.parametrize("kind", ["pipe", "terminal"])
-    def test_order(self, recipes, kind, tmp_path):
-        """
-        What is printed stands before what a child, or C code, writes later.
-        """
-        reading, writing = ends_of(kind, tmp_path / "log")
-        with serving(recipes(recipe=ENDING), writing) as process:
-            os.close(writing)
-            ask(process, initialize("2025-06-18"), get(1, "in_order"))
-            process.stdin.close()
-            process.wait(timeout=50)
-
-        expected = [f"{number} {who}" for number in range(5) for who in ("python", "c", "child")]
-        assert os.read(reading, 999).decode().splitlines() == expected
-        os.close(reading)
-
-    def test_prompts_that_are_stopped_while_they_print(self, recipes, tmp_path):
-        """
-        Wherever in printing a prompt is stopped, others print on.
-        """
-        file = tmp_path / "log"
-        with file.open("wb") as log, serving(recipes(recipe=ENDING), log) as process:
-            ask(process, initialize("2025-06-18"))
-            for number in range(1, 31):
-                ask(process, get(number, "endless"))
-            ask(process, get(31, "in_order"))
-            process.stdin.close()
-            process.wait(timeout=50)
-
-        assert file.read_text().count("4 python\n") == 1
-
-    def test_a_descriptor_that_authors_replace(self, recipes, pipe):
-        """
-        Output is caught, and so is that of child processes, when authors replace descriptors.
-        """
-        with serving(recipes(recipe=ENDING), pipe[1]) as process:
-            replies = ask(process, initialize("2025-06-18"), get(1, "caught"))
-
-        assert text(replies[1]) == "printed\nby a child\n"
+        assert sorted(json.loads(reply)["id"] for reply in ran.stdout.splitlines()) == [
+            *range(len(names) + 1)
+        ]
 
     def test_a_pipe_that_does_not_block(self, recipes, pipe):
         """
-        Everything is written to a non-blocking pipe, too.
+        Everything is written to a non-blocking pipe.
         """
         reading, writing = pipe
         os.set_blocking(writing, False)
         with serving(recipes(recipe=NOISY), writing) as process:
             os.close(writing)
-            shown = []
-            reader = threading.Thread(target=lambda: shown.append(drained(reading)))
+            results = []
+            reader = threading.Thread(target=lambda: results.append(read_all(reading)))
             reader.start()
             ask(process, initialize("2025-06-18"), get(1, "printing"))
             process.stdin.close()
             process.wait(timeout=50)
             reader.join(timeout=50)
 
-        assert shown == ["".join(f"{number} {'x' * 90}\n" for number in range(3000))]
+        assert results == ["".join(f"{number} {'x' * 90}\n" for number in range(3000))]
 
-    def test_what_authors_do_with_it(self, recipes, tmp_path):
+    def test_authors_can_close_and_replace_it(self, recipes, tmp_path):
         """
-        It can be closed, wrapped, asked what it is, and replaced.
+        Recipes can close, wrap and replace the streams, ask for their properties, and dump tracebacks.
         """
         file = tmp_path / "log"
-        names = ["wrapped", "crashing", "unfinished", "replaced", "failing"]
+        names = ["wrapped", "dumping", "unfinished", "replaced", "failing"]
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
-            asked = [get(number, name) for number, name in enumerate(names, 1)]
-            replies = ask(process, initialize("2025-06-18"), *asked)
+            ask(process, initialize("2025-06-18"))
+            replies = {}
+            for number, name in enumerate(names, 1):  # one after the other
+                replies |= ask(process, get(number, name))
             process.stdin.close()
             process.wait(timeout=50)
 
-        found = file.read_text()
+        logged = file.read_text()
         assert text(replies[2]) == "2 False utf-8 backslashreplace"
-        expected = [
-            "wrapped\n",
-            "closed\n",
-            "the first one\n",
-            "no end",
-            "Stack (most recent call first)",
-        ]
-        assert [found.count(said) for said in expected] == [1] * len(expected)
-        assert "\nValueError: xxx" in found
+        expected = ["wrapped\n", "closed\n", "the first one\n", "no end", "Stack (most recent call first)"]
+        assert [logged.count(part) for part in expected] == [1] * len(expected)
+        assert "\nValueError: xxx" in logged
 
-    def test_a_start_that_fails_says_everything(self, recipes):
+    def test_a_failing_start_prints_everything(self, recipes):
         """
-        All that is wrong is printed before a strict start ends, to a reader that is late.
+        A strict start prints all diagnostics to a slow reader before it ends.
         """
-        broken = "\n".join(f"@prompt\ndef broken{n}(a{n}): return 1" for n in range(1000))
-        folder = recipes(broken=f"from promptkit import prompt\n{broken}\n")
-        with serving(folder, subprocess.PIPE, "--strict") as process:
-            process.stdin.close()
+        with serving(recipes(broken=BROKEN), subprocess.PIPE, "--strict") as process:
             first = process.stderr.readline()
-            time.sleep(0.3)  # what a reader that is late does
-            shown = first + process.stderr.read()
+            time.sleep(0.3)  # a slow reader
+            printed = first + process.stderr.read()
 
             assert process.wait(timeout=50) == 1
-        assert shown.count(b"error PK301") == 1000
+        assert printed.count(b"error PK301") == 2000
 
-    def test_a_target_that_is_not_there(self, tmp_path):
+    def test_a_missing_target(self, tmp_path):
         """
-        A start without recipes says why.
+        A start without recipes prints the reason.
         """
         with serving(tmp_path / "nowhere", subprocess.PIPE) as process:
-            _, shown = process.communicate(timeout=50)
+            assert process.stderr.readline().startswith(b"promptkit: cannot load ")
+            assert process.wait(timeout=50) == 2
 
-        assert shown.startswith(b"promptkit: cannot load ")
-
-    def test_a_start_whose_complaints_nobody_reads_ends(self, recipes, pipe):
+    def test_other_commands_keep_pythons_streams(self, recipes):
         """
-        A strict start ends, also if its errors are not read.
+        Commands that do not serve keep the streams of Python.
         """
-        broken = "\n".join(f"@prompt\ndef broken{n}(a{n}): return 1" for n in range(2000))
+        probe = "import sys\nprint(type(sys.stderr.buffer).__module__)\n"
 
-        folder = recipes(broken=f"from promptkit import prompt\n{broken}\n")
-        with serving(folder, pipe[1], "--strict") as process:
-            assert process.wait(timeout=30) == 1
+        ran = subprocess.run(
+            [sys.executable, "-m", "promptkit", "check", str(recipes(recipe=probe))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert ran.stderr == "_io\n"
+
+
+class TestFlush:
+    """A flush waits until the text is written, but only briefly for a reader."""
+
+    @pytest.mark.parametrize("kind", ["pipe", "file", "socket", "terminal"])
+    def test_last_words(self, recipes, kind, tmp_path):
+        """
+        Text that was flushed before a hard exit is written.
+        """
+        reading, writing = ends_of(kind, tmp_path / "log")
+        with serving(recipes(recipe=FLUSHING), writing) as process:
+            os.close(writing)
+            process.stdin.write(OPENING + line(get(1, "exiting")))
+            process.stdin.flush()
+            process.wait(timeout=50)
+
+        assert b"last words" in os.read(reading, 99)
+        os.close(reading)
+
+    @pytest.mark.parametrize("kind", ["pipe", "terminal"])
+    def test_order(self, recipes, kind, tmp_path):
+        """
+        Flushed text comes before what a child process or C code writes later.
+        """
+        reading, writing = ends_of(kind, tmp_path / "log")
+        with serving(recipes(recipe=FLUSHING), writing) as process:
+            os.close(writing)
+            ask(process, initialize("2025-06-18"), get(1, "in_order"))
+            process.stdin.close()
+            process.wait(timeout=50)
+
+        expected = [f"{number} {writer}" for number in range(5) for writer in ("python", "c", "child")]
+        assert os.read(reading, 999).decode().splitlines() == expected
+        os.close(reading)
+
+    def test_a_replaced_descriptor(self, recipes, pipe):
+        """
+        Authors who replace descriptor 1 capture flushed text, and the output of child processes.
+        """
+        with serving(recipes(recipe=FLUSHING), pipe[1]) as process:
+            replies = ask(process, initialize("2025-06-18"), get(1, "captured"))
+
+        assert text(replies[1]) == "printed\nby a child\n"
+
+    def test_a_thread_waits_once(self, pipe):
+        """
+        A thread that flushes a thousand times, and one that fills the queue, wait once for the reader.
+        """
+        writer, begun = BackgroundWriter(), time.monotonic()
+        writer.write(pipe[1], b"x" * MUCH + b"\n")
+        for _ in range(1000):
+            writer.write(pipe[1], b"x\n")
+            writer.flush(pipe[1])
+        writer.write(pipe[1], b"x" * 2_000_000)  # more than the queue holds
+        for _ in range(1000):
+            writer.write(pipe[1], b"x")
+        took = time.monotonic() - begun
+        reader = threading.Thread(target=read_all, args=(pipe[0],))
+        reader.start()
+        writer.finish(20)
+        os.close(pipe[1])
+        reader.join(20)
+
+        assert took < 10
+
+
+def ends_of(kind, path):
+    """The end to read and the end to write of a stream."""
+    if kind == "file":
+        writing = os.open(path, os.O_CREAT | os.O_WRONLY)
+        return os.open(path, os.O_RDONLY), writing
+    if kind == "socket":
+        return tuple(end.detach() for end in socket.socketpair())
+    return os.openpty() if kind == "terminal" else os.pipe()
 
 
 @contextmanager
 def error_stream(kind):
-    """A descriptor for standard error, of a kind."""
+    """A descriptor for standard error."""
     others = []
     if kind == "full":
         opened = os.open("/dev/full", os.O_WRONLY)
-    elif kind == "socket":
-        first, second = socket.socketpair()
-        others.append(first.detach())
-        opened = second.detach()
-    elif kind == "terminal":
-        other, opened = os.openpty()
-        others.append(other)
     elif kind == "read only":
         opened = os.open(os.devnull, os.O_RDONLY)
-    else:
+    elif kind == "no reader":
         reading, opened = os.pipe()
-        os.close(reading)  # nobody will ever read
+        os.close(reading)
+    else:
+        other, opened = ends_of(kind, None)
+        others.append(other)
     try:
         yield opened
     finally:
@@ -493,126 +498,62 @@ def error_stream(kind):
             os.close(descriptor)
 
 
-def test_nothing_at_all(recipes):
-    """
-    Without a standard error everything is answered, as much as is printed.
-    """
-    names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
-    asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
-
-    ran = subprocess.run(
-        [
-            "/bin/sh",
-            "-c",
-            f'exec "{sys.executable}" -m promptkit serve --grace 20 "{recipes(recipe=NOISY)}" 2>&-',
-        ],
-        input=OPENING + asked,
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
-
-    assert sorted(json.loads(reply)["id"] for reply in ran.stdout.splitlines()) == [*range(len(names) + 1)]
-
-
-def test_other_commands_print_as_they_did(recipes):
-    """
-    What does not serve prints by itself, with nothing in between.
-    """
-    probe = "import sys\nprint(type(sys.stderr).__name__)\n"
-
-    ran = subprocess.run(
-        [sys.executable, "-m", "promptkit", "check", str(recipes(recipe=probe))],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert ran.stderr == "TextIOWrapper\n"
-
-
 class TestBackgroundWriter:
     @pytest.fixture
-    def writer(self, pipe):
-        """A writer to a pipe."""
+    def writer(self):
+        """A writer with an empty queue."""
         return BackgroundWriter()
 
     def read(self, pipe, writer):
-        """What has been written, once everything is."""
+        """Return everything that was written, once that is complete."""
         writer.finish(20)
         os.close(pipe[1])
-        return drained(pipe[0])
+        return read_all(pipe[0])
 
-    def test_a_quiet_one_starts_no_thread(self, pipe, writer):
+    def test_lines_of_threads(self, pipe, writer):
         """
-        Who prints nothing pays nothing.
+        Lines that threads write in pieces stay whole and in order, and secrets in them are removed.
         """
-        writer.flush(pipe[1])
-        writer.finish(1)
+        writer.redact = lambda text: text.replace("swordfish", "<secret>")
 
-        assert not writer._has_thread
-
-    def test_lines_of_threads_are_kept_whole(self, pipe, writer):
-        """
-        What several threads write in pieces comes line by line.
-        """
-
-        def write(letter):
-            for _ in range(200):
-                for piece in (letter * 3, letter * 4, "\n"):
+        def write(name):
+            for number in range(200):
+                for piece in (f"{name} {number} sw", "ord", "fish", "\n"):
                     writer.write(pipe[1], piece.encode())
 
-        threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
+        threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
         lines = self.read(pipe, writer).splitlines()
-        assert sorted(lines) == sorted([letter * 7 for letter in "abcd"] * 200)
+        for name in "abcd":
+            expected = [f"{name} {number} <secret>" for number in range(200)]
+            assert [each for each in lines if each.startswith(name)] == expected
+        assert len(lines) == 800
 
-    def test_a_thread_that_ends_is_replaced(self, pipe, writer):
+    def test_a_line_without_an_end(self, pipe, writer):
         """
-        Where memory is too short to remove secrets from an unfinished line, what comes later is written.
-        """
-
-        def refuse(text):
-            if text:
-                raise MemoryError
-            return text
-
-        writer.redact = refuse
-        writer.write(pipe[1], b"lost")
-        deadline = time.monotonic() + 20
-        while writer._has_thread and time.monotonic() < deadline:
-            time.sleep(0.01)
-        writer.redact = None
-        writer.write(pipe[1], b"later? ")
-        time.sleep(0.01)
-
-        assert self.read(pipe, writer) == "later? "
-
-    def test_a_line_without_an_end_shows_after_a_while(self, pipe, writer):
-        """
-        A question that waits for its answer on the same line is seen.
+        A line without an end is written after a while.
         """
         writer.write(pipe[1], b"sure? ")
 
         assert os.read(pipe[0], 99) == b"sure? "
 
-    def test_flush_shows_the_beginning_of_a_line(self, pipe, writer):
+    def test_flush_writes_an_unfinished_line(self, pipe, writer):
         """
-        A flush writes an unfinished line; the rest follows it.
+        A flush writes an unfinished line.
         """
-        for piece in (b"1%", b"\r2%"):
-            writer.write(pipe[1], piece)
-            writer.flush(pipe[1])
+        writer.write(pipe[1], b"1%")
+        writer.flush(pipe[1])
+        writer.write(pipe[1], b"\r2%")
 
         assert self.read(pipe, writer) == "1%\r2%"
 
-    def test_progress_is_shown_though_secrets_are_looked_for(self, pipe, writer):
+    def test_progress_is_shown_while_secrets_are_removed(self, pipe, writer):
         """
-        A line that is written over and over again is not held back until it ends.
+        A progress bar, whose line never ends, is written after a while, but not at a flush.
         """
         writer.redact = str
         for piece in (b"\r1%", b"\r2%"):
@@ -623,23 +564,22 @@ class TestBackgroundWriter:
 
     def test_stamps(self, pipe, writer):
         """
-        Each whole line begins with the time of its end, also where several are printed at once; an empty one
-        stays empty.
+        Each line begins with the time of its end; an empty line stays empty.
         """
         writer.stamps = True
         before = datetime.now(UTC)
-        for text in (b"one\n\ntwo\n", b"be", b"gun\n", b"10 %\r"):
-            writer.write(pipe[1], text)
+        for piece in (b"one\n\ntwo\n", b"thr", b"ee\n", b"10 %\r"):
+            writer.write(pipe[1], piece)
         lines = self.read(pipe, writer).splitlines()
 
         stamps, texts = zip(*(line.split(" ", 1) for line in lines if line), strict=True)
-        assert (texts, lines[1]) == (("one", "two", "begun", "10 %"), "")
+        assert (texts, lines[1]) == (("one", "two", "three", "10 %"), "")
         assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp) for stamp in stamps)
         assert all(abs(datetime.fromisoformat(stamp) - before) < timedelta(seconds=20) for stamp in stamps)
 
     def test_a_finalizer_that_prints(self, pipe, writer):
         """
-        What is collected in the midst of writing may write.
+        A finalizer that interrupts a write can write.
         """
 
         class Last:
@@ -655,81 +595,32 @@ class TestBackgroundWriter:
 
         assert sorted(self.read(pipe, writer).split()) == sorted(["last", "x"] * 2000)
 
-    def test_a_signal_handler_that_prints(self, recipes, tmp_path):
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_a_thread_without_memory(self, pipe, writer):
         """
-        A handler that interrupts a write may write.
+        If memory runs out on the writing thread, later text is written.
         """
-        program = (
-            "import signal, sys\n"
-            "from promptkit.errors import standard_error\n"
-            "standard_error.redirect()\n"
-            "def handle(*_):\n"
-            "    print('handled')\n"
-            "    signal.setitimer(signal.ITIMER_REAL, 0.005)\n"  # never while it is handled
-            "signal.signal(signal.SIGALRM, handle)\n"
-            "signal.setitimer(signal.ITIMER_REAL, 0.005)\n"
-            "for _ in range(5000): print('line')\n"
-            "signal.setitimer(signal.ITIMER_REAL, 0)\n"
-        )
 
-        ran = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-        )
+        def redact(text):
+            if text == "lost":
+                raise MemoryError
+            return text
 
-        # `print` writes a line and its end, so a handler comes between them; but all of it is there.
-        assert (ran.stdout + ran.stderr).count("line") == 5000
-        assert "handled" in ran.stdout + ran.stderr
+        writer.redact = redact
+        writer.write(pipe[1], b"lost")
+        deadline = time.monotonic() + 20
+        while (
+            writer._has_thread and time.monotonic() < deadline
+        ):  # until it waits no longer for the line's end
+            time.sleep(0.01)
+        writer.write(pipe[1], b"later\n")
 
-    def test_text_that_cannot_be_encoded(self, recipes):
-        """
-        No character raises.
-        """
-        program = (
-            "import io, sys\n"
-            "from promptkit.errors import standard_error\n"
-            "standard_error.redirect()\n"
-            "print('\\ud800 ü', file=sys.stderr)\n"
-            "sys.stderr.writelines(['a', 'b\\n'])\n"
-            "assert isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr.writable()\n"
-            "assert not (sys.stderr.closed or sys.stderr.readable() or sys.stderr.seekable())\n"
-        )
-
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
-
-        assert ran.stderr.decode() == "\\ud800 ü\nab\n"
-
-    def test_the_end_of_the_interpreter(self):
-        """
-        What is printed while everything is torn down is printed.
-        """
-        program = (
-            "import atexit, sys\n"
-            "atexit.register(print, 'at exit')\n"
-            "from promptkit.errors import standard_error\n"
-            "standard_error.redirect()\n"
-            "class Last:\n"
-            "    def __del__(self): print('torn down', file=sys.stderr)\n"
-            "kept = Last()\n"
-            "sys.stderr.write('no end ')\n"
-            "raise ValueError('reason')\n"
-        )
-
-        ran = subprocess.run(
-            [sys.executable, "-c", program],
-            stderr=subprocess.STDOUT,
-            stdout=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
-
-        for said in ("no end ", "ValueError: reason", "at exit"):
-            assert said in ran.stdout.decode()
+        assert self.read(pipe, writer) == "later\n"
 
     def test_no_more_threads(self, pipe, writer, monkeypatch):
         """
-        Where no thread can be started, what is written waits for the next write.
+        If no thread can be started, the next write tries again.
         """
-        monkeypatch.setattr(standard_error, "_room_of", lambda _: 0)
 
         def refuse(*_):
             raise RuntimeError("can't start new thread")
@@ -741,27 +632,97 @@ class TestBackgroundWriter:
 
         assert self.read(pipe, writer) == "one\ntwo\n"
 
-    def test_a_long_line(self, pipe, writer):
+    def test_a_line_longer_than_the_queue(self, pipe):
         """
-        One line may be longer than everything that waits; what does not fit is counted.
+        A line that is longer than the queue reaches a reader that keeps up.
         """
-        small = BackgroundWriter(capacity=200_000)
-        small.write(pipe[1], b"x" * 1_000_000)
-        small.write(pipe[1], b"\n")
-        reading = threading.Thread(target=lambda: found.append(drained(pipe[0])))
-        found = []
-        reading.start()
-        small.finish(20)
+        writer, results = BackgroundWriter(capacity=200_000), []
+        reader = threading.Thread(target=lambda: results.append(read_all(pipe[0])))
+        reader.start()
+        writer.write(pipe[1], b"x" * 1_000_000 + b"\n")
+        writer.finish(20)
         os.close(pipe[1])
-        reading.join(20)
+        reader.join(20)
 
-        (note,) = [each for each in found[0].splitlines() if each.startswith("promptkit: ")]
-        assert found[0].count("x") + int(note.split()[1].replace(",", "")) in (1_000_000, 1_000_001)
+        assert results == ["x" * 1_000_000 + "\n"]
+
+
+class TestRedirectedStreams:
+    def test_a_signal_handler_that_prints(self):
+        """
+        A signal handler that interrupts a write can print.
+        """
+        printed = run_redirected(
+            "import signal\n"
+            "def handle(*_):\n"
+            "    print('handled')\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0.001)\n"  # never during a handler
+            "signal.signal(signal.SIGALRM, handle)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.001)\n"
+            "for _ in range(5000): print('line')\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        )
+
+        # `print` writes a line and its end separately, so a handler can come between them.
+        assert printed.count("line") == 5000
+        assert "handled" in printed
+
+    def test_forked_processes_that_print(self):
+        """
+        A process that is forked while another thread prints can print.
+        """
+        printed = run_redirected(
+            "import os, threading\n"
+            "is_over = threading.Event()\n"
+            "def write():\n"
+            "    while not is_over.wait(0.0001): print('parent')\n"
+            "thread = threading.Thread(target=write)\n"
+            "thread.start()\n"
+            "for _ in range(50):\n"
+            "    pid = os.fork()\n"
+            "    if pid == 0:\n"
+            "        print('child')\n"
+            "        standard_error.finish(20)\n"
+            "        os._exit(0)\n"
+            "    os.waitpid(pid, 0)\n"
+            "is_over.set()\n"
+            "thread.join()\n"
+        )
+
+        assert printed.count("child") == 50
+
+    def test_text_that_cannot_be_encoded(self):
+        """
+        No character raises an error.
+        """
+        printed = run_redirected(
+            "import io\n"
+            "print('\\ud800 ü', file=sys.stderr)\n"
+            "sys.stderr.writelines(['a', 'b\\n'])\n"
+            "assert isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr.writable()\n"
+            "assert not (sys.stderr.closed or sys.stderr.readable() or sys.stderr.seekable())\n"
+        )
+
+        assert printed == "\\ud800 ü\nab\n"
+
+    def test_the_end_of_the_interpreter(self):
+        """
+        Unfinished lines, the traceback of an exception, and what exit handlers print are written.
+        """
+        printed = run_redirected(
+            "import atexit\n"
+            "atexit.register(print, 'at exit', file=sys.stderr)\n"
+            "sys.stderr.write('no end ')\n"
+            "raise ValueError('reason')\n"
+        )
+
+        assert printed.startswith("no end Traceback")
+        assert printed.endswith("\nValueError: reason\nat exit\n")
 
 
 def test_say_needs_no_stream(monkeypatch):
     """
-    Without any stream, or with a closed one, a message is dropped without an error.
+    `say` drops its message if there is no stream, or a closed one.
     """
     closed = TextIOWrapper(open(os.devnull, "wb"))  # noqa: SIM115
     closed.close()

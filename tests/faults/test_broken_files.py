@@ -56,7 +56,7 @@ def told(serve, recipes):
 
     def start(**files):
         folder = recipes(**files)
-        serving = serve("--no-cache", folder=folder)
+        serving = serve(folder=folder)
         serving.open("2025-11-25")
         told = Told(serving)
         return folder, told

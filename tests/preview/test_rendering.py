@@ -1,19 +1,18 @@
 import asyncio
-import importlib
 import re
 import threading
+from itertools import count
 
 import pytest
 
-from promptkit import PromptError, prompt
+from promptkit import Context, PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.diagnostics import Location
 from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.direct_calls import HangsError
-from promptkit.server.scheduling.worker_thread import Abandoned
 
 STILL_RUN = (
-    "does not return: 4 calls of it still run, and cannot be stopped while they wait or run C code. "
+    "does not return: 4 calls of it still run, and plain functions cannot be stopped. "
     "Change the recipe, or start promptkit dev again"
 )
 
@@ -109,18 +108,18 @@ class TestCall:
         asyncio.run(scenario())
         assert len(cancelled) == 2
 
-    def test_what_spins_is_stopped(self, monkeypatch):
+    def test_code_that_reports_progress_is_stopped(self):
         """
-        When time is over, and when nobody waits any more; be it in a coroutine.
+        Code that reports progress ends when its time is over, and when the page is left.
         """
-        monkeypatch.setattr("promptkit.preview.rendering.CANCEL_GRACE_S", 0.05)
 
-        def spins():
-            while True:
-                pass
+        def reports():
+            context = Context()
+            for step in count():
+                context.report_progress(step)
 
-        async def spins_in_a_loop():
-            spins()
+        async def reports_in_a_coroutine():
+            reports()
 
         async def scenario(function):
             over = asyncio.Event()
@@ -133,7 +132,7 @@ class TestCall:
             waiting.cancel()
             await over.wait()
 
-        for function in (spins, spins_in_a_loop):
+        for function in (reports, reports_in_a_coroutine):
             asyncio.run(asyncio.wait_for(scenario(function), 20))
 
     def test_what_cleans_up_slowly_is_not_stopped(self):
@@ -157,44 +156,6 @@ class TestCall:
 
         asyncio.run(scenario())
         assert seen == ["cleaned up"]
-
-    def test_an_import_is_not_stopped(self, tmp_path, monkeypatch):
-        """
-        Python would give the half of a module to whoever waits for it.
-        """
-        (tmp_path / "slowly_made.py").write_text(
-            "import time\nimport slowly_begun\nslowly_begun.event.set()\n"
-            "for _ in range(30): time.sleep(0.01)\nwhole = 'whole'\n"
-        )
-        (tmp_path / "slowly_begun.py").write_text("import threading\nevent = threading.Event()\n")
-        monkeypatch.syspath_prepend(tmp_path)
-        slowly_begun = importlib.import_module("slowly_begun")
-
-        def imports():
-            import slowly_made  # unlike `import_module`, this may return what another thread fails to import
-
-            return slowly_made.whole
-
-        async def scenario():
-            first = asyncio.create_task(call(imports, 50))
-            await asyncio.to_thread(slowly_begun.event.wait)
-            second = asyncio.create_task(call(imports, 50))
-            await asyncio.sleep(0.05)
-            first.cancel()
-            return await second
-
-        assert asyncio.run(scenario()) == "whole"
-
-    def test_an_exception_that_an_author_has_kept(self):
-        """
-        What stopped one call fails another that raises it again.
-        """
-
-        def raises():
-            raise Abandoned
-
-        with pytest.raises(RuntimeError, match="it was stopped"):
-            asyncio.run(call(raises, 5))
 
     def test_a_thread_that_cannot_start_takes_no_place(self, monkeypatch):
         """
@@ -363,18 +324,18 @@ class TestRendering:
         ]
         assert str(last.workflow) == "[user]\nDone."
 
-    def test_a_prompt_that_spins_holds_up_nothing(self):
+    def test_a_rendering_that_is_stopped_makes_room(self):
         """
-        However often it is rendered, it takes its time alone: each is stopped, and gives its place back.
+        However often a prompt that reports progress without end is rendered, each rendering is stopped.
         """
 
-        def spins():
-            while True:
-                pass
+        def endless(context: Context):
+            for step in count():
+                context.report_progress(step)
 
         async def scenario():
-            catalog, calls = catalog_of(spins, timeout=0.05), LimitedCalls()
-            return {(await render(calls, catalog["spins"], {})).error for _ in range(6)}
+            catalog, calls = catalog_of(endless, timeout=0.05), LimitedCalls()
+            return {(await render(calls, catalog["endless"], {})).error for _ in range(6)}
 
         said = {error.partition(", and was at ")[0] for error in asyncio.run(scenario())}
-        assert said == {"prompt 'spins' took longer than its limit of 0.05 s"}
+        assert said == {"prompt 'endless' took longer than its limit of 0.05 s"}

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from promptkit.errors.standard_error import say
+from promptkit.errors.standard_error import finish, say
 from promptkit.transports.http.worker import die_of
 
 __all__ = ["Supervisor"]
@@ -142,6 +142,7 @@ class Supervisor:
             except BaseException:  # noqa: BLE001 (this process is a copy of the parent, and must not go on)
                 say(f"worker {number + 1} has failed:\n{traceback.format_exc().rstrip()}")
             finally:
+                finish()
                 os._exit(code)
 
         def _wait_until(self, due: float | None) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Final, Protocol
 
-from promptkit.errors.standard_error import say
+from promptkit.errors.standard_error import finish, say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
@@ -301,6 +301,7 @@ class HttpWorker:
 
 def die_of(number: int) -> None:
     """End this process by a signal, as if it had no handler."""
+    finish()
     end_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
