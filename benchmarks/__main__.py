@@ -21,7 +21,7 @@ from benchmarks.wire import MODERN
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 README = Path(__file__).parents[1] / "README.md"
-#: Each starts every server anew, in both eras, and takes minutes: half of them are for 2,000 files.
+#: Each round starts every server again, and takes minutes.
 ROUNDS = 3
 WIDTH = 250  # columns, where the output is no terminal
 STDIO, HTTP = "stdio", "http"
@@ -104,7 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pictures.write(Path(folder))
         runner = Runner(QUICK if options.quick else FULL, Path(folder))
         recipes.write(runner.folder, runner.plan.counts)
-        recipes.write_files(runner.folder, runner.plan.files)
+        recipes.write_files(runner.folder, {*runner.plan.files, runner.plan.checked})
+        recipes.write_extra(runner.folder)
         rounds = Rounds(runner, peers, status.update)
         results = rounds.run(options.rounds)
         plan = http.QUICK if options.quick else http.FULL

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from benchmarks.pictures import SIDES, draw
+from benchmarks.pictures import SIDE, draw
 
 CODE = "fn main() {}"
 
@@ -74,13 +74,6 @@ def _get(name: str, prompt: str, arguments: dict[str, str], *expected: Any) -> C
     return Case(f"prompts/get, {name}", "prompts/get", params, _messages, list(expected))
 
 
-def _picture(name: str, prompt: str, file: str) -> Case:
-    """A case of ``prompts/get`` that answers with an image."""
-    data = b64encode(draw(SIDES[file])).decode()
-    image = ("user", {"type": "image", "data": data, "mimeType": "image/png"})
-    return _get(name, prompt, {"caption": "A picture."}, _text("A picture."), image)
-
-
 def listing(count: int) -> Case:
     """
     Return the case of ``prompts/list`` where a server has *count* prompts.
@@ -91,8 +84,7 @@ def listing(count: int) -> Case:
         "typed": three,
         "structured": ("Review a change.", [("change", True)]),
         "turns": ("Walk through an error.", [("error", True)]),
-        "small_picture": ("Look at a small picture.", [("caption", True)]),
-        "large_picture": ("Look at a large picture.", [("caption", True)]),
+        "picture": ("Look at a picture.", [("caption", True)]),
     }
     generated = {f"generated_{number:05}": three for number in range(count - len(named))}
     return Case(f"prompts/list of {count:,}", "prompts/list", {}, _listed, named | generated)
@@ -125,14 +117,6 @@ TYPED = _get(
     {"code": CODE, "language": "rust", "depth": "3"},
     _text(f"Review this rust code, 3 deep.\n\n{CODE}"),
 )
-#: The same prompt as a tool, with values as JSON. It is measured of promptkit alone.
-CALLED = Case(
-    "tools/call, typed arguments",
-    "tools/call",
-    {"name": "typed", "arguments": {"code": CODE, "language": "rust", "depth": 3}},
-    lambda result: result["content"],
-    [{"type": "text", "text": f"Review this rust code, 3 deep.\n\n{CODE}"}],
-)
 STRUCTURED = _get(
     "structured argument",
     "structured",
@@ -147,8 +131,13 @@ TURNS = _get(
     _text("What have you tried so far?", "assistant"),
     _text("I have restarted the service."),
 )
-SMALL_PICTURE = _picture("256 KiB image", "small_picture", "small.png")
-LARGE_PICTURE = _picture("1 MiB image", "large_picture", "large.png")
+PICTURE = _get(
+    "1 MiB image",
+    "picture",
+    {"caption": "A picture."},
+    _text("A picture."),
+    ("user", {"type": "image", "data": b64encode(draw(SIDE)).decode(), "mimeType": "image/png"}),
+)
 COMPLETION = Case(
     "completion/complete",
     "completion/complete",
@@ -156,5 +145,8 @@ COMPLETION = Case(
     lambda result: result["completion"]["values"],
     ["rust"],
 )
+#: These are sent to promptkit only, in the handshake era. The first never returns.
+LOOP = _get("a loop", "loop", {})
+PING = Case("ping", "ping", {}, dict, {})
 #: What is measured one at a time and pipelined.
-CASES = (PLAIN, TYPED, STRUCTURED, TURNS, SMALL_PICTURE, LARGE_PICTURE, COMPLETION)
+CASES = (PLAIN, TYPED, STRUCTURED, TURNS, PICTURE, COMPLETION)

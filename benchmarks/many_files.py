@@ -1,64 +1,60 @@
-"""What promptkit takes where recipes are in many files: one is saved, all are checked."""
+"""How long promptkit takes with many recipe files: to start, to serve a saved file, and to check all."""
 
 import subprocess
 import time
 from collections.abc import Iterator
 from itertools import count, islice
-from pathlib import Path
 from statistics import median
 
 from benchmarks import recipes, rows
-from benchmarks.cases import PLAIN, saved
+from benchmarks.cases import PING, Case, listing, saved
 from benchmarks.peers import Peer, program
 from benchmarks.rows import Row
-from benchmarks.runner import Runner, memory_of
+from benchmarks.runner import Runner
+from benchmarks.session import Session
 from benchmarks.wire import Era
 
-PAUSE_S = 0.002  # between two looks at whether a saved file is served
-EDITS = count()  # each edit is another one than all before
+PAUSE_S = 0.002  # between two requests for a saved prompt
+EDITS = count()  # numbers that make each edit differ from all earlier ones
 
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield how long it takes until *peer*, which is promptkit, serves a saved file, and the memory of that.
+    Yield the time to the first list, from a save until it is served, and of the slowest request meanwhile.
     """
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
-        session.ask(PLAIN)
-        session.settle()
-        yield from memory_of(session.memory(), rows.memory_of_files(files))
-        session.forget_peak()
-        times = []
+        session.ask(listing(recipes.NAMED))
+        yield rows.list_of_files(files), time.perf_counter() - session.started
+        seconds, slowest = [], 0.0
         for edit in islice(EDITS, runner.plan.saves):
-            case = saved(recipes.SAVED_PROMPT, edit)
+            session.settle()
             started = time.perf_counter()
             recipes.save(runner.folder, files, edit)
-            while not case.says_all(session.ask(case)):
-                time.sleep(PAUSE_S)
-            times.append(time.perf_counter() - started)
-            session.settle()
-        yield rows.saved_file(files), median(times)
-        yield from memory_of(session.peak(), rows.memory_of_reload(files))
+            slowest = max(slowest, _wait_until_served(session, saved(recipes.SAVED_PROMPT, edit)))
+            seconds.append(time.perf_counter() - started)
+        yield rows.saved_file(files), median(seconds)
+        yield rows.slowest_request(files), slowest
 
 
-def measure_check(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+def _wait_until_served(session: Session, case: Case) -> float:
+    """Ask until the reply is of the saved file, and return how long the slowest request took."""
+    slowest, is_served = 0.0, False
+    while not is_served:
+        time.sleep(PAUSE_S)
+        for request in (PING, case):
+            asked = time.perf_counter()
+            result = session.ask(request)
+            slowest = max(slowest, time.perf_counter() - asked)
+        is_served = case.says_all(result)
+    return slowest
+
+
+def measure_check(runner: Runner, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield how long all files take to be imported, and to be checked.
+    Yield the time that `promptkit check` takes for *files* recipe files.
     """
-    folder = recipes.folder_of_files(runner.folder, files)
-    with runner.start_in(folder, peer, era) as session:
-        session.ask(PLAIN)
-        yield rows.get_of_files(files), time.perf_counter() - session.started
+    command = (*program(), "check", str(recipes.folder_of_files(runner.folder, files)))
     started = time.perf_counter()
-    _run("check", folder, runner)
+    subprocess.run(command, env=runner.environment(), stdout=subprocess.DEVNULL, check=True)
     yield rows.check_of_files(files), time.perf_counter() - started
-
-
-def _run(command: str, folder: Path, runner: Runner, *options: str) -> None:
-    """Run one of promptkit's commands on a folder, which has to succeed."""
-    subprocess.run(
-        (*program(), command, str(folder), *options),
-        env=runner.environment(),
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )

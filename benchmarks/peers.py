@@ -55,13 +55,6 @@ class Peer:
         """
         return tuple(str(recipes) if part == RECIPES else part for part in self.command)
 
-    @property
-    def reads_recipes(self) -> bool:
-        """
-        Whether its prompts are in a folder of recipes.
-        """
-        return RECIPES in self.command
-
     def measures(self, case: Case) -> bool:
         """
         Return whether *case* says anything about it.

@@ -1,12 +1,12 @@
-"""The images that the prompts show: whole PNG files of noise."""
+"""The image that a prompt shows: a whole PNG file of noise."""
 
 import random
 import struct
 import zlib
 from pathlib import Path
 
-#: By file: how many pixels wide and high, at a byte each. A little more than 256 KiB and 1 MiB.
-SIDES = {"small.png": 512, "large.png": 1024}
+#: How many pixels the image is wide and high, at a byte each: a little more than 1 MiB.
+SIDE = 1024
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -26,7 +26,6 @@ def draw(side: int) -> bytes:
 
 def write(folder: Path) -> None:
     """
-    Write the images into *folder*.
+    Write the image into *folder*.
     """
-    for name, side in SIDES.items():
-        (folder / name).write_bytes(draw(side))
+    (folder / "picture.png").write_bytes(draw(SIDE))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import rows
-from benchmarks.cases import LARGE_PICTURE, TYPED, listing
+from benchmarks.cases import PICTURE, TYPED, listing
 from benchmarks.peers import OURS
 from benchmarks.report import Content, cell, measure
 
@@ -23,7 +23,7 @@ BARS: Final = {
     "start to the first prompts/list": rows.first_list(10),
     "prompts/get, typed, one at a time": rows.alone(TYPED),
     "prompts/get, typed, pipelined": rows.pipelined(TYPED),
-    "prompts/get, 1 MiB image": rows.alone(LARGE_PICTURE),
+    "prompts/get, 1 MiB image": rows.alone(PICTURE),
     "prompts/list of 1,000": rows.alone(listing(1_000)),
     "resident memory": rows.memory(10),
 }
@@ -136,7 +136,7 @@ def _draw_curves(
             size: row["servers"][name]["median"] for size, row in of_size.items() if name in row["servers"]
         }
         if len(points) > 1:
-            axes.plot([*points], [*points.values()], "-", marker="o", label=label, color=COLOURS[name])
+            axes.plot([*points], [*points.values()], marker="o", label=label, color=COLOURS[name])
     unit = next((row["unit"] for row in of_size.values()), "s")
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set(xscale="log", yscale="log", xlabel="prompts")

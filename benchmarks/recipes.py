@@ -1,11 +1,12 @@
 """promptkit's folders of recipes: one for each number of prompts, as an author would have written them."""
 
+import compileall
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "servers" / "recipes"
-NAMED = 6  # prompts that the source has
+NAMED = 5  # prompts that the source has
 EACH = 5  # prompts of a file, where there are many files
 
 HEAD = '''\
@@ -26,6 +27,27 @@ def generated_{number:05}(code: str, language: Language = "python", depth: int =
 '''
 
 
+#: Recipe files by name: the first imports for 10 s before the others; the prompt of the second never returns.
+SLOW, LOOP = "a_slow_import.py", "loop.py"
+EXTRA = {
+    SLOW: """\
+from time import monotonic
+
+end = monotonic() + 10
+while monotonic() < end:
+    pass
+""",
+    LOOP: """\
+from promptkit import prompt
+
+
+@prompt
+def loop() -> str:
+    while True:
+        pass
+""",
+}
+
 #: Of the folders with many files: a file that is saved again and again, and the prompt in it.
 SAVED, SAVED_PROMPT = "generated_00000.py", "generated_00000"
 
@@ -41,15 +63,35 @@ def write(parent: Path, counts: Sequence[int]) -> None:
     """
     Write a folder of recipes into *parent* for each of *counts*.
 
-    They have a folder each, and no environment variable that says how many there are: what promptkit keeps of
-    one run for the next is kept by target, and is not of use where something else is read.
+    All folders have bytecode, as after a first start.
     """
     for count in counts:
-        target = folder(parent, count)
-        target.mkdir()
-        shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
         prompts = (PROMPT.format(number=number) for number in range(count - NAMED))
-        (target / "generated.py").write_text("".join((HEAD, *prompts)), encoding="utf-8")
+        _write_folder(folder(parent, count), {"generated.py": "".join((HEAD, *prompts))})
+
+
+def folder_with(parent: Path, file: str) -> Path:
+    """
+    Return the path in *parent* of the recipes with one of the files in `EXTRA`.
+    """
+    return parent / f"recipes-with-{file}"
+
+
+def write_extra(parent: Path) -> None:
+    """
+    Write a folder of recipes into *parent* for each of the files in `EXTRA`.
+    """
+    for file, text in EXTRA.items():
+        _write_folder(folder_with(parent, file), {file: text})
+
+
+def _write_folder(target: Path, files: Mapping[str, str]) -> None:
+    """Write the prompts that are measured, further files, and the bytecode of all."""
+    target.mkdir()
+    shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
+    for name, text in files.items():
+        (target / name).write_text(text, encoding="utf-8")
+    compileall.compile_dir(target, quiet=2)
 
 
 def folder_of_files(parent: Path, files: int) -> Path:
@@ -59,17 +101,19 @@ def folder_of_files(parent: Path, files: int) -> Path:
     return parent / f"recipes-in-{files}-files"
 
 
-def write_files(parent: Path, counts: Sequence[int]) -> None:
+def write_files(parent: Path, counts: Iterable[int]) -> None:
     """
     Write a folder of recipes into *parent* for each number of files. All files but one have `EACH` prompts.
     """
     for count in counts:
-        target = folder_of_files(parent, count)
-        target.mkdir()
-        shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
-        for file in range(count - 1):
-            prompts = (PROMPT.format(number=number) for number in range(file * EACH, (file + 1) * EACH))
-            (target / f"generated_{file:05}.py").write_text("".join((HEAD, *prompts)), encoding="utf-8")
+        files = {f"generated_{file:05}.py": _file(file) for file in range(count - 1)}
+        _write_folder(folder_of_files(parent, count), files)
+
+
+def _file(number: int) -> str:
+    """Return the text of one file of many."""
+    numbers = range(number * EACH, (number + 1) * EACH)
+    return "".join((HEAD, *(PROMPT.format(number=each) for each in numbers)))
 
 
 def save(parent: Path, files: int, edit: int) -> None:
@@ -77,6 +121,5 @@ def save(parent: Path, files: int, edit: int) -> None:
     Save a file among *files*, so that its prompts say the number of the edit.
     """
     place = folder_of_files(parent, files) / SAVED
-    prompts = (PROMPT.format(number=number) for number in range(EACH))
-    text = "".join((HEAD, *prompts)).replace("Review this", f"Review {edit}, this")
+    text = _file(0).replace("Review this", f"Review {edit}, this")
     place.write_text(text, encoding="utf-8")

@@ -169,7 +169,7 @@ def write(figures: str, file: Path) -> None:
 def _origin(content: Content) -> str:
     machine = content["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
-    peers = [label for name, label in content["servers"].items() if not name.startswith(OURS)]
+    peers = [label for name, label in content["servers"].items() if name != OURS]
     return (
         f"Measured on {content['date']} with {versions}, beside {', '.join(peers)}, on {machine['system']} "
         f"({machine['machine']}, {machine['processors']} processors), by\n\n"

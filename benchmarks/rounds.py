@@ -9,13 +9,16 @@ from typing import Self
 
 import attrs
 
-from benchmarks import many_files, rows
-from benchmarks.cases import CASES, LARGE_PICTURE, TYPED, Case, listing
+from benchmarks import busy, many_files, rows
+from benchmarks.cases import CASES, PICTURE, Case, listing
 from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
 from benchmarks.runner import Runner, memory_of
 from benchmarks.session import Refused, Session
 from benchmarks.wire import ERAS, Era
+
+#: How many pure-Python loops run while a quick prompt is measured.
+LOOPS = (1, 8)
 
 
 @attrs.frozen
@@ -83,16 +86,24 @@ class Rounds:
     def run(self, count: int) -> Results:
         """
         Check every server, measure each *count* times, and return the figures.
+
+        Requests are measured in both eras, and everything else in the first one.
         """
         for era in ERAS:
             for peer in self.peers:
                 self._check(peer, era)
-        for size in self.runner.plan.counts:
-            self._warm(size)
         for number in range(count):
+            self.say(f"round {number + 1} of {count}: starts")
+            self._round_of_starts(ERAS[0])
             for era in ERAS:
-                self.say(f"round {number + 1} of {count}, {era.name} era")
-                self._round(era, first=number == 0)
+                self.say(f"round {number + 1} of {count}: requests in the {era.name} era")
+                self._round_of_cases(era)
+            self.say(f"round {number + 1} of {count}: many prompts")
+            self._round_of_growth(ERAS[0])
+            for peer in self._serving(ERAS[0]):
+                if peer.name == OURS:
+                    self.say(f"round {number + 1} of {count}: loops, and many files")
+                    self._round_of_ours(peer, ERAS[0])
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
@@ -104,94 +115,71 @@ class Rounds:
         if None not in faults:
             self._cases[era.name, peer.name] = tuple(case for case in CASES if case.name not in faults)
 
-    def _warm(self, size: int) -> None:
-        """Start every server with *size* prompts once without a clock."""
-        for peer in self.peers:
-            eras = [era for era in ERAS if (era.name, peer.name) in self._cases]
-            if eras and peer.content:
-                self.say(f"{peer.label}: a start with {size:,} prompts that does not count")
-                self.runner.warm(peer, eras[0], size)
-
     def _note(self, peer: Peer, era: Era, reason: str, case: str | None = None) -> None:
         what = f"{case} in the {era.name} era" if case else f"the {era.name} era"
         self.notes[peer.name, what] = reason
 
-    def _round(self, era: Era, *, first: bool) -> None:
-        """Measure every server that serves *era*, and then its growth for each number of prompts."""
-        plan = self.runner.plan
-        peers = [peer for peer in self.peers if (era.name, peer.name) in self._cases]
-        for _ in range(plan.starts):
-            for peer in peers:
-                self._keep(peer, era, self.runner.measure_start(peer, era))
-        for _ in range(plan.starts):
-            for peer in filter(lambda peer: peer.content, peers):
-                self._keep(peer, era, self.runner.measure_first_get(peer, era))
-        self._round_of_cases(era, peers)
-        self._round_of_growth(era, peers, plan.counts if first else plan.sizes)
-        for files in plan.files:
-            self._round_of_files(era, peers, files)
+    def _serving(self, era: Era) -> list[Peer]:
+        """Return the servers that serve *era*."""
+        return [peer for peer in self.peers if (era.name, peer.name) in self._cases]
 
-    def _round_of_cases(self, era: Era, peers: Sequence[Peer]) -> None:
+    def _round_of_starts(self, era: Era) -> None:
+        """Measure the start of every server with a few prompts, side by side."""
+        for _ in range(self.runner.plan.starts):
+            for peer in self._serving(era):
+                self._keep(peer, era, self.runner.measure_start(peer, era))
+                if peer.name == OURS:
+                    self._keep(peer, era, busy.measure_slow_start(self.runner, peer, era))
+
+    def _round_of_cases(self, era: Era) -> None:
         """Measure each case with every server, side by side."""
         with ExitStack() as open_sessions:
             sessions: dict[Peer, Session] = {}
-            for peer in peers:
+            for peer in self._serving(era):
                 session = self.runner.start(peer, era, self.runner.plan.sizes[0])
                 sessions[peer] = open_sessions.enter_context(session)
             for case in CASES * self.runner.plan.turns:
                 for peer, session in sessions.items():
                     if case in self._cases[era.name, peer.name] and peer.measures(case):
                         self._keep(peer, era, self.runner.measure_case(session, case))
-                    if peer.name == OURS and case is LARGE_PICTURE:
-                        self._echo(era, peers, case)
-                if case is TYPED:  # a call of a tool is held against it
-                    self._tools(era, peers)
+                    if peer.name == OURS and case is PICTURE:
+                        self._echo(era, case)
             for peer, session in sessions.items():
-                if peer.content:
+                if peer.content and era is ERAS[0]:
                     self._keep(peer, era, memory_of(session.memory(), rows.LOADED))
 
-    def _tools(self, era: Era, peers: Iterable[Peer]) -> None:
-        """Measure calls of tools after all others have had their turn: a server is started for it."""
-        for peer in peers:
-            if peer.name == OURS:
-                self._keep(peer, era, self.runner.measure_tools(peer, era))
-
-    def _round_of_growth(self, era: Era, peers: Sequence[Peer], counts: Iterable[int]) -> None:
+    def _round_of_growth(self, era: Era) -> None:
         """Measure what may depend on the number of prompts: starts, memory, lists, a prompt among many."""
         with ExitStack() as open_sessions:
             sessions: dict[tuple[int, Peer], Session] = {}
-            for count, peer in product(counts, filter(lambda peer: peer.content, peers)):
-                session = open_sessions.enter_context(self.runner.start(peer, era, count))
-                self._keep(peer, era, self.runner.measure_size(session, count))
-                sessions[count, peer] = session
+            for count, peer in product(self.runner.plan.counts, self._serving(era)):
+                if peer.content and (count != self.runner.plan.many or peer.name == OURS):
+                    session = open_sessions.enter_context(self.runner.start(peer, era, count))
+                    sessions[count, peer] = session
+                    self._keep(peer, era, self.runner.measure_size(session, count))
             for _ in range(self.runner.plan.turns):
                 for (count, peer), session in sessions.items():
                     self._keep(peer, era, self.runner.measure_list(session, peer, count))
                     if peer.name == OURS:
-                        self._echo(era, peers, listing(count))
+                        self._echo(era, listing(count))
             for _ in range(self.runner.plan.turns):
                 for (count, peer), session in sessions.items():
                     self._keep(peer, era, self.runner.measure_among(session, count))
 
-    def _echo(self, era: Era, peers: Iterable[Peer], case: Case) -> None:
+    def _echo(self, era: Era, case: Case) -> None:
         """Measure echoes of as many bytes as promptkit has just answered a case with."""
         sizes = self._values.get((era.name, rows.size(case), OURS), ())
-        for peer in peers:
+        for peer in self._serving(era):
             if not peer.content and sizes:
                 self._keep(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
-    def _round_of_files(self, era: Era, peers: Sequence[Peer], files: int) -> None:
-        """Measure what reads recipes where they are in so many files."""
-        reading = [peer for peer in peers if peer.reads_recipes]
-        for peer in reading:
-            self._keep(peer, era, self.runner.measure_get_of_files(peer, era, files))
-        for _, peer in product(range(self.runner.plan.turns), reading):
-            self._keep(peer, era, self.runner.measure_list_of_files(peer, era, files))
-        for peer in reading:
-            if peer.name == OURS:
-                self._keep(peer, era, many_files.measure_saves(self.runner, peer, era, files))
-                for _ in range(self.runner.plan.turns):
-                    self._keep(peer, era, many_files.measure_check(self.runner, peer, era, files))
+    def _round_of_ours(self, peer: Peer, era: Era) -> None:
+        """Measure a quick prompt next to slow ones, saved files, and a check: of promptkit only."""
+        for loops in LOOPS:
+            self._keep(peer, era, busy.measure_loops(self.runner, peer, era, loops))
+        for files in self.runner.plan.files:
+            self._keep(peer, era, many_files.measure_saves(self.runner, peer, era, files))
+        self._keep(peer, era, many_files.measure_check(self.runner, self.runner.plan.checked))
 
     def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
         """Keep the figures of one server; note what cut them short."""

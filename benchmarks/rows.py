@@ -33,12 +33,11 @@ class Row:
 
 
 OPENING = Row("start to the first reply", table=PROCESS)
+SLOW_OPENING = Row("start to the first reply, with a recipe that imports for 10 s", table=PROCESS)
 LOADED = Row("resident memory after images", "MiB", table=PROCESS)
-EXIT = Row("end of input to exit", table=PROCESS)
 
 HTTP_OPENING = Row("start to the first reply over HTTP", table=HTTP)
 HTTP_ALONE = Row("one connection: median", table=HTTP)
-HTTP_TOKEN = Row("what a known token adds to the processor time of a request", table=HTTP)
 
 
 def first_list(count: int) -> Row:
@@ -62,32 +61,25 @@ def list_of_files(files: int) -> Row:
     return Row(f"start to prompts/list, of {files:,} files", table=PROCESS)
 
 
-def get_of_files(files: int) -> Row:
-    """
-    Return the row of the time from the start to the first prompt where there are so many files.
-    """
-    return Row(f"start to prompts/get, of {files:,} files", table=PROCESS)
-
-
 def saved_file(files: int) -> Row:
     """
-    Return the row of the time until a file among so many is served that was saved.
+    Return the row of the time from saving one file of *files* until it is served.
     """
     return Row(f"a saved file among {files:,} until it is served", table=PROCESS)
 
 
-def memory_of_files(files: int) -> Row:
+def slowest_request(files: int) -> Row:
     """
-    Return the row of the memory that a server of so many files holds.
+    Return the row of the time of the slowest request during the reload after such a save.
     """
-    return Row(f"resident memory with {files:,} files", "MiB", table=PROCESS)
+    return Row(f"the slowest request while a saved file among {files:,} is reloaded", table=PROCESS)
 
 
-def memory_of_reload(files: int) -> Row:
+def next_to_loops(loops: int) -> Row:
     """
-    Return the row of the most memory that a server of so many files holds while some of them are saved.
+    Return the row of the median time of a quick prompt while *loops* prompts run pure Python code.
     """
-    return Row(f"resident memory with {files:,} files, at most while they are saved", "MiB", table=PROCESS)
+    return Row(f"prompts/get, plain argument, next to pure-Python loops, {loops}: median", table=PROCESS)
 
 
 def check_of_files(files: int) -> Row:
@@ -95,13 +87,6 @@ def check_of_files(files: int) -> Row:
     Return the row of the time that it takes to check so many files.
     """
     return Row(f"check of {files:,} files", table=PROCESS)
-
-
-def get(count: int) -> Row:
-    """
-    Return the row of the time from the start to the first prompt of *count*, without a list before.
-    """
-    return Row(f"start to prompts/get, one of {count:,} prompts", table=PROCESS)
 
 
 def memory(count: int) -> Row:
@@ -143,7 +128,7 @@ def size(case: Case) -> Row:
     """
     Return the row of the size of a result of *case*.
     """
-    return Row(f"{case.name}: size", "KiB", table=PROCESS)
+    return Row(f"{case.name}: size", "KiB")
 
 
 def http_rate(workers: int) -> Row:
@@ -186,13 +171,6 @@ def http_memory(workers: int) -> Row:
     Return the row of the memory of all processes, what they share counted once.
     """
     return Row(f"{_load(workers)}: proportional memory", "MiB", table=HTTP)
-
-
-def http_share(which: str) -> Row:
-    """
-    Return the row of the processor time of the busier of two workers, or of the other, in a second.
-    """
-    return Row(f"{_load(2)}: work of the {which} one in a second", table=HTTP)
 
 
 def _load(workers: int) -> str:

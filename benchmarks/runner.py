@@ -3,16 +3,14 @@
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from types import MappingProxyType
 
 import attrs
 
 from benchmarks import recipes, rows
-from benchmarks.cases import CALLED, CASES, LARGE_PICTURE, PLAIN, TYPED, Case, echo_of, listing
+from benchmarks.cases import CASES, PICTURE, PLAIN, TYPED, Case, echo_of, listing
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
 from benchmarks.session import Refused, Session
@@ -37,28 +35,32 @@ class Plan:
         sizes:
             How many prompts a server has. The first is for everything but growth.
 
-        once:
-            A size for the first round alone: starting some servers with so many takes a minute.
+        many:
+            A size for promptkit only: other servers would take a minute to start.
 
         files:
-            How many files promptkit's recipes are in, where it is measured what files cost.
+            How many files promptkit's recipes are in when one of them is saved.
+
+        checked:
+            How many files are checked.
 
         saves:
-            How often one of them is saved.
+            How often a file is saved.
 
         starts:
-            How often each server is started with a few prompts for a list, and as often for a prompt.
+            How often each server is started with a few prompts.
 
         turns:
-            How often each case, each list, and a check of many files is measured.
+            How often each case and each list is measured.
     """
 
     seconds: float
     least: int
     most: int
     sizes: tuple[int, ...]
-    once: tuple[int, ...] = ()
+    many: int
     files: tuple[int, ...] = ()
+    checked: int = 2
     saves: int = 1
     starts: int = 1
     turns: int = 1
@@ -68,7 +70,7 @@ class Plan:
         """
         Every number of prompts.
         """
-        return self.sizes + self.once
+        return (*self.sizes, self.many)
 
 
 #: Variables of the shell that would slow some servers down and not others.
@@ -79,13 +81,14 @@ FULL = Plan(
     least=100,
     most=20_000,
     sizes=(10, 100, 1_000),
-    once=(10_000,),
+    many=10_000,
     files=(20, 2_000),
-    saves=7,
-    starts=7,
-    turns=5,
+    checked=1_000,
+    saves=3,
+    starts=5,
+    turns=3,
 )
-QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), files=(2, 20))
+QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), many=200, files=(2, 20), checked=20)
 
 
 @attrs.frozen
@@ -98,7 +101,7 @@ class Runner:
             How much to measure.
 
         folder:
-            Where the images and the folders of recipes lie.
+            Where the image and the folders of recipes lie.
     """
 
     plan: Plan
@@ -113,24 +116,14 @@ class Runner:
         """
         return self.start_in(recipes.folder(self.folder, count), peer, era, count=count)
 
-    def start_in(  # noqa: PLR0913 (most starts have no more than four)
-        self,
-        folder: Path,
-        peer: Peer,
-        era: Era,
-        *,
-        count: int = 0,
-        options: Sequence[str] = (),
-        variables: Mapping[str, str] = MappingProxyType({}),
-    ) -> Session:
+    def start_in(self, folder: Path, peer: Peer, era: Era, *, count: int = 0) -> Session:
         """
         Return a session with *peer*, whose recipes are in *folder* if it reads any.
 
         Raises:
             Refused: If it does not serve the era.
         """
-        environment = {**self.environment(count), **variables}
-        return Session((*peer.command_for(folder), *options), environment, era)
+        return Session(peer.command_for(folder), self.environment(count), era)
 
     def environment(self, count: int = 0) -> dict[str, str]:
         """
@@ -138,15 +131,6 @@ class Runner:
         """
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
         return {**shell, "BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
-
-    def warm(self, peer: Peer, era: Era, count: int) -> None:
-        """
-        Start *peer* once without a clock, so that what it keeps for its next start is there.
-        """
-        with suppress(Refused), self.start(peer, era, count) as session:  # `measure` tells why
-            session.ask(listing(count))
-            session.ask(PLAIN)
-            session.settle()
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
@@ -167,23 +151,12 @@ class Runner:
 
     def measure_start(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long *peer* takes to start with a few prompts, and to end.
+        Yield how long *peer* takes to start with a few prompts.
         """
         size = self.plan.sizes[0]
         with self.start(peer, era, size) as session:
             yield rows.OPENING, session.opened
-            yield from self._begin(session, size)
-            session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
-            yield rows.EXIT, session.close()
-
-    def measure_first_get(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
-        """
-        Yield how long *peer* takes from its start to the first prompt, without a list before.
-        """
-        size = self.plan.sizes[0]
-        with self.start(peer, era, size) as session:
-            session.ask(PLAIN)
-            yield rows.get(size), time.perf_counter() - session.started
+            yield from _measure_first_replies(session, size)
 
     def measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
         """
@@ -197,27 +170,16 @@ class Runner:
         count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
         session.pipelined(case, plan.least)
         yield rows.pipelined(case), session.pipelined(case, count)
-        if case is LARGE_PICTURE:
+        if case is PICTURE:
             yield _size(session, case)
-
-    def measure_tools(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
-        """
-        Yield the figures of *peer*, which offers its prompts as tools, for a call of one.
-        """
-        folder = recipes.folder(self.folder, self.plan.sizes[0])
-        with self.start_in(folder, peer, era, options=("--tools",)) as session:
-            _check(session, peer, CALLED)
-            yield from self.measure_case(session, CALLED)
 
     def measure_size(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
         Yield how long a server took to start with *count* prompts, and its memory once it has settled.
         """
-        begun = list(self._begin(session, count))
-        if count != self.plan.sizes[0]:  # `measure_start` has that one
-            yield from begun
+        yield from _measure_first_replies(session, count)
         session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
-        session.settle()  # what follows a start is done
+        session.settle()
         yield from memory_of(session.memory(), rows.memory(count))
 
     def measure_list(self, session: Session, peer: Peer, count: int) -> Iterator[tuple[Row, float]]:
@@ -236,28 +198,6 @@ class Runner:
         times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
         yield rows.among(TYPED, count), median(times)
 
-    def measure_get_of_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
-        """
-        Yield how long *peer*, which reads recipes, takes to a prompt with so many files of them.
-        """
-        folder = recipes.folder_of_files(self.folder, files)
-        with self.start_in(folder, peer, era) as session:  # leaves what it keeps for its next start
-            session.ask(PLAIN)
-            session.settle()
-        with self.start_in(folder, peer, era) as session:
-            session.ask(PLAIN)
-            yield rows.get_of_files(files), time.perf_counter() - session.started
-            session.settle()  # else the next start imports first
-
-    def measure_list_of_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
-        """
-        Yield how long *peer* takes to its first list. What it keeps for its next start is there.
-        """
-        with self.start_in(recipes.folder_of_files(self.folder, files), peer, era) as session:
-            session.ask(listing(recipes.NAMED))
-            yield rows.list_of_files(files), time.perf_counter() - session.started
-            session.settle()  # a list that is told early is kept once it is confirmed
-
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """
         Yield how long *peer* takes, which is an echo, for as many bytes as *case* has, *size* in KiB.
@@ -269,12 +209,13 @@ class Runner:
                 raise Refused(reason)
             yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
 
-    def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
-        """The time to the first replies with *count* prompts."""
-        session.ask(listing(count))
-        yield rows.first_list(count), time.perf_counter() - session.started
-        session.ask(PLAIN)  # what was put off for the list has to be done by now
-        yield rows.first_get(count), time.perf_counter() - session.started
+
+def _measure_first_replies(session: Session, count: int) -> Iterator[tuple[Row, float]]:
+    """Yield the time from the start to the first list of *count* prompts, and to a prompt after it."""
+    session.ask(listing(count))
+    yield rows.first_list(count), time.perf_counter() - session.started
+    session.ask(PLAIN)
+    yield rows.first_get(count), time.perf_counter() - session.started
 
 
 def _size(session: Session, case: Case) -> tuple[Row, float]:

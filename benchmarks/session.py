@@ -15,7 +15,8 @@ from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
 PATIENCE = 300  # seconds that a server may take for what is asked of it, until it is given up
-SETTLE_S = 0.5  # how long a server that has put nothing off does not run
+SETTLE_S = 0.5  # how long a server that has settled uses no processor time
+UNREAD = 1_000_000  # first id of the requests whose replies are not read
 SHORT = 1 << 16  # bytes: what is longer is no error
 
 
@@ -126,6 +127,13 @@ class Session:
             self._write(self._era.request(1, case.method, case.params))
             return self._check(self._stdout.readline()).result
 
+    def send(self, case: Case, count: int) -> None:
+        """
+        Send *count* requests whose replies are not read.
+        """
+        requests = (self._era.request(UNREAD + number, case.method, case.params) for number in range(count))
+        self._write(b"".join(requests))
+
     def one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
         """
         Return how long each of several requests took, in seconds.
@@ -150,13 +158,32 @@ class Session:
         with self._patiently(), self._together():
             deadline = time.perf_counter() + seconds
             while len(times) < most and (len(times) < least or time.perf_counter() < deadline):
-                request = self._era.request(len(times), case.method, case.params)
-                started = time.perf_counter()
-                self._write(request)
-                line = self._stdout.readline()
-                times.append(time.perf_counter() - started)
-                self._check(line)
+                times.append(self._time(case, len(times)))
         return times
+
+    def with_pauses(self, case: Case, count: int, pause: float) -> list[float]:
+        """
+        Return how long each of *count* requests took, in seconds, with a pause before each.
+
+        Raises:
+            Refused: If an answer is an error.
+        """
+        times: list[float] = []
+        with self._patiently():
+            for number in range(count):
+                time.sleep(pause)
+                times.append(self._time(case, number))
+        return times
+
+    def _time(self, case: Case, number: int) -> float:
+        """Return how long one request took. Raises Refused if the answer is an error."""
+        request = self._era.request(number, case.method, case.params)
+        started = time.perf_counter()
+        self._write(request)
+        line = self._stdout.readline()
+        elapsed = time.perf_counter() - started
+        self._check(line)
+        return elapsed
 
     @contextmanager
     def _together(self) -> Iterator[None]:
@@ -200,31 +227,15 @@ class Session:
         """
         Return the process's resident memory in MiB, or nothing where the system does not tell.
         """
-        return self._memory("VmRSS")
-
-    def _memory(self, kind: str) -> float | None:
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():
             return None
-        (line,) = (line for line in status.read_text().splitlines() if line.startswith(f"{kind}:"))
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) / 1024
-
-    def forget_peak(self) -> None:
-        """
-        Have `peak` count from now on, on systems that can.
-        """
-        with suppress(OSError):
-            Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
-
-    def peak(self) -> float | None:
-        """
-        Return the most memory that the process has had in MiB, or nothing where the system does not tell.
-        """
-        return self._memory("VmHWM")
 
     def settle(self) -> None:
         """
-        Wait until the process has nothing more to do: what it put off until it had answered is done.
+        Wait until the process uses no more processor time.
         """
         used = None
         while used != (now := self._processor_time()):

@@ -1,5 +1,5 @@
 """
-Skills: the start with many of them, a page of the list, and a file, beside a server without and an echo.
+Skills: a page of the list of many skills, and a file of one, next to an echo.
 
 `python -m benchmarks.skills` prints medians of ratios that were measured in turns, and ends with 1 if one of
 them is over its budget.
@@ -7,7 +7,6 @@ them is over its budget.
 
 import os
 import sys
-import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from benchmarks.wire import HANDSHAKE
 SKILLS: Final = 1_000
 FILES: Final = 9  # of each skill, besides `SKILL.md`
 LARGE: Final = 100 * 1024  # bytes
-ROUNDS: Final = 20
+ROUNDS: Final = 5
 
 _ECHO: Final = (sys.executable, str(Path(__file__).parent / "servers" / "echo.py"))
 _PROMPT: Final = "from promptkit import prompt\n\n\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
@@ -35,7 +34,6 @@ _SKILL: Final = (
 )
 
 LIST: Final = Case("skills/list", "skills/list", {}, len, 0)
-PROMPTS: Final = Case("prompts/list", "prompts/list", {}, len, 0)
 FILE: Final = Case("a file of 100 KiB", "resources/read", {"uri": "skill://skill-0/file-0.md"}, len, 0)
 
 
@@ -80,56 +78,36 @@ def main() -> int:
     parser.add_argument("--skills", type=int, default=SKILLS, help="how many (default: %(default)s)")
     options = parser.parse_args()
     with TemporaryDirectory() as scratch:
-        with_skills, without = _folders(Path(scratch), options.skills)
-        ratios = list(_measure(with_skills, without, options.rounds))
+        ratios = list(_measure(_folder(Path(scratch), options.skills), options.rounds))
     _print(ratios, options.skills)
     return 0 if all(ratio.value <= ratio.budget for ratio in ratios) else 1
 
 
-def _folders(scratch: Path, skills: int) -> tuple[Path, Path]:
-    """A folder with many skills, and one without, each with the same prompt."""
-    folders = scratch / "with", scratch / "without"
-    for folder in folders:
-        folder.mkdir()
-        (folder / "hello.py").write_text(_PROMPT)
+def _folder(recipes: Path, skills: int) -> Path:
+    """Write one prompt and many skills, and return their folder."""
+    (recipes / "hello.py").write_text(_PROMPT)
     for number in range(skills):
-        folder = folders[0] / "skills" / f"skill-{number}"
+        folder = recipes / "skills" / f"skill-{number}"
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text(_SKILL.format(number, "Do it.\n" * 50))
         for file in range(FILES):
             (folder / f"file-{file}.md").write_text(f"{number} {file}\n" * 100)
-    (folders[0] / "skills" / "skill-0" / "file-0.md").write_text("x" * (LARGE - 1) + "\n")
-    return folders
+    (recipes / "skills" / "skill-0" / "file-0.md").write_text("x" * (LARGE - 1) + "\n")
+    return recipes
 
 
-def _measure(with_skills: Path, without: Path, rounds: int) -> Iterator[Ratio]:
-    ours, theirs = _command(with_skills), _command(without)
-    pairs = [(_start(ours), _start(theirs)) for _ in range(rounds)]
-    yield Ratio("the start, to the list of prompts", *_columns(pairs), 1.6)
+def _measure(recipes: Path, rounds: int) -> Iterator[Ratio]:
+    command = (sys.executable, "-m", "promptkit", "serve", str(recipes))
     for case in (LIST, FILE):
-        with _session(ours) as session, _session(_ECHO) as echo:
+        with _session(command) as session, _session(_ECHO) as echo:
             size = len(session.ask(case))
-            session.settle()  # the recipes are imported now
-            pairs = [
-                (_median(session, case), _median(echo, echo_of(case, size - 2)))
-                for _ in range(max(rounds // 4, 1))
-            ]
+            session.settle()
+            pairs = [(_median(session, case), _median(echo, echo_of(case, size - 2))) for _ in range(rounds)]
         yield Ratio(f"{case.name}, {size / 1024:,.0f} KiB, against the echo", *_columns(pairs), 1.3)
-
-
-def _command(folder: Path) -> tuple[str, ...]:
-    return sys.executable, "-m", "promptkit", "serve", str(folder)
 
 
 def _session(command: tuple[str, ...]) -> Session:
     return Session(command, os.environ, HANDSHAKE)
-
-
-def _start(command: tuple[str, ...]) -> float:
-    """From nothing to the first list."""
-    with _session(command) as session:
-        session.ask(PROMPTS)
-        return time.perf_counter() - session.started
 
 
 def _median(session: Session, case: Case) -> float:

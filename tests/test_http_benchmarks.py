@@ -36,7 +36,7 @@ def test_what_is_posted_is_answered(rounds):
         server.check(POST)
 
         assert POST.case.says_all(read_reply(server.reply).result)
-        assert len(server.processor_times()) == 1
+        assert server.processor_time() > 0
         assert server.memory() > 1
         assert server.opened > 0
 
@@ -86,7 +86,7 @@ def test_a_load_is_of_answered_requests(rounds):
         assert found.requests > 100
         assert 0.9 < found.seconds < 5
         assert 0 < found.median <= found.slowest
-        assert sum(server.processor_times()) > 0
+        assert server.processor_time() > 0
         with pytest.raises(Refused, match="requests failed beside"):
             load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
 
@@ -100,13 +100,9 @@ def test_the_budgets_over_http():
     }
 
     assert found == {
-        ("mcp", "1 worker, 32 connections: time for each"): 9,
-        ("asgi", "1 worker, 32 connections: time for each"): 0.65,
+        ("mcp", "1 worker, 32 connections: time for each"): 8,
+        ("asgi", "1 worker, 32 connections: time for each"): 0.6,
         ("mcp", "1 worker, 32 connections: 99th percentile"): 10,
-        (OURS, "2 workers, 32 connections: work of the busier one in a second"): 1 / 1.2,
-        ("mcp", "2 workers, 32 connections: proportional memory"): 2,
-        ("mcp", "start to the first reply over HTTP"): 2.5,
-        ("10 µs", "what a known token adds to the processor time of a request"): 1,
     }
 
 

@@ -13,7 +13,6 @@ from benchmarks.cases import TYPED
 from benchmarks.http.load import Load, find_wrk, load
 from benchmarks.http.peers import HttpPeer
 from benchmarks.http.server import HttpServer, Post, free_port
-from benchmarks.http.tokens import cost_of_a_token
 from benchmarks.peers import OURS, Absent
 from benchmarks.rounds import Figure
 from benchmarks.rows import Row
@@ -48,7 +47,7 @@ class HttpPlan:
     loads: int = 1
 
 
-FULL = HttpPlan(warm_up=1, seconds=2, loads=3)
+FULL = HttpPlan(warm_up=1, seconds=2, loads=2)
 QUICK = HttpPlan(warm_up=1, seconds=1)
 
 
@@ -109,8 +108,6 @@ class HttpRounds:
             for peer in peers:
                 if peer.workers > 1:
                     self._keep(peer, 2, self._measure_two(peer))
-            if any(peer.name == OURS for peer in peers):
-                self._keep_token()
         return {
             row: {name: Figure.of(values) for name, values in found.items()}
             for row, found in self._values.items()
@@ -155,14 +152,10 @@ class HttpRounds:
         """The figures of a server with two workers."""
         with self._start(peer, 2, free_port()) as server:
             load(server.port, POST, seconds=self.plan.warm_up, processors=None)
-            before = server.processor_times()
-            found = load(server.port, POST, seconds=self.plan.loads * self.plan.seconds, processors=None)
-            spent = _spent(server, before)
-            yield from _figures(found, sum(spent), 2)
+            before = server.processor_time()
+            found = load(server.port, POST, seconds=self.plan.seconds, processors=None)
+            yield from _figures(found, server.processor_time() - before, 2)
             yield rows.http_memory(2), server.memory()
-            *_, other, busier = sorted(spent)
-            yield rows.http_share("busier"), busier / found.seconds
-            yield rows.http_share("other"), other / found.seconds
 
     def _keep(self, peer: HttpPeer, workers: int, figures: Iterator[tuple[Row, float]]) -> None:
         """Keep the figures of one server; note what cut them short."""
@@ -171,16 +164,6 @@ class HttpRounds:
                 self._values[row].setdefault(peer.name, []).append(value)
         except Refused as error:
             self.notes[peer.name, f"HTTP with {workers} workers"] = str(error)
-
-    def _keep_token(self) -> None:
-        """Keep what a token costs; note why not."""
-        self.say("what a known token costs")
-        try:
-            cost = cost_of_a_token(self.folder, COUNT, POST, seconds=self.plan.warm_up, processors=cores())
-        except Refused as error:
-            self.notes[OURS, "HTTP with tokens"] = str(error)
-        else:
-            self._values[rows.HTTP_TOKEN].setdefault(OURS, []).append(cost)
 
 
 def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
@@ -193,15 +176,10 @@ def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, fl
 
 def _measure_load(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
     """The figures of one load of a server with one worker."""
-    before = server.processor_times()
+    before = server.processor_time()
     found = load(server.port, POST, seconds=plan.seconds, processors=cores()[1])
-    yield from _figures(found, sum(_spent(server, before)), 1)
+    yield from _figures(found, server.processor_time() - before, 1)
     yield rows.http_memory(1), server.memory()
-
-
-def _spent(server: HttpServer, before: Sequence[float]) -> list[float]:
-    """The processor time that each process of a server has taken since, in seconds."""
-    return [after - then for after, then in zip(server.processor_times(), before, strict=True)]
 
 
 def _figures(found: Load, spent: float, workers: int) -> Iterator[tuple[Row, float]]:

@@ -196,11 +196,11 @@ class HttpServer:
             reason = "its answer says something else"
             raise Refused(reason)
 
-    def processor_times(self) -> list[float]:
+    def processor_time(self) -> float:
         """
-        Return how long each of its processes has worked, in seconds.
+        Return the processor time that its processes have used, in seconds.
         """
-        return [_processor_time(pid) for pid in self._pids()]
+        return sum(map(_processor_time, self._pids()))
 
     def memory(self) -> float:
         """

@@ -6,7 +6,7 @@ It checks nothing, knows no errors, and converts arguments only as far as a prom
 
 import os
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,9 @@ def text(words: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": {"type": "text", "text": words}}
 
 
-def picture(name: str, caption: str) -> list[dict[str, Any]]:
+def picture(caption: str) -> list[dict[str, Any]]:
     """Return a caption and an image."""
-    image = {"type": "image", "data": b64encode(read(name)).decode(), "mimeType": "image/png"}
+    image = {"type": "image", "data": b64encode(read("picture.png")).decode(), "mimeType": "image/png"}
     return [text(caption), {"role": "user", "content": image}]
 
 
@@ -64,8 +64,7 @@ PROMPTS: dict[str, tuple[str, tuple[str, ...], Callable[..., list[dict[str, Any]
     "typed": ("Review code in a language.", ("code", "language", "depth"), review),
     "structured": ("Review a change.", ("change",), structured),
     "turns": ("Walk through an error.", ("error",), turns),
-    "small_picture": ("Look at a small picture.", ("caption",), partial(picture, "small.png")),
-    "large_picture": ("Look at a large picture.", ("caption",), partial(picture, "large.png")),
+    "picture": ("Look at a picture.", ("caption",), picture),
 }
 PROMPTS |= {
     f"generated_{number:05}": PROMPTS["typed"]

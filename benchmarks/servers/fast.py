@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
 LANGUAGES = ("python", "rust", "go")
-NAMED = 6
+NAMED = 5
 
 Language = Literal["python", "rust", "go"]
 server = FastMCP("benchmark")
@@ -64,15 +64,9 @@ def turns(error: str) -> list[Message]:
 
 
 @server.prompt
-def small_picture(caption: str) -> list[Message]:
-    """Look at a small picture."""
-    return [Message(caption), Message(Image(data=read("small.png"), format="png").to_image_content())]
-
-
-@server.prompt
-def large_picture(caption: str) -> list[Message]:
-    """Look at a large picture."""
-    return [Message(caption), Message(Image(data=read("large.png"), format="png").to_image_content())]
+def picture(caption: str) -> list[Message]:
+    """Look at a picture."""
+    return [Message(caption), Message(Image(data=read("picture.png"), format="png").to_image_content())]
 
 
 def make(number: int) -> Prompt:

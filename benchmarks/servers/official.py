@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
 LANGUAGES = ("python", "rust", "go")
-NAMED = 6
+NAMED = 5
 
 Language = Literal["python", "rust", "go"]
 server = MCPServer("benchmark")
@@ -69,15 +69,9 @@ def turns(error: str) -> list[Message]:
 
 
 @server.prompt()
-def small_picture(caption: str) -> list[Message]:
-    """Look at a small picture."""
-    return [UserMessage(caption), UserMessage(Image(data=read("small.png"), format="png"))]
-
-
-@server.prompt()
-def large_picture(caption: str) -> list[Message]:
-    """Look at a large picture."""
-    return [UserMessage(caption), UserMessage(Image(data=read("large.png"), format="png"))]
+def picture(caption: str) -> list[Message]:
+    """Look at a picture."""
+    return [UserMessage(caption), UserMessage(Image(data=read("picture.png"), format="png"))]
 
 
 def make(number: int) -> Prompt:

@@ -1,4 +1,4 @@
-"""The six named prompts as recipes, served by promptkit; the generated ones stand in a file beside."""
+"""The five named prompts as recipes, served by promptkit; the generated ones stand in a file beside."""
 
 import os
 from functools import cache
@@ -59,12 +59,6 @@ def turns(error: str) -> Workflow:
 
 
 @prompt
-def small_picture(caption: str) -> Workflow:
-    """Look at a small picture."""
-    return user(caption, Image(read("small.png")))
-
-
-@prompt
-def large_picture(caption: str) -> Workflow:
-    """Look at a large picture."""
-    return user(caption, Image(read("large.png")))
+def picture(caption: str) -> Workflow:
+    """Look at a picture."""
+    return user(caption, Image(read("picture.png")))

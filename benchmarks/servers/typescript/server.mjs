@@ -15,7 +15,7 @@ const read = (name) => {
   return pictures.get(name);
 };
 const LANGUAGES = ["python", "rust", "go"];
-const NAMED = 6;
+const NAMED = 5;
 
 const text = (words, role = "user") => ({ role, content: { type: "text", text: words } });
 const image = (data) => ({
@@ -40,11 +40,6 @@ const review = () => [
 ];
 
 const Change = z.object({ title: z.string(), files: z.array(z.string()), urgent: z.boolean() });
-
-const picture = (description, name) => [
-  { description, argsSchema: z.object({ caption: z.string() }) },
-  ({ caption }) => ({ description, messages: [text(caption), image(read(name))] }),
-];
 
 const makeServer = () => {
   const server = new McpServer({ name: "benchmark", version: "1" });
@@ -82,8 +77,14 @@ const makeServer = () => {
       ],
     }),
   );
-  server.registerPrompt("small_picture", ...picture("Look at a small picture.", "small.png"));
-  server.registerPrompt("large_picture", ...picture("Look at a large picture.", "large.png"));
+  server.registerPrompt(
+    "picture",
+    { description: "Look at a picture.", argsSchema: z.object({ caption: z.string() }) },
+    ({ caption }) => ({
+      description: "Look at a picture.",
+      messages: [text(caption), image(read("picture.png"))],
+    }),
+  );
   for (let number = 0; number < Number(process.env.BENCHMARK_PROMPTS) - NAMED; number++) {
     server.registerPrompt(`generated_${String(number).padStart(5, "0")}`, ...review());
   }
