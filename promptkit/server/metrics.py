@@ -20,8 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import target_of
-from promptkit.server.observers import OpenRequests, known_method, outcome_of
+from promptkit.server.observers import OpenRequests, known_method
 
 __all__ = ["Metrics"]
 
@@ -118,7 +119,7 @@ class Metrics:
         self._in_flight.set(0)
         self._durations["request"].labels("prompts/get")
 
-    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """
         Note that *request* has arrived. Return what is called with the reply before that is sent.
         """
@@ -151,10 +152,9 @@ class Metrics:
         """Remove the folder, once all workers have ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _end(self, begun: _OpenTimer, reply: bytes | None) -> None:
+    def _end(self, begun: _OpenTimer, reply: Reply) -> None:
         seconds = time.perf_counter() - begun.started
-        outcome, code = outcome_of(reply)
-        came = outcome, "" if code is None else code
+        came = reply.outcome, "" if reply.code is None else reply.code
         self._in_flight.dec()
         self._counters["requests"].labels(begun.method, *came).inc()
         self._durations["request"].labels(begun.method).observe(seconds)

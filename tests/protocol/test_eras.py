@@ -7,6 +7,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
@@ -29,7 +30,7 @@ def connect(revision=None, **offered):
 def event(connection, message):
     """The one thing that follows from a message."""
     (found,) = connection.receive_data(line(message))
-    return json.loads(found) if isinstance(found, bytes) else found
+    return json.loads(found.line) if isinstance(found, Reply) else found
 
 
 def code(connection, message):
