@@ -60,8 +60,7 @@ class Site:
 
     def offer(self):
         """Declare what there is."""
-        server = self.server
-        self.endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
+        self.endpoint.offer(self.server.capabilities, self.server.observe)
 
     def replace(self, catalog):
         """Serve another catalog, as an application does."""
@@ -76,7 +75,7 @@ class Site:
         if isinstance(found, HttpResponse):
             channel.said.append(found.body)
         else:
-            self.server._leader_followers.handle_events(found)
+            self.server._dispatcher.handle_events(found)
         return channel
 
     def ask(self, message, principal=None, **fields):

@@ -4,6 +4,9 @@ import json
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from queue import Queue
+from threading import Event
+from weakref import finalize
 
 import jsonschema
 import pytest
@@ -59,28 +62,58 @@ def modern(number, method, params=None, **members) -> dict:
     return request(number, method, {**(params or {}), "_meta": envelope(**members)})
 
 
+class Input:
+    """The input of a server that reads on its own threads."""
+
+    def __init__(self, server):
+        self._data = Queue()
+        self._is_read = Event()
+        server.read_from(self._read, bool)
+        assert self._is_read.wait(50)
+
+    def _read(self):
+        self._is_read.set()  # everything before is answered, or runs next to the leader
+        return self._data.get()
+
+    def write(self, data):
+        """Write bytes, and wait until the server has handled them and reads again."""
+        self._is_read.clear()
+        self._data.put(data)
+        assert self._is_read.wait(50)
+
+    def end(self):
+        """End the input."""
+        self._data.put(b"")
+
+
 class Client:
     """
     A client of a server in the same process.
 
-    Whatever the server sends is checked against the published schema of the revision.
+    Whatever the server sends is checked against the published schema of the revision. With *threads*, the
+    server reads on its own threads, as in a process; otherwise prompts run on the calling thread.
     """
 
-    def __init__(self, catalog, revision="2025-11-25", *, capabilities=None, **options):
+    def __init__(self, catalog, revision="2025-11-25", *, capabilities=None, threads=False, **options):
         self.sent = []
         self.server = Server(catalog, self.sent.append, **options)
+        self.receive = self.server.receive_data
+        if threads:
+            reading = Input(self.server)
+            self.receive = reading.write
+            finalize(self, reading.end)
         self.revision = revision
         self.capabilities = {"roots": {}} if capabilities is None else capabilities
         self.methods = {}
         if revision in HANDSHAKES:
             self.ask("initialize", initialize(revision, capabilities=self.capabilities)["params"])
-            self.server.receive_data(line(notification("notifications/initialized")))
+            self.receive(line(notification("notifications/initialized")))
 
     def send(self, data: bytes) -> list:
         """Send bytes; return what has been sent back since."""
         self.methods |= dict(asked(data))
         self.sent.clear()
-        self.server.receive_data(data)
+        self.receive(data)
         return self.replies()
 
     def replies(self) -> list:

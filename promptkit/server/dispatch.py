@@ -346,6 +346,7 @@ class Dispatcher:
             self._finish_aside(pending, reply if wins else None)
             return False
         if wins and reply is not None:
+            self._stop(pending)
             self._add(pending.request.answer(reply))
         return True
 
@@ -353,6 +354,7 @@ class Dispatcher:
         """Send the reply to a request whose thread no longer leads."""
         try:
             if reply is not None:
+                self._stop(pending)
                 self._send_reply(pending, reply)
         finally:
             self._leave(pending)
@@ -448,7 +450,7 @@ class Dispatcher:
                 return False
             self._held -= 1
             pending.is_held, pending.stop, pending.refusal = False, None, None
-            pending.deadline = time.monotonic() + pending.limit
+        self.set_limit(pending, pending.limit)
         return True
 
     def check_held(self) -> None:
@@ -473,8 +475,12 @@ class Dispatcher:
 
     def _end(self, pending: PendingRequest, reply: Reply) -> None:
         """Answer a request that its own code has not answered, and stop that code where this is possible."""
-        if not self.answer(pending, reply):
-            return
+        if self.answer(pending, reply):
+            self._stop(pending)
+
+    @staticmethod
+    def _stop(pending: PendingRequest) -> None:
+        """Stop what still runs, or is open, for an answered request, if anything."""
         stop, pending.stop = pending.stop, None
         if stop is not None:
             stop()
@@ -482,10 +488,11 @@ class Dispatcher:
     # Requests next to the leader.
 
     def set_limit(self, pending: PendingRequest, seconds: float) -> None:
-        """Give a request the time limit of its author, from now on."""
+        """Give a request a time limit, from now on."""
         pending.limit = seconds
         pending.deadline = time.monotonic() + seconds
         self._next_deadline = min(self._next_deadline, pending.deadline)
+        self._wake_clock()
 
     def call(self, pending: PendingRequest, work: Callable[[], bytes]) -> bytes:
         """
@@ -655,13 +662,14 @@ class Dispatcher:
         with cancelled_by(turn.is_cancelled):
             while (pending := self._take_waiting()) is not None:
                 turn.current, pending.thread = pending, turn.thread
+                self._wake_clock()
                 reply: Reply | None = _failure(pending.request)
                 try:
                     reply = reply_to(pending, self._handlers[pending.request.method], self._limits.reply)
                 finally:
                     turn.current = None
                     if reply is not None:
-                        self.answer(pending, reply)
+                        self._end(pending, reply)
                     self._leave(pending)
 
     # The clock.

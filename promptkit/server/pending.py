@@ -44,8 +44,8 @@ class PendingRequest(Struct, eq=False):
             Whether it waits for its client: a question or a stream.
 
         stop:
-            Called once if something other than its own code answers it: cancels its task, withdraws its
-            question, closes its stream.
+            Called once if the request is answered while its task runs, or its question or stream is open:
+            cancels the task, withdraws the question, closes the stream.
 
         refusal:
             Returns the error to answer with at the deadline, in place of the usual one.

@@ -51,6 +51,8 @@ class _OpenSpan:
     span: Span
     started: float
     attributes: dict[str, str]
+    request: Request
+    catalog: Callable[[], Catalog]
 
 
 class Telemetry:
@@ -104,19 +106,13 @@ class Telemetry:
             "mcp.protocol.version": request.revision.date,
             **self._transport,
         }
-        own = {"jsonrpc.request.id": str(request.id)[:_LONGEST_ID]}
-        target, name = target_of(request, catalog()), method
-        if target is not None and target.name is not None:
-            if target.kind == "prompt":
-                kind = "tool" if method in TOOL_METHODS else "prompt"
-                attributes[f"gen_ai.{kind}.name"] = target.name
-                name = f"{method} {target.name}"
-            elif target.name == target.asked:
-                own["mcp.resource.uri"] = target.name
+        name, about, own = _describe(request, catalog())
+        attributes |= about
+        own["jsonrpc.request.id"] = str(request.id)[:_LONGEST_ID]
         span = self._tracer.start_span(
             name, propagate.extract(_carrier(request)), SpanKind.SERVER, {**attributes, **own}
         )
-        return self._open_requests.add(_OpenSpan(span, time.perf_counter(), attributes))
+        return self._open_requests.add(_OpenSpan(span, time.perf_counter(), attributes, request, catalog))
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was refused with a status."""
@@ -132,6 +128,11 @@ class Telemetry:
 
     def _end(self, begun: _OpenSpan, reply: Reply) -> None:
         span, attributes = begun.span, begun.attributes
+        # Once more, because the recipes may have been imported only now.
+        name, about, own = _describe(begun.request, begun.catalog())
+        attributes |= about
+        span.update_name(name)
+        span.set_attributes({**about, **own})
         if reply.code is not None:
             attributes |= {"error.type": str(reply.code), "rpc.response.status_code": str(reply.code)}
         elif reply.outcome in _FAILURES:
@@ -148,6 +149,18 @@ class Telemetry:
 def is_recorded() -> bool:
     """Whether the process has set up an SDK: without one, nothing becomes of what is told."""
     return hasattr(trace.get_tracer_provider(), "force_flush")
+
+
+def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return the name of a span, what it is about, and what its measurement leaves out."""
+    method = known_method(request, _OTHER)
+    target = target_of(request, catalog)
+    if target is None or target.name is None:
+        return method, {}, {}
+    if target.kind == "prompt":
+        kind = "tool" if method in TOOL_METHODS else "prompt"
+        return f"{method} {target.name}", {f"gen_ai.{kind}.name": target.name}, {}
+    return method, {}, {"mcp.resource.uri": target.name} if target.name == target.asked else {}
 
 
 def _carrier(request: Request) -> dict[str, str]:

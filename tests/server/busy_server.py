@@ -30,6 +30,12 @@ def follows(file: str):
         time.sleep(0.01)
     return "done"
 
+@prompt(timeout=0.2)
+def lingers(file: str):
+    while not os.path.exists(file):
+        time.sleep(0.01)
+    return "too late"
+
 @prompt
 def spins(seconds: float = 30):
     end = time.monotonic() + seconds

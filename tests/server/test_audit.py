@@ -65,7 +65,7 @@ class Audited:
         self.file, self.catalog, self.revision = file, catalog, revision
         self.replies = KeptReplies()
         self.client = Client(catalog, revision, capabilities={"elicitation": {}}, observers=[self.replies])
-        self.connection = Connection(ServerInfo("test", "1"), Capabilities(resources=True))
+        self.connection = Connection(ServerInfo("test", "1"), Capabilities())
         if revision in HANDSHAKES:
             self.connection.receive_data(line(initialize(revision)))
 
@@ -75,7 +75,7 @@ class Audited:
         if self.revision not in HANDSHAKES:
             params = {**params, "_meta": envelope(capabilities={"elicitation": {}})}
         (event,) = self.connection.receive_data(line(request(number, method, params)))
-        return self.audit.begin(event, self.catalog)
+        return self.audit.begin(event, lambda: self.catalog)
 
     def ask(self, method, params=None, number=1):
         """Send a request, note it, and return what is noted."""
@@ -603,7 +603,7 @@ sys.stdin.readline()
 for number in range(many):
     arguments = {f"{who}-{n}": "" for n in range(number % 40)}
     params = wire.GetPromptParams(who, arguments)
-    audit.begin(Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {}), catalog)(CANCELLED)
+    audit.begin(Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {}), lambda: catalog)(CANCELLED)
 """
 
 

@@ -1,12 +1,11 @@
 import asyncio
 import json
+import math
 import threading
 from queue import Queue
 from typing import Annotated
 
 import pytest
-from msgspec import structs
-
 from promptkit import Arg, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
@@ -14,13 +13,23 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.exchange import Exchange
-from promptkit.server.scheduling.event_loop import EventLoopThread
-from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.worker_thread import WorkerThread
+from promptkit.server.dispatch import Dispatcher
+from promptkit.server.event_loop import EventLoopThread
 from promptkit.server.snapshot import Snapshot
-from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
+from tests.wire import (
+    HANDSHAKES,
+    MODERN,
+    REVISIONS,
+    Client,
+    Input,
+    initialize,
+    line,
+    modern,
+    notification,
+    request,
+)
 
 FORM = {"elicitation": {}}
 #: The revisions in which the server sends a question, as a request of its own.
@@ -65,12 +74,12 @@ MALFORMED = [
 ]
 
 
-#: Who may answer a request that is in flight.
+#: What can answer a pending request.
 ANSWERERS = {
-    "work": lambda in_flight, job: in_flight.answer(job, b"done\n"),
-    "client": lambda in_flight, _: in_flight.cancel(1),
-    "deadline": lambda in_flight, _: in_flight.expire(1.0),
-    "end": lambda in_flight, _: in_flight.close(0, lambda _: InternalError("the end")),
+    "work": lambda dispatcher, pending: dispatcher.answer(pending, b"done\n"),
+    "client": lambda dispatcher, _: dispatcher.cancel(1),
+    "deadline": lambda dispatcher, _: dispatcher._expire(math.inf),
+    "end": lambda dispatcher, _: dispatcher.close(0, lambda _: InternalError("the end")),
 }
 
 
@@ -117,7 +126,7 @@ class Work:
 
     def client(self, revision):
         """A client that can be asked, too."""
-        return Client(self.catalog, revision, capabilities=FORM, changes=True)
+        return Client(self.catalog, revision, capabilities=FORM, changes=True, threads=True)
 
     def start(self, client, method, params, number=1):
         """Send a request, and wait until the work on it has begun; return what is sent at once."""
@@ -236,7 +245,7 @@ class TestInFlight:
         """
         It carries no revision, so it may mean whatever is in flight.
         """
-        client = Client(work.catalog, None)
+        client = Client(work.catalog, None, threads=True)
         client.send(line(initialize("2025-06-18")) + line(modern(1, *SLOW["async"])))
         work.started.get(timeout=50)
 
@@ -325,7 +334,7 @@ class TestNothingToCancel:
 class TestRaces:
     def test_while_the_work_begins(self, work, monkeypatch):
         """
-        A cancellation that comes as soon as the work on a loop has begun is not lost.
+        A cancellation that arrives while a coroutine starts is not lost.
         """
         client = work.client(MODERN)
         start = EventLoopThread.start
@@ -333,7 +342,7 @@ class TestRaces:
         def start_and_cancel(*args):
             started = start(*args)
             work.started.get(timeout=50)
-            client.server._in_flight.cancel(1)
+            client.server._dispatcher.cancel(1)
             return started
 
         monkeypatch.setattr(EventLoopThread, "start", start_and_cancel)
@@ -342,24 +351,21 @@ class TestRaces:
         assert work.ended.get(timeout=50) is asyncio.CancelledError
         assert rest(client) == []
 
-    def test_before_the_thread_has_started(self, work, monkeypatch):
+    @pytest.mark.parametrize("kind", ["async", "thread"])
+    def test_while_it_waits_for_room(self, work, kind):
         """
-        Work that is cancelled before its thread has started never begins, and frees its place.
+        A request that is cancelled before there is room for it never runs, and is not answered.
         """
-        client = work.client(MODERN)
-        start = WorkerThread.start
+        client = Client(work.catalog, MODERN, threads=True, limits=Limits(renders=1))
+        work.start(client, *SLOW["thread"])
+        client.post(*SLOW[kind], 2)
+        client.post("prompts/get", {"name": "quick"}, 3)
 
-        def cancel_and_start(worker):
-            client.server._in_flight.cancel(1)
-            start(worker)
-            worker.join(50)
+        client.send(cancel(2))
+        work.go_on.set()
 
-        monkeypatch.setattr(WorkerThread, "start", cancel_and_start)
-        client.post(*SLOW["thread"], 1)
-
+        assert sorted(reply["id"] for reply in rest(client)) == [1, 3]
         assert work.started.empty()
-        assert client.server._executor._working == {}
-        assert rest(client) == []
 
     @pytest.mark.requirement("cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -403,65 +409,75 @@ class TestRaces:
         sending, go_on, sent = threading.Event(), threading.Event(), []
 
         def send(data):
-            if threading.current_thread() is not threading.main_thread():
+            if b'"id":1,' in data:
                 sending.set()
                 go_on.wait(50)
             sent.extend(data.splitlines())
 
         server = Server(work.catalog, send)
+        reading = Input(server)
         get = modern if revision == MODERN else request
         if revision != MODERN:
-            server.receive_data(line(initialize(revision)))
-        server.receive_data(line(get(1, *SLOW["thread"])))
+            reading.write(line(initialize(revision)))
+        reading.write(line(get(1, *SLOW["thread"])))
         work.go_on.set()
         assert sending.wait(50)
-        server.receive_data(cancel(1) + line(get(2, "prompts/list")))
+        reading.write(cancel(1) + line(get(2, "prompts/list")))
         go_on.set()
         server.close(10)
+        reading.end()
 
         assert [json.loads(reply)["id"] for reply in sent][-2:] == [2, 1]
 
 
 class TestWhoComesFirst:
     @pytest.fixture
-    def job(self, work):
-        """A request that could be answered by anybody, who answers it, and what was sent."""
-        sent = []
-        in_flight = InFlight(sent.append)
+    def pending(self):
+        """A dispatcher, a pending request, and the lines that were sent."""
+        sent, taken = [], []
         identity = ServerInfo("shelf", "1")
         (asked,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
-        exchange = Exchange(asked, Snapshot(Catalog(), identity, 10, changes=False))
-        refusal = InternalError("too late")
-        job = in_flight.enter(Job(exchange, lambda: None, refusal=lambda: refusal, deadline=0.0))
-        return in_flight, job, sent
+        snapshot = Snapshot(Catalog(), identity, 10, changes=False)
+        dispatcher = Dispatcher(
+            {"prompts/get": taken.append},
+            lambda _: snapshot,
+            bool,
+            bool,
+            sent.append,
+            Limits(),
+            importing=str,
+            many_clients=False,
+        )
+        dispatcher.handle_events([asked])
+        return dispatcher, taken[0], sent
 
     @pytest.mark.requirement("cancellation/races")
     @pytest.mark.parametrize("first", ANSWERERS)
     @pytest.mark.parametrize("second", ANSWERERS)
-    def test_nobody_answers_what_is_answered(self, job, first, second):
+    def test_the_first_answer_wins(self, pending, first, second):
         """
-        Of the work, the client, the deadline and the end, one has a say, whichever comes first.
+        Of the work, the client, the deadline and the end, the first answers; the second sends nothing.
         """
-        in_flight, held, sent = job
-        ANSWERERS[first](in_flight, held)
+        dispatcher, held, sent = pending
+        ANSWERERS[first](dispatcher, held)
         after_first = list(sent)
-        ANSWERERS[second](in_flight, held)
+        ANSWERERS[second](dispatcher, held)
 
         assert len(after_first) == (0 if first == "client" else 1)
         assert sent == after_first
 
     @pytest.mark.requirement("cancellation/races")
-    def test_work_that_is_late_does_not_answer_for_another(self, job):
+    def test_a_late_answer_is_not_sent_for_another_request(self, pending):
         """
-        What was cancelled does not answer the next request of its id.
+        The result of a cancelled request does not answer the next request with its id.
         """
-        in_flight, held, sent = job
-        following = structs.replace(held, exchange=structs.replace(held.exchange))
-        in_flight.cancel(1)
-        in_flight.enter(following)
-        in_flight.answer(held, b"late\n")
+        dispatcher, held, sent = pending
+        dispatcher.cancel(1)
+        dispatcher.handle_events([held.request])
 
-        assert (sent, 1 in in_flight.ids, in_flight.release(held)) == ([], True, False)
+        assert not dispatcher.answer(held, b"late\n")
+        assert not dispatcher.release(held)
+        assert sent == []
 
 
 class TestOfTheServer:

@@ -4,7 +4,6 @@ import threading
 import time
 from enum import Enum
 from functools import partial
-from math import inf
 from queue import Queue
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Annotated, Literal
@@ -828,7 +827,14 @@ class TestPatience:
     def after(self, client, seconds):
         """What is sent when so many seconds have passed."""
         client.sent.clear()
-        client.server._in_flight.expire(time.monotonic() + seconds)
+        client.server._dispatcher._expire(time.monotonic() + seconds)
+        return client.replies()
+
+    def next(self, client):
+        """The next messages of a server that answers on its own threads."""
+        deadline = time.monotonic() + 20
+        while not client.sent and time.monotonic() < deadline:
+            time.sleep(0.005)
         return client.replies()
 
     @pytest.mark.requirement("lifecycle/timeouts/sent")
@@ -907,11 +913,11 @@ class TestPatience:
             client = Asked(client_of("2025-11-25"), diff="x").client
             client.sent.clear()
             received = partial(client.server.receive_data, line({"jsonrpc": "2.0", **message}))
-            at_once(partial(client.server._in_flight.expire, time.monotonic() + 901), received)
+            at_once(partial(client.server._dispatcher._expire, time.monotonic() + 901), received)
 
             replies = [found for found in client.replies() if "method" not in found]
             assert len(replies) == 1 if "result" in message else len(replies) <= 1
-            assert client.server._in_flight.next_deadline == inf
+            assert "result" in client.ask("prompts/list", {}, 5)
 
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_an_answer_while_the_request_is_being_refused(self, revision):
@@ -927,7 +933,7 @@ class TestPatience:
             if b"error" in data:
                 server.receive_data(late)
 
-        server._in_flight._send = answer_at_once
+        server._dispatcher._send = answer_at_once
         replies = [found for found in self.after(asked.client, 901) if "method" not in found]
 
         assert [(reply["id"], "error" in reply) for reply in replies] == [(5, True)]
@@ -957,6 +963,30 @@ class TestPatience:
         assert told.empty()
 
     @pytest.mark.parametrize("revision", SESSIONS)
+    def test_the_limit_after_a_late_answer(self, revision):
+        """
+        Once the person has answered, the prompt has its whole time limit, and no more.
+        """
+        release = threading.Event()
+
+        @prompt(elicit=True)
+        def hangs(name: str):
+            release.wait(50)
+            return name
+
+        catalog = compile(Recipes(prompts=(hangs,)))
+        limits = Limits(timeout=0.5)
+        client = Client(catalog, revision, capabilities=FORM, threads=True, limits=limits)
+        client.post("prompts/get", {"name": "hangs"}, 5)
+        (asked,) = self.next(client)
+        time.sleep(0.7)
+        client.answer(asked["id"], {"action": "accept", "content": {"name": "Ada"}})
+        (reply,) = self.next(client)
+        release.set()
+
+        assert "took longer than its limit of 0.5 s" in reply["error"]["message"]
+
+    @pytest.mark.parametrize("revision", SESSIONS)
     @pytest.mark.parametrize("moment", ["held", "expected", "sent"])
     def test_a_request_that_is_over_while_it_is_being_asked_for(self, revision, moment, monkeypatch):
         """
@@ -964,9 +994,9 @@ class TestPatience:
         """
         client = client_of(revision)
         server = client.server
-        elicitation, in_flight = server._elicitation, server._in_flight
+        elicitation, dispatcher = server._elicitation, server._dispatcher
         owner, name = {
-            "held": (in_flight, "enter"),
+            "held": (dispatcher, "hold"),
             "expected": (server._connection, "expect"),
             "sent": (elicitation, "_send"),
         }[moment]
@@ -976,9 +1006,8 @@ class TestPatience:
         def over_then(*args):
             result = original(*args)
             if not others:
-                others.append(
-                    threading.Thread(target=in_flight.expire, args=(time.monotonic() + 901,), daemon=True)
-                )
+                later = (time.monotonic() + 901,)
+                others.append(threading.Thread(target=dispatcher._expire, args=later, daemon=True))
                 others[0].start()
                 others[0].join(0.1)  # it may have to wait for what is done here
             return result

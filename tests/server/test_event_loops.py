@@ -8,29 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.server.exchange import State
-from promptkit.server.scheduling.event_loop import EventLoopThread
+from promptkit.server.event_loop import EventLoopThread
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 
 
-class Asked:
+class Pending:
     """A request that is answered later."""
 
-    state = State.IN_FLIGHT
+    is_answered = False
 
 
 class Work:
     """A coroutine on a loop for a request of its own, and what came of it."""
 
     def __init__(self, loop, coroutine):
-        self.exchange = Asked()
+        self.pending = Pending()
         self.ended = threading.Event()
         self._loop, self._coroutine, self._task = loop, coroutine, None
 
     def start(self):
         """Begin it."""
-        self._loop.start(self.exchange, self._coroutine, self._end)
+        self._loop.start(self.pending, self._coroutine, self._end)
         return self
 
     def _end(self, task):
@@ -196,7 +195,7 @@ def test_what_is_answered_before_it_begins_never_begins(loop):
         begun.append(1)
 
     late = Work(loop, work())
-    late.exchange.state = State.ANSWERED
+    late.pending.is_answered = True
     late.start()
 
     assert late.ended.wait(20)
@@ -218,8 +217,8 @@ def test_what_is_cancelled_cleans_up(loop, capfd):
 
     work = Work(loop, wait()).start()
     assert begun.wait(20)
-    work.exchange.state = State.ANSWERED
-    loop.cancel(work.exchange)
+    work.pending.is_answered = True
+    loop.cancel(work.pending)
 
     assert cleaned.wait(20)
     assert work.ended.wait(20)
@@ -236,7 +235,7 @@ def test_what_fails_while_it_is_handed_over_harms_no_other_work(loop, capfd):
     def fail(_task):
         raise MemoryError
 
-    loop.start(Asked(), work(), fail)
+    loop.start(Pending(), work(), fail)
 
     assert Work(loop, work()).start().result() == "done"
     assert "MemoryError" in capfd.readouterr().err

@@ -130,7 +130,7 @@ class TestRequests:
             b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
             b'"io.modelcontextprotocol/clientCapabilities":{}}}}\n'
         )
-        ends = [metrics.begin(asked, CATALOG) for _ in range(3)]
+        ends = [metrics.begin(asked, lambda: CATALOG) for _ in range(3)]
         begun = read(metrics)["promptkit_requests_in_flight",]
         ends[0](CANCELLED)
         cancelled = read(metrics)["promptkit_requests_in_flight",]

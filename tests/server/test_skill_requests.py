@@ -56,7 +56,7 @@ def own_members(client, **members):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_capability(revision):
     """
-    It is declared, with that of resources, where there are skills, and nowhere else.
+    It is always declared, with that of resources, because the handshake does not wait for recipes.
     """
 
     def declared(catalog):
@@ -70,18 +70,19 @@ def test_the_capability(revision):
 
     assert with_skills["extensions"] == {SKILLS: {"directoryRead": True}}
     assert "resources" in with_skills
-    assert "extensions" not in without
+    assert without == with_skills
 
 
-@pytest.mark.parametrize("method", ["skills/list", "skills/get", "resources/directory/read"])
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_without_skills_there_are_no_methods(revision, method):
+def test_without_skills_the_list_is_empty(revision):
     """
-    A server without skills does not know them.
+    A server without skills lists none, and knows no URI of one.
     """
-    reply = Client(compile([hello]), revision).ask(method, {"uri": "skill://x/SKILL.md"})
+    client = Client(compile([hello]), revision)
 
-    assert reply["error"]["code"] == -32601
+    assert client.ask("skills/list")["result"]["skills"] == []
+    for method in ("skills/get", "resources/directory/read"):
+        assert client.ask(method, {"uri": "skill://x/SKILL.md"})["error"]["code"] == -32602
 
 
 class TestListing:

@@ -208,26 +208,45 @@ def test_a_late_reply_still_comes(start, tmp_path):
     assert "result" in client.wait_for(1)
 
 
-def test_only_so_many_at_once(start):
+def test_requests_above_the_limit_wait(start):
     """
-    Over the limit a request is refused at once, and served again when there is room.
+    Requests above `--max-renders` run when there is room. Above `--max-waiting` a request is refused, and
+    others are answered meanwhile.
     """
-    client = start("--max-renders", "2")
+    client = start("--max-renders", "2", "--max-waiting", "1")
+    client.ask(6, "prompts/list", {})
+    client.wait_for(6)  # before that, these wait for the import
     for number in (1, 2):
         client.ask(number, "prompts/get", {"name": "awaits"})
-    client.ask(3, "prompts/get", {"name": "awaits"})
+    for number in (3, 4):
+        client.ask(number, "prompts/get", {"name": "quick"})
 
-    assert client.wait_for(3)["error"] == {
+    assert client.wait_for(4)["error"] == {
         "code": 429,
-        "message": "2 requests are being worked on, which is the limit: try again later",
+        "message": "1 requests wait already, which is the limit: try again later",
     }
+    client.ask(5, "prompts/list", {})
+    assert "result" in client.wait_for(5)
+    assert client.kept == []
     client.write(notification("notifications/cancelled", {"requestId": 1}))
-    deadline = time.monotonic() + 50
-    reply = {"error": {}}
-    while "error" in reply and time.monotonic() < deadline:
-        client.ask(4, "prompts/get", {"name": "quick"})
-        reply = client.wait_for(4)
-    assert "result" in reply
+    assert "result" in client.wait_for(3)
+
+
+def test_a_prompt_that_runs_after_its_time_limit_takes_room(start, tmp_path):
+    """
+    Its request gets one reply, the error. The prompt counts against `--max-renders` until it returns.
+    """
+    client, file = start("--max-renders", "1"), tmp_path / "ready"
+    client.ask(1, "prompts/get", {"name": "lingers", "arguments": {"file": str(file)}})
+    client.ask(2, "prompts/get", {"name": "quick"})
+
+    assert "took longer" in client.wait_for(1)["error"]["message"]
+    client.ask(3, "ping", {})
+    client.wait_for(3)
+    assert client.kept == []
+    file.touch()
+    assert "result" in client.wait_for(2)
+    assert client.end()[2] == []
 
 
 def test_what_was_slow_once_is_tried_again():

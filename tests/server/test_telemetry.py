@@ -231,7 +231,7 @@ class TestSpans:
                 json.dumps(modern(1, "prompts/list")).encode() + b"\n"
             )
         )
-        end = telemetry.begin(request, CATALOG)
+        end = telemetry.begin(request, lambda: CATALOG)
         telemetry.close()
         end(CANCELLED)
 

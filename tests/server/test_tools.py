@@ -601,17 +601,6 @@ class TestChanges:
         methods = [told["method"] for told in client.replies()]
         assert methods == ["notifications/tools/list_changed"] * tools
 
-    def test_a_list_that_was_wrong_is_corrected(self):
-        """
-        A client that was sent a wrong list of tools from a cache is told of that list alone.
-        """
-        client = client_of(review, changes=True)
-        client.sent.clear()
-
-        client.server.correct(["tools/list"])
-
-        assert [told["method"] for told in client.replies()] == ["notifications/tools/list_changed"]
-
 
 class TestTimeLimits:
     def test_a_model_reads_of_the_limit(self):

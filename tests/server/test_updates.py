@@ -1,4 +1,4 @@
-"""No resource, and no client's text, holds up a reload or a thread that looks after others."""
+"""No resource holds up a reload or a time limit."""
 
 import json
 import threading
@@ -7,12 +7,10 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.replies import reply_to
 from tests.wire import initialize, line, notification, request
 
 
@@ -91,53 +89,6 @@ def test_a_resource_that_hangs_stops_no_reload(release):
     assert reading.server.snapshot.catalog is new
     assert reading.updated(2) == {"notes://a", "notes://b"}
     assert reading.ask(request(9, "ping"))["result"] == {}
-    reading.end()
-
-
-URIS = [
-    ("resources/read", {"uri": "pages://x"}),
-    ("resources/subscribe", {"uri": "pages://x"}),
-    ("resources/unsubscribe", {"uri": "pages://x"}),
-    (
-        "completion/complete",
-        {"ref": {"type": "ref/resource", "uri": "pages://x"}, "argument": {"name": "x", "value": ""}},
-    ),
-    ("prompts/get", {"name": "pages"}),
-]
-
-
-@pytest.mark.parametrize(("method", "params"), URIS)
-def test_a_request_changes_hands_whatever_it_is_about(monkeypatch, method, params):
-    """
-    The thread that relieves another, under a lock that all need, matches no URI and looks nothing up.
-    """
-
-    def noting(name):
-        function = getattr(Catalog, name)
-
-        def call(*args):
-            looked.append((threading.current_thread().name, name))
-            return function(*args)
-
-        return call
-
-    looked, stuck = [], threading.Event()
-    reading = Reading(catalog_of(pages="one"), [])
-
-    def wait(exchange, *others):
-        if exchange.request.id == 5:
-            stuck.wait(50)
-        return reply_to(exchange, *others)
-
-    monkeypatch.setattr("promptkit.server.server.reply_to", wait)
-    for name in ("resource", "template", "__getitem__"):
-        monkeypatch.setattr(Catalog, name, noting(name))
-    reading.arrived.put(line(request(5, method, params)))
-    assert reading.ask(request(6, "ping"))["id"] == 6  # its thread was relieved
-    stuck.set()
-    assert json.loads(reading.told.get(timeout=50))["id"] == 5
-
-    assert {thread for thread, _ in looked} <= {"promptkit-worker"}
     reading.end()
 
 

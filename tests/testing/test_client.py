@@ -412,25 +412,6 @@ class TestLoops:
 
         asyncio.run(test())
 
-    def test_context_variables_are_those_of_the_test(self):
-        """
-        What a test has set is seen by a prompt, with and without a loop.
-        """
-        from contextvars import ContextVar
-
-        word = ContextVar("word")
-
-        @prompt
-        def say():
-            return word.get()
-
-        async def test():
-            assert Client(say).get_prompt("say").text == "set"
-
-        word.set("set")
-        assert Client(say).get_prompt("say").text == "set"
-        asyncio.run(test())
-
     def test_several_threads_may_share_it(self):
         """
         Each gets its own reply.

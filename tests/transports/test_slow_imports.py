@@ -1,4 +1,4 @@
-"""Slow or endless imports of recipes: the client, the parent and signals are still heard."""
+"""Imports of recipes that are slow or never end: the server answers, and ends, during them."""
 
 import json
 import os
@@ -8,13 +8,6 @@ import sys
 
 import pytest
 
-from promptkit.protocol.capabilities import Capabilities
-from promptkit.protocol.connection import Connection
-from promptkit.protocol.limits import Limits
-from promptkit.server.server import PROMPTKIT
-from promptkit.transports.early_server import EarlyServer
-from promptkit.transports.kept_lists import KeptLists
-from promptkit.transports.read_files import Purpose, ReadFiles
 from tests.wire import initialize, line, notification, request
 
 HANG = """
@@ -102,19 +95,41 @@ class TestAnImportThatDoesNotEnd:
         assert "hang.py is at line" in replies[3]["error"]["message"]
 
 
-def test_a_client_that_leaves_with_requests_open_is_answered(hang):
+def test_a_client_that_leaves_gets_no_more_errors(hang):
     """
-    What waits at the end of the input is refused before the process ends, and not forgotten.
+    Requests that wait at the end of the input are not answered, as at any other end of the input.
     """
     process = hang("--grace", "0.1")
     out, err = process.communicate(
         line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "a"})), timeout=30
     )
 
-    greeted, refused = map(json.loads, out.splitlines())
-    said = [text for text in err.splitlines() if b"hang.py has been importing for" not in text]
-    assert (greeted["id"], refused["id"], said, process.returncode) == (0, 1, [], 0)
-    assert "still being imported" in refused["error"]["message"]
+    assert [json.loads(reply)["id"] for reply in out.splitlines()] == [0]
+    assert (err, process.returncode) == (b"", 0)
+
+
+def test_requests_that_wait_at_a_signal_are_refused(hang):
+    """
+    A client that has not hung up gets an error for each request that waits.
+    """
+    process = hang("--grace", "0.1")
+    say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "a"}), request(2, "ping"))
+    assert [hear(process)["id"] for _ in range(2)] == [0, 2]
+    process.terminate()
+
+    assert hear(process)["error"]["message"] == "the server ended before prompts/get was answered"
+    assert process.wait(50) == 0
+
+
+def test_strict_serving_answers_nothing_before_the_import(hang):
+    """
+    With `--strict` not even the handshake is answered, and a signal ends the process.
+    """
+    process = hang("--strict", "--grace", "0.1")
+    say(process, initialize("2025-11-25"))
+    process.terminate()
+
+    assert (process.stdout.read(), process.wait(50)) == (b"", 0)
 
 
 PARENT = """
@@ -142,54 +157,3 @@ def test_the_end_of_the_parent_ends_it(recipes):
         parent.kill()
 
         assert parent.stdout.read() == b""  # at the end of which nobody writes any more
-
-
-SESSION = [initialize("2025-11-25"), notification("notifications/initialized")]
-
-
-def get(number):
-    return request(number, "prompts/get", {"name": "a"})
-
-
-class TestWhatWaitsForTheServer:
-    @pytest.fixture
-    def sent(self):
-        """What was sent so far."""
-        return []
-
-    @pytest.fixture
-    def early(self, sent):
-        """A server that answers early, with no list that is kept."""
-        kept = KeptLists("", Purpose((), "", ""), ReadFiles(), Capabilities())
-        return EarlyServer(kept, Connection(PROMPTKIT), Limits(), sent.append)
-
-    def test_the_prompts_that_requests_wait_for(self, early, sent):
-        """
-        It is known which prompts are needed first; other requests name none.
-        """
-        early._receive(b"".join(map(line, [*SESSION, get(1), request(2, "prompts/list")])))
-
-        assert early.expected_prompts() == ["a"]
-        assert [json.loads(reply)["id"] for reply in sent] == [0]
-        assert [event.id for event in early.hand_over()] == [1, 2]
-
-    def test_what_is_cancelled(self, early):
-        """
-        The server is told of it, after the request.
-        """
-        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-        early._receive(b"".join(map(line, [*SESSION, get(1), cancelled])))
-
-        request, cancellation = early.hand_over()
-        assert (request.id, cancellation.request_id) == (1, 1)
-
-    def test_so_many_bytes(self, early):
-        """
-        No more is read than so much, and what comes then is read by the server.
-        """
-        data = b"".join(map(line, SESSION))
-        chunks = iter([data, *[line(request(n, "ping", {"x": "y" * 65_536})) for n in range(100)]])
-        early.read_from(lambda: next(chunks))
-        early._reader.join(20)
-
-        assert 30 < len(list(chunks)) < 40

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import threading
 import time
+from itertools import count
 
 from promptkit import Context, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
@@ -58,12 +59,14 @@ async def blocks_its_loop(seconds: float = 30.0):
 
 
 @prompt
-def works():
-    """Run Python code until told to stop."""
+def works(context: Context):
+    """Report progress until told to stop."""
     BEGUN.append("works")
     try:
-        while not RELEASED.is_set():
-            time.sleep(0.001)
+        for step in count():
+            context.report_progress(step)
+            if RELEASED.wait(0.001):
+                break
     finally:
         ENDED.append("works")
     return "Done."

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.server.exchange import State
 from promptkit.transports.http.channel import HttpChannel
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
@@ -21,11 +20,12 @@ from tests.wire import modern, request
 
 
 def left_behind(app):
-    """What an application still holds: requests in flight, work, streams, and memory."""
+    """What an application still holds: pending requests, work, streams, and memory."""
     server = app._server
     return {
-        "in flight": len(server._in_flight._jobs),
-        "working": server._executor._working,
+        "open": len(server._dispatcher._open),
+        "aside": len(server._dispatcher._aside),
+        "waiting": server._dispatcher.waiting,
         "streams": len(server._notifier._open),
         "memory": app._endpoint._budget._taken,
         "bodies": app._open.budget._taken,
@@ -92,7 +92,8 @@ class TestLeaving:
     @pytest.mark.parametrize("how", ["close", "cancel"])
     def test_the_work_ends(self, name, how):
         """
-        On a worker and on a loop, a client that closes its connection ends its work, and is sent nothing.
+        A client that closes its connection is sent nothing. Its prompt ends where it awaits something, or
+        reports progress.
         """
 
         async def run():
@@ -116,13 +117,13 @@ class TestLeaving:
     @pytest.mark.parametrize("how", ["close", "cancel"])
     def test_of_a_prompt_in_place(self, how):
         """
-        What is rendered in place at that moment ends as soon as it takes long.
+        A prompt that runs on the leader at that moment ends where it reports progress.
         """
 
         async def run():
             async with serving() as app:
                 caller = post(app, get("works"))
-                await begun("works")  # the leader is not relieved yet
+                await begun("works")  # on the leader
                 caller.task.cancel() if how == "cancel" else caller.gone.set()
                 await asyncio.wait([caller.task])
                 await ended("works")
@@ -162,7 +163,7 @@ class TestLeaving:
                 await hello(app)
                 # Nobody leads while this is posted: the messages wait, as they do behind others.
                 app._inbox.put(None)
-                while app._server.reads:
+                while app._server.is_reading:
                     await asyncio.sleep(0.001)
                 app._inbox._messages.get()
                 caller = post(app, message)
@@ -171,68 +172,43 @@ class TestLeaving:
                 events = app._inbox._receive(posted)
                 caller.task.cancel()
                 await asyncio.wait([caller.task])
-                app._server._leader_followers.handle_events(events)
+                app._server._dispatcher.handle_events(events)
                 await asyncio.sleep(0.05)
                 assert recipes.BEGUN == []
                 del posted, events
 
         asyncio.run(run())
 
-    def test_between_being_handled_and_being_held(self):
+    @pytest.mark.parametrize("is_aside", [False, True], ids=["leader", "aside"])
+    @pytest.mark.parametrize(
+        ("step", "message"), [("call_on_loop", get("waits")), ("hold", LISTEN)], ids=["prompt", "stream"]
+    )
+    def test_while_a_request_starts(self, is_aside, step, message):
         """
-        A request that is not in flight yet when its client leaves ends once it is.
-        """
-
-        async def run():
-            async with serving() as app:
-                await hello(app)
-                enter = app._server._in_flight.enter
-                callers = []
-
-                def slow_enter(job, **step):
-                    loop.call_soon_threadsafe(callers[-1].task.cancel)
-                    end = time.monotonic() + 0.005  # before the leader is relieved
-                    while not job.exchange.request.unwanted and time.monotonic() < end:
-                        time.sleep(0.0001)
-                    return enter(job, **step)
-
-                loop = asyncio.get_running_loop()
-                app._server._in_flight.enter = slow_enter
-                for message in (get("waits"), LISTEN):
-                    callers.append(post(app, message))
-                    await asyncio.wait([callers[-1].task])
-                    await calm(app)
-                app._server._in_flight.enter = enter
-
-        asyncio.run(run())
-
-    def test_a_stream_whose_thread_is_relieved(self):
-        """
-        A stream is closed if its client leaves while the thread that opens it is slow, and was relieved.
+        A request whose client leaves just before its task starts, or its stream opens, ends.
         """
 
         async def run():
             async with serving() as app:
                 await hello(app)
-                in_flight = app._server._in_flight
-                enter, callers = in_flight.enter, []
+                dispatcher = app._server._dispatcher
+                function, callers = getattr(dispatcher, step), []
 
-                def slow_enter(job, *, relieves=False):
-                    if relieves:
-                        loop.call_soon_threadsafe(callers[0].task.cancel)
+                def call_late(pending, *args):
                     end = time.monotonic() + 10
-                    while (
-                        not relieves and job.exchange.state is not State.ANSWERED and time.monotonic() < end
-                    ):
+                    while is_aside and not dispatcher._aside and time.monotonic() < end:
                         time.sleep(0.001)
-                    return enter(job, relieves=relieves)
+                    loop.call_soon_threadsafe(callers[0].task.cancel)
+                    while not pending.is_answered and time.monotonic() < end:
+                        time.sleep(0.0001)
+                    return function(pending, *args)
 
                 loop = asyncio.get_running_loop()
-                in_flight.enter = slow_enter
-                callers.append(post(app, LISTEN))
+                setattr(dispatcher, step, call_late)
+                callers.append(post(app, message))
                 await asyncio.wait([callers[0].task])
                 await calm(app)
-                in_flight.enter = enter
+                delattr(dispatcher, step)
 
         asyncio.run(run())
 
