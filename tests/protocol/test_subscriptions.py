@@ -518,7 +518,7 @@ class TestLimits:
                 SubscriptionFilter(resource_subscriptions=[f"any://{number}"]) for number in range(size)
             ]
             for number, filter_ in enumerate(wanted):
-                subscriptions.listen(number, filter_, Capabilities(resources=True, changes=True))
+                subscriptions.listen(number, filter_, Capabilities(changes=True))
 
             def note(_frame, event, _argument):
                 nonlocal count

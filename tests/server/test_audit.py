@@ -329,7 +329,7 @@ class TestWhatIsNotNoted:
         """
         Of what a client makes up, a record keeps little.
         """
-        record = audited.get("n" * 9999, **{f"{number}{'x' * 9999}": "" for number in range(999)})
+        record = audited.get("n" * 9999, **{f"{number}{'x' * 999}": "" for number in range(999)})
 
         assert record["prompt"] == "n" * LONGEST + "..."
         assert len(record["arguments"]) == MOST
@@ -415,8 +415,8 @@ class TestWhatTheConnectionAnswers:
         (noted,) = records(file)
         assert (noted["client"], noted["revision"], noted["outcome"]) == (client, MODERN, "error")
 
-    @pytest.mark.parametrize("number", ["x" * 100_000, "\\\n" * 40_000, "é\u0000😀" * 40_000], ids=ascii)
-    @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 100_000])
+    @pytest.mark.parametrize("number", ["x" * 1000, "\\\n" * 200, "é\u0000😀" * 40], ids=ascii)
+    @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 1000])
     def test_long_ids_and_methods(self, tmp_path, number, method):
         """
         Of each long text of a client the beginning is noted, and the outcome too.

@@ -50,7 +50,7 @@ class Outcome:
     def __init__(self, message, limits=None, **fields):
         self.channel = Replies()
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, limits or Limits())
-        endpoint.offer(Capabilities(resources=True, changes=True))
+        endpoint.offer(Capabilities(changes=True))
         given = {**{name.replace("-", "_"): value for name, value in repeat(message).items()}, **fields}
         self.found = endpoint.receive(head(**given), body_of(message), self.channel)
 
@@ -493,7 +493,7 @@ class TestTheEnvelope:
 
 class TestIds:
     @pytest.mark.parametrize(
-        "number", [0, -1, 2**63, -(2**63), "", "0", "\u00df\u20ac", '","result":', "x" * 5000]
+        "number", [0, -1, 2**63, -(2**63), "", "0", "\u00df\u20ac", '","result":', "x" * 1000]
     )
     def test_they_come_back(self, number):
         """

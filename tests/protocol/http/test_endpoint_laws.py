@@ -119,7 +119,7 @@ def check(found, replies):
 def endpoint():
     """An endpoint for all examples: whatever one leaves behind, the next one meets."""
     made = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, LIMITS)
-    made.offer(Capabilities(resources=True, changes=True))
+    made.offer(Capabilities(changes=True))
     return made
 
 
