@@ -25,6 +25,7 @@ from promptkit.protocol.jsonrpc import (
     InvalidParams,
     InvalidRequest,
     JsonRpcError,
+    MethodNotFound,
     ParseError,
     RequestId,
     encode,
@@ -188,7 +189,7 @@ def _decoded(line: bytes, fault: JsonRpcError | None) -> Message:
     if _text(found.jsonrpc) != "2.0":
         fault = fault or InvalidRequest('a message has the member "jsonrpc": "2.0"')
     elif method is None:
-        fault = fault or InvalidRequest(f"a request has a method: a string of at most {_MAX_NAME:,} bytes")
+        fault = fault or _method_fault(found.method)
     elif found.id is UNSET:
         return Message(method=method, params=found.params, is_notification=True)
     elif request_id is UNSET:
@@ -213,6 +214,13 @@ def _text(raw: Raw | UnsetType) -> str | None:
         return None if raw is UNSET or len(raw) > _MAX_NAME else _decode_text(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def _method_fault(raw: Raw | UnsetType) -> JsonRpcError:
+    """The error for a method that is missing, no string, or too long."""
+    if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
+        return MethodNotFound(f"method not found: each has at most {_MAX_NAME:,} bytes")
+    return InvalidRequest("a request has a method, a string")
 
 
 def _is_utf8(line: bytes) -> bool:
