@@ -85,10 +85,10 @@ class Message(Struct, gc=False):
             Whether this is a notification, which is never answered either.
 
         elements:
-            The elements of an array; None if this is no array.
+            The elements of an array; None for other JSON.
 
-        fault:
-            The error to answer with; None if there is none.
+        error:
+            The error to answer with; None for a message that can be served.
     """
 
     id: RequestId | UnsetType = UNSET
@@ -98,11 +98,11 @@ class Message(Struct, gc=False):
     is_response: bool = False
     is_notification: bool = False
     elements: list[Raw] | None = None
-    fault: JsonRpcError | None = None
+    error: JsonRpcError | None = None
 
 
-class _Given(Struct, rename="camel"):
-    """What a program gives to a prompt: these members of the params may be long."""
+class _LongMembers(Struct, rename="camel"):
+    """The members of the params of ``prompts/get`` that may be long."""
 
     arguments: dict[str, Raw] | None = None
     input_responses: Raw = Raw()
@@ -114,7 +114,7 @@ _decode_elements: Final = Decoder(list[Raw]).decode
 _decode_any: Final = Decoder(Raw).decode
 _decode_id: Final = Decoder(int | str).decode
 _decode_text: Final = Decoder(str).decode
-_decode_given: Final = Decoder(_Given).decode
+_decode_long_members: Final = Decoder(_LongMembers).decode
 
 
 def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
@@ -137,7 +137,7 @@ def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     return None
 
 
-def decode_message(line: bytes, fault: JsonRpcError | None = None) -> Message:
+def decode_message(line: bytes, error: JsonRpcError | None = None) -> Message:
     """
     Decode one line.
 
@@ -145,67 +145,67 @@ def decode_message(line: bytes, fault: JsonRpcError | None = None) -> Message:
         line:
             The line.
 
-        fault:
+        error:
             What `find_excess` returned for the line. Its id is decoded nevertheless.
     """
     if isinstance(line, OverlongLine):
-        return Message(leading_id(line), fault=fault)
+        return Message(leading_id(line), error=error)
     if not line.isascii() and not _is_utf8(line):
-        fault = fault or ParseError("the message is not UTF-8")
+        error = error or ParseError("the message is not UTF-8")
     try:
-        return _decoded(line, fault)
+        return _decoded(line, error)
     except RecursionError:
-        return Message(leading_id(line), fault=fault or ParseError("the message is nested too deeply"))
+        return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
     except msgspec.DecodeError:
         pass
     half = InvalidRequest("the message holds half of a surrogate pair, which is not a character")
     try:
-        found = _decoded(_without_surrogates(line), fault or half)
+        message = _decoded(_without_surrogates(line), error or half)
     except UNREADABLE:
         return Message(
-            leading_id(line) if fault else UNSET, fault=fault or ParseError("the message is not JSON")
+            leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
         )
-    if found.id is not UNSET and encode(found.id) not in line:  # it held an escape that was replaced
-        found.id = UNSET
-    return found
+    if message.id is not UNSET and encode(message.id) not in line:  # it held an escape that was replaced
+        message.id = UNSET
+    return message
 
 
-def _decoded(line: bytes, fault: JsonRpcError | None) -> Message:
+def _decoded(line: bytes, error: JsonRpcError | None) -> Message:
     """Decode JSON. Raises `msgspec.DecodeError` or `RecursionError` for other text."""
     if line.lstrip().startswith(b"["):
-        if fault is None:
+        if error is None:
             return Message(elements=_decode_elements(line))
         _decode_any(line)
-        return Message(elements=[], fault=fault)
+        return Message(elements=[], error=error)
     try:
-        found = _decode_members(line)
+        members = _decode_members(line)
     except msgspec.ValidationError:
         _decode_any(line)  # the error came early, and the rest may not be JSON
-        return Message(fault=fault or InvalidRequest("a message must be a JSON object"))
-    request_id = UNSET if found.id is UNSET else _id(found.id)
-    if found.method is UNSET and not (found.result is UNSET and found.error is UNSET):
-        return Message(request_id, result=UNSET if fault else found.result, is_response=True)
-    method = _text(found.method)
-    if _text(found.jsonrpc) != "2.0":
-        fault = fault or InvalidRequest('a message has the member "jsonrpc": "2.0"')
+        return Message(error=error or InvalidRequest("a message must be a JSON object"))
+    request_id = UNSET if members.id is UNSET else _id(members.id)
+    if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
+        return Message(request_id, result=UNSET if error else members.result, is_response=True)
+    method = _text(members.method)
+    if _text(members.jsonrpc) != "2.0":
+        error = error or InvalidRequest('a message has the member "jsonrpc": "2.0"')
     elif method is None:
-        fault = fault or _method_fault(found.method)
-    elif found.id is UNSET:
-        return Message(method=method, params=found.params, is_notification=True)
+        error = error or _method_error(members.method)
+    elif members.id is UNSET:
+        return Message(method=method, params=members.params, is_notification=True)
     elif request_id is UNSET:
-        fault = fault or InvalidRequest(
+        error = error or InvalidRequest(
             f"an id is a whole number or a string, and has at most {_MAX_NAME:,} bytes"
         )
-    return Message(request_id, method or "", found.params, fault=fault)
+    return Message(request_id, method or "", members.params, error=error)
 
 
 def _id(raw: Raw) -> RequestId | UnsetType:
     """Decode an id; `UNSET` for a value that is not an id."""
     try:
-        found: RequestId | UnsetType = _decode_id(raw) if len(raw) <= _MAX_NAME else UNSET
+        request_id: RequestId | UnsetType = _decode_id(raw) if len(raw) <= _MAX_NAME else UNSET
     except (msgspec.DecodeError, UnicodeDecodeError):
         return UNSET
-    return found
+    return request_id
 
 
 def _text(raw: Raw | UnsetType) -> str | None:
@@ -216,7 +216,7 @@ def _text(raw: Raw | UnsetType) -> str | None:
         return None
 
 
-def _method_fault(raw: Raw | UnsetType) -> JsonRpcError:
+def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
     """The error for a method that is missing, no string, or too long."""
     if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
         return MethodNotFound(f"method not found: each has at most {_MAX_NAME:,} bytes")
@@ -224,7 +224,7 @@ def _method_fault(raw: Raw | UnsetType) -> JsonRpcError:
 
 
 def _is_utf8(line: bytes) -> bool:
-    """Whether a line is UTF-8. The decoder does not check what it skips."""
+    """Return whether a line is UTF-8. The decoder does not check text that it skips."""
     decode = getincrementaldecoder("utf-8")().decode
     try:
         for start in range(0, len(line), LARGE_MESSAGE):  # as text, all of it may take four times its size
@@ -245,8 +245,8 @@ def leading_id(line: bytes) -> RequestId | UnsetType:
     """
     Return the id of a request from the beginning of its line, which is not decoded.
     """
-    found = re.match(_LEADING_ID, line[:PREFIX_BYTES])
-    return _id(Raw(found[1])) if found else UNSET
+    match = re.match(_LEADING_ID, line[:PREFIX_BYTES])
+    return _id(Raw(match[1])) if match else UNSET
 
 
 def check_params(name: str, kind: type[wire.Params], params: Raw, limits: Limits) -> None:
@@ -269,15 +269,16 @@ def check_params(name: str, kind: type[wire.Params], params: Raw, limits: Limits
     Raises:
         InvalidParams: If something is too long, or if there are too many arguments.
     """
-    rest = len(params)
+    size = len(params)
     if kind is wire.GetPromptParams:
-        with suppress(*UNREADABLE):  # decoding the params says what is wrong
-            given = _decode_given(params)
-            arguments = given.arguments or {}
+        with suppress(*UNREADABLE):  # the decoder of the params reports it
+            members = _decode_long_members(params)
+            arguments = members.arguments or {}
             check_arguments(arguments, limits)
-            rest -= len(given.input_responses) + len(given.request_state) + sum(map(len, arguments.values()))
-    if rest > MAX_PARAMS:
-        msg = f"the params of {name} have {rest:,} bytes beside arguments: at most {MAX_PARAMS:,} are taken"
+            size -= len(members.input_responses) + len(members.request_state)
+            size -= sum(map(len, arguments.values()))
+    if size > MAX_PARAMS:
+        msg = f"the params of {name} have {size:,} bytes without arguments: at most {MAX_PARAMS:,} are taken"
         raise InvalidParams(msg)
 
 

@@ -26,7 +26,7 @@ PAGE_SIZE: Final = 1000
 #: Longer messages, in bytes, count against `Limits.held` until they are answered.
 LARGE_MESSAGE: Final = 1 << 16
 
-#: How many bytes the params of a request may have beside arguments: names, ``_meta`` and so on.
+#: The limit of the params of a request without arguments, in bytes: names, ``_meta`` and so on.
 MAX_PARAMS: Final = 1 << 20
 
 #: How many bytes the params of all requests may have that wait until fewer prompts run.

@@ -1,5 +1,5 @@
 """
-Refusals: what is wrong with a message that cannot be served, and the errors that say so.
+Refusals: checks of messages that cannot be served, and the errors that answer them.
 
 A request that names a revision in its ``_meta``, its envelope, is of the modern era, whatever else is wrong
 with it. See
@@ -112,7 +112,7 @@ def decode_again(name: str, method: Method, params: msgspec.Raw, error: Exceptio
     """
     Decode *params* that the method's own decoder has refused with *error*, without their ``_meta``.
 
-    What the client of a session writes there does not matter, beside its token for progress.
+    In a session, only the token for progress matters there.
 
     Raises:
         JsonRpcError: If the params are wrong otherwise, or name a revision.
@@ -121,18 +121,18 @@ def decode_again(name: str, method: Method, params: msgspec.Raw, error: Exceptio
     if isinstance(error, RecursionError):
         msg = "the params are nested too deeply"
         raise ParseError(msg)
-    meta, said = raw_meta(params), str(error)
+    meta, reason = raw_meta(params), str(error)
     if method.enveloped and wire.PROTOCOL_VERSION in meta:
         check_envelope(params)
         if not method.modern:
             raise method_not_found(name)
     elif meta:
-        kept = {key: meta[key] for key in meta.keys() & {"progressToken"}}
+        token = {key: meta[key] for key in meta.keys() & {"progressToken"}}
         try:
-            return method.decode(encode({**_decode_members(params), "_meta": kept}))
+            return method.decode(encode({**_decode_members(params), "_meta": token}))
         except UNREADABLE as other:
-            said = str(other)
-    msg = f"the params of {name} do not fit: {cut(said)}"
+            reason = str(other)
+    msg = f"the params of {name} do not fit: {cut(reason)}"
     raise InvalidParams(msg)
 
 

@@ -132,16 +132,16 @@ class Session:
         if not line or line.isspace():
             return []
         message = decode_message(line, find_excess(line, self._limits))
-        if message.elements is not None and message.fault is None and not isinstance(channel, Batch):
+        if message.elements is not None and message.error is None and not isinstance(channel, Batch):
             return self._receive_array(message.elements, channel)
         event: Event | None
         if message.is_response:
             event = self._receive_response(message)
         elif message.is_notification:
             event = self._receive_notification(message)
-        elif message.fault is not None or isinstance(message.id, UnsetType):
+        elif message.error is not None or isinstance(message.id, UnsetType):
             event = encode_error(
-                message.id, message.fault or InvalidRequest("a message must be a JSON object")
+                message.id, message.error or InvalidRequest("a message must be a JSON object")
             )
         else:
             event = self._answer(message, message.id, channel)

@@ -5,8 +5,8 @@ import pytest
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, ClientResponse, Request
-from promptkit.protocol.limits import LARGE_MESSAGE
 from promptkit.protocol.jsonrpc import Reply
+from promptkit.protocol.limits import LARGE_MESSAGE
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
 HALF = "\\ud800"
@@ -94,7 +94,7 @@ class TestTextThatIsNone:
     )
     def test_every_id_without_escapes_is_recovered(self, number):
         """
-        The error carries it, also beside half of a surrogate pair.
+        The error carries the id, also next to half of a surrogate pair.
         """
         text = json.dumps(request(number, "x"), ensure_ascii=False)
 
@@ -110,7 +110,7 @@ class TestTextThatIsNone:
     @pytest.mark.parametrize("ensure_ascii", [True, False])
     def test_an_id_that_is_none(self, number, ensure_ascii):
         """
-        Beside half of a surrogate pair, no id is repeated that holds one itself, or that holds a backslash.
+        Next to half of a surrogate pair, an id with such a half or with a backslash is not repeated.
         """
         (reply,) = events(raw(request(number, "ping"), ensure_ascii=ensure_ascii)[:-1] + b',"x":"\\ud800"}')
 

@@ -144,7 +144,7 @@ def peek(body: bytes) -> Envelope:
     Return what a body holds. A body that is no message at all gives one that is nothing.
     """
     message = decode_message(body)
-    if message.fault is not None or message.elements is not None or message.is_response:
+    if message.error is not None or message.elements is not None or message.is_response:
         return Envelope(message.id, is_response=message.is_response, elements=message.elements)
     notifies = message.is_notification
     params = message.params
