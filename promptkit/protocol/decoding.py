@@ -44,6 +44,9 @@ __all__ = ["Message", "check_arguments", "check_params", "decode_message", "find
 #: The longest id, and the longest method, in bytes.
 _MAX_NAME: Final = 1024
 
+#: The second and later bytes of a character in UTF-8.
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
+
 #: The id of a request, if nothing comes before it but the version and the method.
 _LEADING_ID: Final = (
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
@@ -293,8 +296,13 @@ def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
         msg = f"there are {len(arguments):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)
     for name, value in arguments.items():
-        if len(value) > limits.argument:
+        if len(value) > limits.argument and (size := _count_characters(value)) > limits.argument:
             msg = (
-                f"{shortened(name)!r} has {len(value):,} bytes of JSON: at most {limits.argument:,} are taken"
+                f"{shortened(name)!r} has {size:,} characters of JSON: at most {limits.argument:,} are taken"
             )
             raise InvalidParams(msg)
+
+
+def _count_characters(raw: Raw) -> int:
+    """Count the characters of JSON, where each escape of one by its number counts as one."""
+    return len(bytes(raw).translate(None, _CONTINUATION)) - len("u00fc") * bytes(raw).count(b"\\u")

@@ -120,7 +120,7 @@ OPTIONS: Final[dict[str, LimitOption]] = {
     "values": LimitOption("max-values", "how many JSON values a request, or an argument's text, may hold"),
     "messages": LimitOption("max-messages", "how many messages a batch may have"),
     "arguments": LimitOption("max-arguments", "how many arguments a request may have"),
-    "argument": LimitOption("max-argument", "how many bytes of JSON one argument may have"),
+    "argument": LimitOption("max-argument", "how many characters of JSON one argument may have"),
     "reply": LimitOption("max-reply", "how many bytes a reply may have"),
     "rate": LimitOption("rate", "how many requests a second are answered, and how many at once"),
     "completions": LimitOption("completion-rate", "the same for completion requests"),

@@ -130,7 +130,7 @@ class Subscriptions:
         What is *wanted* and not *offered* is left out.
 
         Raises:
-            InvalidParams: If a URI is too long, or the id, which every notification repeats.
+            InvalidParams: If a URI is too long.
 
             TooManyRequests: If there are too many subscriptions.
         """

