@@ -592,6 +592,19 @@ class TestBatches:
         assert asked(1, batch).answer(CANCELLED) == b""
         assert asked(2, batch).answer(Reply(b"x" * 900 + b"\n")) == b"[" + b"x" * 900 + b"]\n"
 
+    def test_the_outcome_of_a_refused_reply_is_its_error(self):
+        """
+        Observers get the error that the client gets in place of the result.
+        """
+        batch, outcomes = Batch(1000), []
+        pending = asked(1, batch)
+        batch.gather([pending, asked(2, batch)])
+        pending.when_answered(lambda reply: outcomes.append((reply.outcome, reply.code)))
+
+        pending.answer(Reply(b"x" * 2000 + b"\n"))
+
+        assert outcomes == [("error", -32603)]
+
 
 def asked(number, batch):
     return Request(number, "ping", Params(), BY_DATE["2025-03-26"], None, {}, batch)

@@ -603,7 +603,8 @@ sys.stdin.readline()
 for number in range(many):
     arguments = {f"{who}-{n}": "" for n in range(number % 40)}
     params = wire.GetPromptParams(who, arguments)
-    audit.begin(Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {}), lambda: catalog)(CANCELLED)
+    asked = Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {})
+    audit.begin(asked, lambda: catalog)(CANCELLED)
 """
 
 
