@@ -19,8 +19,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from promptkit.catalog.catalog import Catalog
 from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import target_of
-from promptkit.server.observers import OpenRequests, known_method, outcome_of
+from promptkit.server.observers import OpenRequests, known_method
 
 __all__ = ["Metrics"]
 
@@ -119,7 +120,7 @@ class Metrics:
         self._waiting.set(0)
         self._durations["request"].labels("prompts/get")
 
-    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """
         Note that *request* has arrived. Return what is called with the reply before that is sent.
         """
@@ -156,10 +157,9 @@ class Metrics:
         """Remove the folder, once all workers have ended."""
         remove_scratch_folder(self._folder)
 
-    def _end(self, begun: _OpenTimer, reply: bytes | None) -> None:
+    def _end(self, begun: _OpenTimer, reply: Reply) -> None:
         seconds = time.perf_counter() - begun.started
-        outcome, code = outcome_of(reply)
-        came = outcome, "" if code is None else code
+        came = reply.outcome, "" if reply.code is None else reply.code
         self._in_flight.dec()
         self._counters["requests"].labels(begun.method, *came).inc()
         self._durations["request"].labels(begun.method).observe(seconds)

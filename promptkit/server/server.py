@@ -9,7 +9,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.completion import CompletionMethod
@@ -255,7 +255,7 @@ class Server:
         for observer in self._observers:
             request.when_answered(observer.begin(request, self._served))
 
-    def _note(self, request: Request, reply: bytes) -> None:
+    def _note(self, request: Request, reply: Reply) -> None:
         """Note a request that the connection has answered by itself."""
         for observer in self._observers:
             observer.begin(request, self._served)(reply)

@@ -17,7 +17,7 @@ from promptkit.protocol.http.endpoint import Endpoint, response_to
 from promptkit.protocol.http.guard import ENDPOINT, Guard, check_framing
 from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.observers import Observer
@@ -25,7 +25,7 @@ from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.channel import (
     HttpChannel,
-    Reply,
+    Sent,
     StreamEvent,
     UnansweredRequests,
     drop_body,
@@ -190,12 +190,15 @@ class Application:
             channel.principal, private = found, (_PRIVATE,)
         siblings.begin(channel)
         try:
-            reply: Reply | None = await channel.read_body(self._settings.body_limit)
-            if isinstance(reply, bytes):
-                channel.body = reply
+            body = await channel.read_body(self._settings.body_limit)
+            reply: Sent | None
+            if isinstance(body, bytes):
+                channel.body = body
                 self._inbox.put(channel)
                 reply = await channel.next()
-            if isinstance(reply, bytes):
+            else:
+                reply = body
+            if isinstance(reply, Reply):
                 await self._send(head, response_to(reply, modern=channel.modern), send, private)
             elif isinstance(reply, HttpResponse):
                 await self._refuse(head, reply, send, private)
@@ -245,7 +248,7 @@ class Application:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
-    async def _stream(self, channel: HttpChannel, reply: Reply | None, send: Send) -> None:
+    async def _stream(self, channel: HttpChannel, reply: Sent | None, send: Send) -> None:
         """Send a stream of events, up to the reply."""
         channel.is_streamed = True
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
@@ -253,13 +256,13 @@ class Application:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             while isinstance(reply, StreamEvent):
                 if not reply.line and await self._has_ended(channel):
-                    reply = b""
+                    reply = CANCELLED
                     break
                 body = _events(reply.line) or b":\n\n"
                 await send({"type": "http.response.body", "body": body, "more_body": True})
                 reply = await channel.next()
-            if isinstance(reply, bytes):
-                await send({"type": "http.response.body", "body": _events(reply)})
+            if isinstance(reply, Reply):
+                await send({"type": "http.response.body", "body": _events(reply.line)})
         except asyncio.CancelledError:
             if not channel.was_given_up():  # a client that does not read may hold up `send` for ever
                 raise

@@ -11,12 +11,12 @@ from msgspec import Struct
 from promptkit.protocol.events import MemoryBudget, Request, Send
 from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
-from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequests
+from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
 from promptkit.transports.http.memory import return_free_memory
 
-__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
+__all__ = ["HttpChannel", "Sent", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
@@ -44,8 +44,8 @@ class StreamEvent(Struct, gc=False):
     line: bytes
 
 
-#: What is sent to a client. Bytes are the reply of the server, ``b""`` if there is none.
-Reply: TypeAlias = bytes | StreamEvent | HttpResponse
+#: What is sent to a client.
+Sent: TypeAlias = Reply | StreamEvent | HttpResponse
 
 
 class HttpChannel:
@@ -114,10 +114,10 @@ class HttpChannel:
     task: asyncio.Task[object] | None = None
     watch: asyncio.Task[None] | None = None
     since = 0.0
-    _queue: deque[Reply] | None = None
+    _queue: deque[Sent] | None = None
     _bytes = 0
     _is_given_up = False
-    _waiter: "asyncio.Future[Reply | None] | None" = None
+    _waiter: "asyncio.Future[Sent | None] | None" = None
 
     def __init__(self, head: Head, receive: Receive, siblings: "UnansweredRequests") -> None:
         self.head = head
@@ -136,11 +136,11 @@ class HttpChannel:
         """Whose requests are counted together: those of one principal, else of one address."""
         return (self.address or "") if self.principal is None else self.principal.identity
 
-    def fitting(self, _request_id: RequestId, reply: bytes) -> bytes:
+    def fitting(self, _request_id: RequestId, reply: Reply) -> Reply:
         """Return *reply*: it has no limit but its own."""
         return reply
 
-    def add(self, reply: bytes) -> bytes:
+    def add(self, reply: Reply) -> bytes:
         """Send the reply, and nothing after it."""
         self.requests = ()
         self.respond(reply)
@@ -151,7 +151,7 @@ class HttpChannel:
         _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
         return self._send_event if takes_stream else nowhere
 
-    def respond(self, reply: bytes | HttpResponse) -> None:
+    def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the last that is said to the client."""
         self.is_over = True
         self._siblings.put(self, reply)
@@ -202,7 +202,7 @@ class HttpChannel:
         self._siblings.budget.release(self.held)
         self.held = 0
 
-    def next(self) -> "asyncio.Future[Reply | None]":
+    def next(self) -> "asyncio.Future[Sent | None]":
         """Return what waits for what is said next; that is None if the client is gone."""
         waiter = self._waiter = self._siblings.loop.create_future()
         if self.gone:
@@ -214,9 +214,9 @@ class HttpChannel:
             self._wake(reply)
         return waiter
 
-    def take(self, reply: Reply) -> None:
+    def take(self, reply: Sent) -> None:
         """Take what is to be sent. A client that does not read is given up."""
-        if isinstance(reply, bytes) and len(reply) >= _LARGE_REPLY:
+        if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
             self._siblings.trim_later()
         if self._wake(reply):
             return
@@ -247,7 +247,7 @@ class HttpChannel:
         """Whether the task was cancelled by `give_up`, and by nobody else. It may go on then."""
         return self._is_given_up and self.task is not None and self.task.uncancel() == 0
 
-    def _wake(self, reply: Reply | None) -> bool:
+    def _wake(self, reply: Sent | None) -> bool:
         """Give it to who waits for it, and keep nothing of it; return whether anybody waits."""
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():
@@ -290,10 +290,10 @@ class UnansweredRequests:
         self._comment_every = comment_every
         self._open: dict[HttpChannel, None] = {}
         self._is_looking = False
-        self._replies: deque[tuple[HttpChannel, Reply]] = deque()
+        self._replies: deque[tuple[HttpChannel, Sent]] = deque()
         self._is_due = self._is_trim_due = False
 
-    def put(self, channel: HttpChannel, reply: Reply) -> None:
+    def put(self, channel: HttpChannel, reply: Sent) -> None:
         """Have the event loop pass on what is said to a client. It may be called from several threads."""
         self._replies.append((channel, reply))
         if not self._is_due:  # else the loop has not begun to take what is there

@@ -12,6 +12,7 @@ from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import Guard
 from promptkit.protocol.http.messages import read_head
 from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
@@ -90,7 +91,7 @@ def outcome(endpoint, fields, body):
     assert found
     assert channel.sent == []
     for request in found:
-        assert request.answer(b'{"id":%d}\n' % id(request)) == b""
+        assert request.answer(Reply(b'{"id":%d}\n' % id(request))) == b""
     return found, channel.sent
 
 

@@ -77,7 +77,7 @@ class TestServed:
         assert read.json["result"]["contents"][0]["text"] == "One."
 
     @pytest.mark.parametrize("revision", ERAS)
-    @pytest.mark.parametrize("number", [0, "", "x" * 3000, "\u00df", 2**63, -5])
+    @pytest.mark.parametrize("number", [0, "", "x" * 1000, "\u00df", 2**63, -5])
     def test_any_id(self, app, revision, number):
         """
         It comes back as it was sent.
