@@ -10,8 +10,8 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
+from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.structuring import json_read
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownTool, nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg

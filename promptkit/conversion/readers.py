@@ -17,6 +17,7 @@ from msgspec import structs
 from promptkit.conversion.choices import enum_reader, literal_reader
 from promptkit.conversion.constraints import located, offset_fault, zone_of
 from promptkit.conversion.errors import MAX_FAULTS, ConversionError, error_of_union
+from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.kinds import (
     SEQUENCES,
     has_parts,
@@ -35,7 +36,6 @@ from promptkit.conversion.kinds import (
 from promptkit.conversion.leaves import sized
 from promptkit.conversion.parsing import MAX_DIGITS, Read
 from promptkit.conversion.scalar_types import SCALARS, Reader, ScalarType, scalar_of
-from promptkit.conversion.structuring import json_read
 from promptkit.conversion.type_descriptions import example_text, expected_of
 
 __all__ = ["reader_of", "split_list"]

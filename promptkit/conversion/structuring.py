@@ -6,8 +6,9 @@ what people write instead.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from inspect import signature
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, is_typeddict
 
@@ -35,7 +36,7 @@ from promptkit.conversion.parsing import Read
 from promptkit.conversion.type_descriptions import expected_of
 from promptkit.errors.exceptions import nearest, shortened
 
-__all__ = ["forget_types", "json_read", "structurer"]
+__all__ = ["forget_types", "structurer"]
 
 _TOO_DEEP: Final = "is nested too deeply"
 _NO_MEMBER: Final = "is not a member of this object"
@@ -62,18 +63,6 @@ def structurer(annotation: Any) -> Read:
         raise too_deep or ConversionError(inner=parts)
 
     return structure
-
-
-def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Read:
-    """
-    Make the function that makes values of a type from JSON values, as the type's JSON Schema says.
-
-    It raises `ConversionError` with every part that does not fit. With *decode*, text is JSON.
-    """
-    structure = structurer(annotation)
-    if decode is None:
-        return structure
-    return lambda value: structure(decode(value) if isinstance(value, str) else value)
 
 
 def forget_types() -> None:
@@ -116,15 +105,15 @@ def _unknown(names: Iterable[str], record: Any) -> list[ConversionError]:
     ]
 
 
-def _collect(items: Iterable[tuple[Any, Any, Any]], path: Callable[[Any], str]) -> list[Any]:
+def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
     """Structure several parts, each a value, its type and its place; raise their faults together."""
     found: list[Any] = []
     faults: list[ConversionError] = []
-    for value, annotation, place in items:
+    for value, annotation, path in items:
         try:
             found.append(_structured(value, annotation))
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
-            faults += _parts(error, path(place))
+            faults += _parts(error, path)
             if len(faults) >= MAX_FAULTS:
                 break
     if faults:
@@ -140,7 +129,7 @@ def _sequence(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list):
             raise ConversionError(expected_of(annotation), got=value)
-        found = _collect(((part, item, i) for i, part in enumerate(value)), "[{}]".format)
+        found = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
         try:
             return make(found)
         except TypeError:  # of a set, whose items may have to be hashable
@@ -164,8 +153,7 @@ def _fixed(annotation: Any) -> Read:
         least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
         config = kind.__struct_config__
         tag, is_open = [config.tag] if config.tag_field else [], not config.forbid_unknown_fields
-    path = "[{}]".format if kind is tuple else ".{}".format
-    places = range(len(types)) if kind is tuple else names
+    paths = [f"[{i}]" for i in range(len(types))] if kind is tuple else [f".{name}" for name in names]
 
     def structure(value: Any) -> Any:
         if not isinstance(value, list) or value[: len(tag)] != tag:
@@ -173,7 +161,7 @@ def _fixed(annotation: Any) -> Read:
         value = value[len(tag) :]
         if len(value) < least or (len(value) > len(types) and not is_open):
             raise ConversionError(expected_of(annotation), got=value)
-        found = _collect(zip(value, types, places, strict=False), path)
+        found = _collect(zip(value, types, paths, strict=False))
         return tuple(found) if kind is tuple else annotation(**dict(zip(names, found, strict=False)))
 
     return structure
@@ -197,7 +185,7 @@ def _mapping(annotation: Any) -> Read:
                 if len(faults) >= MAX_FAULTS:
                     break
         try:
-            values = _collect(((part, value_type, key) for key, part in value.items()), step)
+            values = _collect((part, value_type, step(key)) for key, part in value.items())
         except ConversionError as error:
             faults += error.parts
         if faults:
@@ -241,32 +229,78 @@ def _union(annotation: Any) -> Read:
     return structure
 
 
-def _record(annotation: Any) -> Read:
-    """Structure a JSON object as a dataclass, an attrs class, a struct or a TypedDict."""
-    made = get_origin(annotation) or annotation
-    config = made.__struct_config__ if is_struct(made) else None
-    tag, tag_value = (config.tag_field, config.tag) if config else (None, None)
-    members = {member.name: member for member in members_of_record(annotation)}
-    is_dict = is_typeddict(made)
+def _class(annotation: Any) -> Read:
+    """Structure a JSON object as a dataclass, an attrs class or a TypedDict."""
+    from cattrs import ClassValidationError, Converter  # they take longer to import than a server to start
+    from cattrs.gen import make_dict_structure_fn, override
+    from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
+
+    converter = Converter(detailed_validation=True, forbid_extra_keys=True)
+    converter.register_structure_hook_func(lambda _: True, _structured)
+    is_dict = is_typeddict(get_origin(annotation) or annotation)
+    make: Any = make_typeddict_structure_fn if is_dict else make_dict_structure_fn
+    # The names in types are resolved here. Members that are called like parameters of `make` cannot be given.
+    members = {
+        member.name: override(struct_hook=partial(_structured_as, member.type))
+        for member in members_of_record(annotation)
+        if member.name not in signature(make).parameters
+    }
+    parameters = getattr(annotation, "__parameters__", ())  # those that are not given may be anything
+    given = annotation[(Any,) * len(parameters)] if parameters else annotation
+    structure_members = make(given, converter, **members)
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, dict) or value.get(tag, tag_value) != tag_value:
+        if not isinstance(value, dict):
+            raise ConversionError(expected_of(annotation), got=value)
+        try:
+            return structure_members(value, annotation)
+        except ClassValidationError as error:
+            raise ConversionError(inner=tuple(_parts_of_class(error, annotation))) from None
+
+    return structure
+
+
+def _structured_as(annotation: Any, value: Any, _: Any) -> Any:
+    return _structured(value, annotation)
+
+
+def _parts_of_class(error: Any, annotation: Any) -> Iterator[ConversionError]:
+    """Return every fault that cattrs has found in a class."""
+    named, others = error.group_exceptions()
+    for inner, note in named:
+        path = f".{note.name}"
+        if isinstance(inner, KeyError):
+            types = {member.name: member.type for member in members_of_record(annotation)}
+            yield ConversionError(expected_of(types[note.name]), got=ABSENT, path=path)
+        else:
+            yield from _parts(inner, path)
+    for inner in others:
+        extra = getattr(inner, "extra_fields", None)
+        yield from _parts(inner, "") if extra is None else _unknown(extra, annotation)
+
+
+def _struct(annotation: Any) -> Read:
+    """Structure a JSON object as a `msgspec.Struct`."""
+    config = (get_origin(annotation) or annotation).__struct_config__
+    tag = config.tag_field
+    members = {member.name: member for member in members_of_record(annotation)}
+
+    def structure(value: Any) -> Any:
+        if not isinstance(value, dict) or value.get(tag, config.tag) != config.tag:
             raise ConversionError(expected_of(annotation), got=value)
         known = [member for member in members.values() if member.required or member.name in value]
-        unknown = value.keys() - members.keys() - {tag}
-        faults = _unknown(unknown, annotation) if unknown else []
+        faults = _unknown(value.keys() - members.keys() - {tag}, annotation)
         if tag is not None and tag not in value:
-            faults.insert(0, ConversionError(repr(tag_value), got=ABSENT, path=f".{tag}"))
+            faults.insert(0, ConversionError(repr(config.tag), got=ABSENT, path=f".{tag}"))
         try:
             found = _collect(
-                ((value.get(member.name, ABSENT), member.type, member.name) for member in known), ".{}".format
+                (value.get(member.name, ABSENT), member.type, f".{member.name}") for member in known
             )
         except ConversionError as error:
             raise ConversionError(inner=(*error.parts, *faults)) from None
         if faults:
             raise ConversionError(inner=tuple(faults))
-        given = dict(zip((member.parameter for member in known), found, strict=True))
-        return {name: given[name] for name in value} if is_dict else made(**given)
+        return annotation(**dict(zip((member.parameter for member in known), found, strict=True)))
 
     return structure
 
@@ -286,5 +320,6 @@ _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ..
     (_is_placed, _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
-    (lambda t: is_struct(get_origin(t) or t) or is_record(get_origin(t) or t), _record),
+    (lambda t: is_struct(get_origin(t) or t), _struct),
+    (lambda t: is_record(get_origin(t) or t), _class),
 )

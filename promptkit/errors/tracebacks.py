@@ -19,7 +19,7 @@ __all__ = ["drop_internal_frames", "format_exception", "is_authors_file"]
 
 #: Libraries that, beside promptkit, call an author's code, or check and convert its values.
 _RUNNING: Final = (
-    *("asyncio", "attr", "attrs", "concurrent", "contextlib", "importlib", "msgspec"),
+    *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
     *("runpy", "threading", "typeguard"),
 )
 
@@ -101,7 +101,7 @@ def _internals() -> tuple[str, ...]:
 
 def _is_below(file: str, places: tuple[str, ...]) -> bool:
     """Return whether *file* is one of *places*, lies in one, or is generated code."""
-    if file.startswith(("<frozen ", "<attrs generated ")):
+    if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
         return True
     return any(file == place or file.startswith(place + os.sep) for place in places)
 

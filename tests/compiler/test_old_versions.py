@@ -209,7 +209,7 @@ def test_generated_sources_of_others_stay():
     stays = ["<attrs generated init shelf.recipes.Line>", "<attrs generated init other.shelf.recipe.Line>"]
     goes = [
         "<attrs generated init shelf.recipe.Line>",
-        "<attrs generated eq shelf.recipe.Line.Inner-2>",
+        "<cattrs generated structure shelf.recipe.Line.Inner-2>",
     ]
     linecache.cache.update({file: (1, None, ["x"], file) for file in stays + goes})
 

@@ -20,8 +20,8 @@ _CACHES: Final = {
 #: The same for registered types, which older versions may need.
 _TYPES: Final = {"promptkit.conversion.scalar_types": "forget_replaced"}
 
-#: The files, as `linecache` has them, of functions that attrs has generated for a class.
-_GENERATED: Final = "<attrs generated "
+#: The files, as `linecache` has them, of functions that libraries have generated for a class.
+_GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
 
 
 def release(*, all_are_new: bool) -> None:
