@@ -40,8 +40,10 @@ PARAMS = {
         "argument": {"name": "y", "value": ""},
     },
     "resources/read": {"uri": "x://y"},
+    "resources/directory/read": {"uri": "x://y"},
     "resources/subscribe": {"uri": "x://y"},
     "resources/unsubscribe": {"uri": "x://y"},
+    "skills/get": {"uri": "x://y"},
     "subscriptions/listen": {"notifications": {}},
 }
 
@@ -57,7 +59,11 @@ class TestHandshake:
 
         assert {
             "protocolVersion": revision,
-            "capabilities": {"prompts": {"listChanged": False}}
+            "capabilities": {
+                "prompts": {"listChanged": False},
+                "resources": {"subscribe": False, "listChanged": False},
+                "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
+            }
             | ({} if revision == "2024-11-05" else {"completions": {}}),
             "serverInfo": {"name": "shelf", "version": "1.2"},
             "instructions": "Review prompts.",

@@ -198,7 +198,7 @@ class TestLarge:
             ({"jsonrpc": WORDS}, -32600),
             ({"method": 3}, -32600),
             ({"method": [WORDS]}, -32600),
-            ({"method": WORDS}, -32600),
+            ({"method": WORDS}, -32601),
             ({"params": WORDS}, -32600),
             ({"params": [WORDS]}, -32600),
         ],

@@ -56,6 +56,7 @@ class TestDiscovery:
                     "resources": {"subscribe": True, "listChanged": True},
                     "tools": {"listChanged": False},
                     "completions": {},
+                    "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
                 },
                 "instructions": "Review prompts.",
                 "ttlMs": 0,

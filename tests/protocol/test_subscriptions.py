@@ -193,25 +193,13 @@ class TestSessions:
     @pytest.mark.requirement("resources/unsubscribe")
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_only_what_was_offered_is_told(self, revision):
+    def test_the_first_resources_are_announced(self, revision):
         """
-        A session that was offered no resources hears nothing of them when there are some.
+        A session is notified of resources that its server did not have at first: it declares them always.
         """
         client = Client(catalog_of(notes={}), revision, changes=True)
 
-        assert told(client, catalog_of()) == []
-        client.send(line(initialize(revision)) + line(notification("notifications/initialized")))
-        assert len(told(client, catalog_of(notes={}))) == 1
-
-    def test_a_session_begins_anew(self):
-        """
-        After a second handshake nothing is sent until the client is ready again.
-        """
-        client = client_of("2025-11-25")
-        client.ask("resources/subscribe", {"uri": "notes://a"})
-        client.send(line(initialize("2025-11-25")))
-
-        assert told(client, catalog_of("abc", {"a": "two"})) == []
+        assert len(told(client, catalog_of())) == 1
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_resource_that_there_is_not(self, revision):
@@ -541,19 +529,20 @@ class TestCapabilities:
     @pytest.mark.parametrize("notes", [{}, {"a": "x"}], ids=["no-resources", "resources"])
     def test_what_is_declared(self, revision, changes, names, notes):
         """
-        Prompts and completion always, changes where they are told, resources where there are some.
+        What is declared does not depend on the recipes, because the handshake does not wait for them.
 
-        In the modern era each list is declared, as each is answered, also where there is nothing in it.
+        In the modern era the list of tools is declared, too, although it may be empty.
         """
         client = Client(catalog_of(names, notes), revision, changes=changes)
 
         declared = client.ask(*opening(revision))["result"]["capabilities"]
 
         completions = {"completions": {}} if revision >= "2025-03-26" else {}
-        has = notes or revision == MODERN
-        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if has else {}
+        resources = {"resources": {"subscribe": changes, "listChanged": changes}}
         tools = {"tools": {"listChanged": False}} if revision == MODERN else {}
-        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources, **tools}
+        extensions = {"extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}}}
+        prompts = {"prompts": {"listChanged": changes}}
+        assert declared == {**prompts, **completions, **resources, **tools, **extensions}
 
     @pytest.mark.requirement("prompts/capabilities-respected")
     @pytest.mark.parametrize("revision", REVISIONS)
