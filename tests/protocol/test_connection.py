@@ -42,6 +42,8 @@ PARAMS = {
     "resources/subscribe": {"uri": "x://y"},
     "resources/unsubscribe": {"uri": "x://y"},
     "subscriptions/listen": {"notifications": {}},
+    "skills/get": {"uri": "skill://x/SKILL.md"},
+    "resources/directory/read": {"uri": "skill://x"},
 }
 
 
@@ -56,7 +58,11 @@ class TestHandshake:
 
         assert {
             "protocolVersion": revision,
-            "capabilities": {"prompts": {"listChanged": False}}
+            "capabilities": {
+                "prompts": {"listChanged": False},
+                "resources": {"subscribe": False, "listChanged": False},
+                "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
+            }
             | ({} if revision == "2024-11-05" else {"completions": {}}),
             "serverInfo": {"name": "shelf", "version": "1.2"},
             "instructions": "Review prompts.",

@@ -42,7 +42,7 @@ class TestDiscovery:
         """
         A client without a session gets revisions, capabilities and instructions.
         """
-        answer = event(connect(changes=True, resources=True), modern(1, "server/discover"))
+        answer = event(connect(changes=True), modern(1, "server/discover"))
 
         assert answer == {
             "jsonrpc": "2.0",
@@ -55,6 +55,7 @@ class TestDiscovery:
                     "resources": {"subscribe": True, "listChanged": True},
                     "tools": {"listChanged": False},
                     "completions": {},
+                    "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
                 },
                 "instructions": "Review prompts.",
                 "ttlMs": 0,
@@ -231,7 +232,7 @@ class TestMethods:
         """
         message = modern(1, method, {"uri": "x://y", "level": "debug"})
 
-        assert code(connect(revision, resources=True), message) == -32601
+        assert code(connect(revision), message) == -32601
 
     @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("params", [{}, {"uri": 3}], ids=["missing", "of-another-type"])
@@ -240,7 +241,7 @@ class TestMethods:
         """
         That a modern request asks for what only sessions have is said before what its params lack.
         """
-        assert code(connect(resources=True), modern(1, method, params)) == -32601
+        assert code(connect(), modern(1, method, params)) == -32601
 
     @pytest.mark.parametrize("method", MODERN_ONLY)
     @pytest.mark.parametrize("revision", HANDSHAKES)
@@ -256,7 +257,7 @@ class TestMethods:
         """
         Without a session and without an envelope, the answer names what is missing.
         """
-        error = event(connect(resources=True), request(1, method, {"notifications": {}}))["error"]
+        error = event(connect(), request(1, method, {"notifications": {}}))["error"]
 
         assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
 

@@ -193,15 +193,14 @@ class TestSessions:
     @pytest.mark.requirement("resources/unsubscribe")
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_only_what_was_offered_is_told(self, revision):
+    def test_the_first_resources(self, revision):
         """
-        A session that was offered no resources hears nothing of them when there are some.
+        A session is notified when there are resources for the first time.
         """
         client = Client(catalog_of(notes={}), revision, changes=True)
 
-        assert told(client, catalog_of()) == []
-        client.send(line(initialize(revision)) + line(notification("notifications/initialized")))
-        assert len(told(client, catalog_of(notes={}))) == 1
+        (message,) = told(client, catalog_of())
+        assert message["method"] == "notifications/resources/list_changed"
 
     def test_a_session_begins_anew(self):
         """
@@ -552,19 +551,23 @@ class TestCapabilities:
     @pytest.mark.parametrize("notes", [{}, {"a": "x"}], ids=["no-resources", "resources"])
     def test_what_is_declared(self, revision, changes, names, notes):
         """
-        Prompts and completion always, changes where they are told, resources where there are some.
+        Prompts, resources, completion and skills always, because the handshake does not wait for recipes.
 
-        In the modern era each list is declared, as each is answered, also where there is nothing in it.
+        In the modern era the list of tools is declared, too, because it is answered.
         """
         client = Client(catalog_of(names, notes), revision, changes=changes)
 
         declared = client.ask(*opening(revision))["result"]["capabilities"]
 
         completions = {"completions": {}} if revision >= "2025-03-26" else {}
-        has = notes or revision == MODERN
-        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if has else {}
         tools = {"tools": {"listChanged": False}} if revision == MODERN else {}
-        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources, **tools}
+        assert declared == {
+            "prompts": {"listChanged": changes},
+            "resources": {"subscribe": changes, "listChanged": changes},
+            "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
+            **completions,
+            **tools,
+        }
 
     @pytest.mark.requirement("prompts/capabilities-respected")
     @pytest.mark.parametrize("revision", REVISIONS)
