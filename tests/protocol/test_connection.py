@@ -45,6 +45,8 @@ PARAMS = {
     "resources/unsubscribe": {"uri": "x://y"},
     "skills/get": {"uri": "x://y"},
     "subscriptions/listen": {"notifications": {}},
+    "skills/get": {"uri": "skill://x/SKILL.md"},
+    "resources/directory/read": {"uri": "skill://x"},
 }
 
 

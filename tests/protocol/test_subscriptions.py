@@ -193,13 +193,24 @@ class TestSessions:
     @pytest.mark.requirement("resources/unsubscribe")
     @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
     @pytest.mark.parametrize("revision", HANDSHAKES)
-    def test_the_first_resources_are_announced(self, revision):
+    def test_the_first_resources(self, revision):
         """
-        A session is notified of resources that its server did not have at first: it declares them always.
+        A session is notified when there are resources for the first time.
         """
         client = Client(catalog_of(notes={}), revision, changes=True)
 
-        assert len(told(client, catalog_of())) == 1
+        (message,) = told(client, catalog_of())
+        assert message["method"] == "notifications/resources/list_changed"
+
+    def test_a_session_begins_anew(self):
+        """
+        After a second handshake nothing is sent until the client is ready again.
+        """
+        client = client_of("2025-11-25")
+        client.ask("resources/subscribe", {"uri": "notes://a"})
+        client.send(line(initialize("2025-11-25")))
+
+        assert told(client, catalog_of("abc", {"a": "two"})) == []
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_resource_that_there_is_not(self, revision):
@@ -495,6 +506,17 @@ class TestLimits:
 
         assert reply.get("error", {}).get("code") == code
 
+    def test_the_id_of_a_stream(self):
+        """
+        It comes with every notification, so it is not of any length, and what is refused is not open.
+        """
+        client = Client(templates(), MODERN, changes=True)
+
+        error = client.ask("subscriptions/listen", stream_of([]), "x" * (MAX_CHARACTERS + 1))["error"]
+
+        assert error["message"] == "the id of a request that opens a stream has at most 2,048 characters"
+        assert client.ask("prompts/list", number="x" * (MAX_CHARACTERS + 1))["result"]["prompts"] == []
+
     def test_telling_many_is_linear(self):
         """
         To tell sixteen times as many streams takes sixteen times as many calls.
@@ -529,20 +551,23 @@ class TestCapabilities:
     @pytest.mark.parametrize("notes", [{}, {"a": "x"}], ids=["no-resources", "resources"])
     def test_what_is_declared(self, revision, changes, names, notes):
         """
-        What is declared does not depend on the recipes, because the handshake does not wait for them.
+        Prompts, resources, completion and skills always, because the handshake does not wait for recipes.
 
-        In the modern era the list of tools is declared, too, although it may be empty.
+        In the modern era the list of tools is declared, too, because it is answered.
         """
         client = Client(catalog_of(names, notes), revision, changes=changes)
 
         declared = client.ask(*opening(revision))["result"]["capabilities"]
 
         completions = {"completions": {}} if revision >= "2025-03-26" else {}
-        resources = {"resources": {"subscribe": changes, "listChanged": changes}}
         tools = {"tools": {"listChanged": False}} if revision == MODERN else {}
-        extensions = {"extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}}}
-        prompts = {"prompts": {"listChanged": changes}}
-        assert declared == {**prompts, **completions, **resources, **tools, **extensions}
+        assert declared == {
+            "prompts": {"listChanged": changes},
+            "resources": {"subscribe": changes, "listChanged": changes},
+            "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": True}},
+            **completions,
+            **tools,
+        }
 
     @pytest.mark.requirement("prompts/capabilities-respected")
     @pytest.mark.parametrize("revision", REVISIONS)
