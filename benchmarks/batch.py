@@ -221,7 +221,7 @@ def goals_of(
     yield Goal("beside an f-string, time", _ratio(ours, runs["an f-string"]), 5)
     for count, one, two in ((rows, ours, runs[WORKERS]), (many, scaled[1], scaled[2])):
         scaling = median(alone.seconds / both.seconds for alone, both in zip(one, two, strict=True))
-        yield Goal(f"two processes beside one, {count:,} rows", scaling, 1.8, is_least=True)
+        yield Goal(f"two processes beside one, {count:,} rows", scaling, 1.7, is_least=True)
     seconds = median(run.processor for run in ours) * ROWS / rows
     yield Goal(f"{ROWS:,} rows on one core", seconds, 10, unit="s")
     memory = max(run.memory for run in scaled[1])

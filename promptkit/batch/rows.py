@@ -24,7 +24,7 @@ _LEAST_ROWS: Final = 16
 _PART: Final = 32
 
 #: How many bytes a chunk has before it ends.
-_CHUNK_BYTES: Final = 16 * 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 class RowsError(PromptkitError, ValueError):

@@ -21,7 +21,7 @@ from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Shards, Tally
-from promptkit.batch.workers import WorkerEnded, begun
+from promptkit.batch.workers import WorkerEnded, start_workers
 from promptkit.batch.writing import Keys, KeysError, write
 from promptkit.cli import Exit
 from promptkit.cli.absence import explain_absence
@@ -131,7 +131,7 @@ class _Batch:
 
         with (
             _stopping(self._folder, "" if options.dry_run else ": go on with --resume"),
-            begun(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
+            start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
             self._files() as tally,  # with a lock, which no other process may have
             closing(Keys()) as keys,
             _progress(self._table.size) as advance,

@@ -1,11 +1,14 @@
-"""The processes of ``--workers``: how they begin, and end."""
+"""The processes of ``--workers``: start, end, and memory."""
 
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
+from promptkit.batch.rows import Chunk
+from promptkit.batch.workers import start_workers
 from tests.batch.conftest import requests_in
 
 RECIPE = '''
@@ -30,10 +33,10 @@ THREAD = "Thread(target=time.sleep, args=(60,), daemon=True).start()"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they are never forked")
-@pytest.mark.parametrize(("more", "imports"), [("", 1), (THREAD, 2)])
-def test_how_they_begin(folder, more, imports):
+@pytest.mark.parametrize(("more", "imports"), [("", 1), (THREAD, 3)])
+def test_workers_are_forked_unless_a_recipe_has_threads(folder, more, imports):
     """
-    They are forked, with what is imported. Where a recipe has threads, which may hold locks, they begin anew.
+    Forked workers share the imported recipe. Next to threads, which can hold locks, each worker imports it.
     """
     (folder / "triage.py").write_text(RECIPE.format(more=more), encoding="utf-8")
     (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(2000)), encoding="utf-8")
@@ -49,48 +52,51 @@ def test_how_they_begin(folder, more, imports):
     assert len(requests_in(folder / "1")) == 2000
 
 
-HELPED = """
-    if parent_process() is not None and ticket != "0":
-        while not Path("helped").exists():
-            time.sleep(0.01)
-    if parent_process() is None and ticket == "63":
-        Path("helped").touch()
-    return ticket
-"""
-
-
-def test_who_has_nothing_to_do_helps(folder):
-    """
-    What another process was given is rendered here, if it has not begun it when nothing else is left.
-    """
-    source = f"from multiprocessing import parent_process{RECIPE.format(more='')}"
-    (folder / "triage.py").write_text(source.replace("\n    return ticket\n", HELPED), encoding="utf-8")
-    (folder / "t.csv").write_text("ticket\n" + "".join(f"{n}\n" for n in range(200)), encoding="utf-8")
-    words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
-    command = (sys.executable, "-m", "promptkit", *words, "--workers", "2", "-o", "out")
-
-    subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=30)
-
-    assert [request["body"]["messages"][0]["content"] for request in requests_in(folder / "out")] == [
-        str(n) for n in range(200)
-    ]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
-def test_they_end_with_the_one_that_began_them(folder):
+@pytest.mark.parametrize(
+    ("number", "printed"),
+    [("SIGKILL", ""), ("SIGINT", "promptkit: interrupted: go on with --resume\n")],
+)
+def test_workers_end_with_the_command_while_a_prompt_hangs(folder, number, printed):
     """
-    Without a word, also if it is killed.
+    A command that is killed or interrupted leaves no process, even if a prompt never returns.
     """
-    (folder / "triage.py").write_text(RECIPE.format(more=""), encoding="utf-8")
-    (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(200_000)), encoding="utf-8")
+    hangs = '    Path("hangs").touch()\n    while True:\n        pass\n    return ticket\n'
+    source = RECIPE.format(more="").replace("    return ticket\n", hangs)
+    (folder / "triage.py").write_text(source, encoding="utf-8")
+    (folder / "t.csv").write_text("ticket\nt\n", encoding="utf-8")
     words = ("batch", "triage", "t.csv", "--target", "triage.py", "--for", "openai-chat", "--model", "m")
     command = (sys.executable, "-m", "promptkit", *words, "--workers", "3", "-o", "out")
 
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) as process:
-        while not any(file.stat().st_size for file in folder.glob("out/*.jsonl")):
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        while not (folder / "hangs").exists():
             assert process.poll() is None
             time.sleep(0.01)
-        process.kill()
-        _, said = process.communicate(timeout=20)  # the others would keep the pipe open
+        process.send_signal(signal.Signals[number])
+        _, errors = process.communicate(timeout=20)  # a worker that is left would keep the pipe open
 
-    assert said == b""
+    assert errors == printed
+    assert process.returncode == (-signal.SIGKILL if number == "SIGKILL" else 130)
+
+
+def _same(chunk):
+    return chunk
+
+
+def test_the_table_is_read_a_few_chunks_ahead():
+    """
+    Memory does not grow with the table: the results of six chunks wait at most.
+    """
+    read = 0
+
+    def chunks():
+        nonlocal read
+        for read in range(1, 101):
+            yield Chunk(read, 1, b"{}", read)
+
+    with start_workers(_same, 2) as rendered:
+        for done, chunk in enumerate(rendered(chunks()), 1):
+            assert chunk.first == done
+            assert read - done <= 6
+
+    assert done == read == 100
