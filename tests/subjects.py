@@ -33,7 +33,7 @@ class Channel:
 
     def add(self, reply):
         """Take the reply."""
-        self.said.append(reply)
+        self.said.append(reply.line)
         return b""
 
     def sender(self, _send):

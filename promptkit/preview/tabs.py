@@ -151,7 +151,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
     if not rendering.faults:
         return (), "The prompt failed: a client gets an error, and no messages."
     errors = ArgumentErrors(prompt.name, tuple(rendering.faults))
-    refused = msgspec.json.decode(encode_error(1, errors))["error"]
+    refused = msgspec.json.decode(encode_error(1, errors).line)["error"]
     refusal = _json_block("The error of prompts/get", redacted(refused))
     if not (rendering.asked and lowering.revision.elicitation):
         return (refusal,), "The arguments do not fit: a client gets this error."

@@ -4,15 +4,15 @@ One client's connection, sans I/O: bytes in, replies or requests out; and reques
 See `promptkit.protocol.session` for what the messages mean.
 """
 
-from collections.abc import Iterable
 from itertools import count
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.decoding import Message
 from promptkit.protocol.events import ClientResponse, Event
 from promptkit.protocol.jsonrpc import UNREADABLE, RequestId, encode_notification, encode_request
 from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryLine, OverlongLine
@@ -163,15 +163,14 @@ class Connection(Session):
         self._expected.discard(request_id)
         return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
 
-    def _receive_response(
-        self, request_id: RequestId | Raw | UnsetType, result: Raw | UnsetType
-    ) -> Iterable[Event]:
+    def _receive_response(self, response: Message) -> ClientResponse | None:
         """Ignore a response that was not expected."""
-        if isinstance(request_id, Raw | UnsetType) or request_id not in self._expected:
-            return ()
-        self._expected.discard(request_id)  # not remove(): another thread may have withdrawn it
+        number, result = response.id, response.result
+        if isinstance(number, UnsetType) or number not in self._expected:
+            return None
+        self._expected.discard(number)  # not remove(): another thread may have withdrawn it
         try:
             found = None if result is UNSET else _decode_any(result)
         except UNREADABLE:  # a number may be too large: handled like an error
             found = None
-        return (ClientResponse(request_id, found),)
+        return ClientResponse(number, found)

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
-from promptkit.protocol.jsonrpc import InternalError, RequestId, encode_error
+from promptkit.protocol.jsonrpc import CANCELLED, InternalError, Reply, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ class Channel(Protocol):
         Whose requests are counted together: who the client is, as far as that is known.
         """
 
-    def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
+    def fitting(self, request_id: RequestId, reply: Reply) -> Reply:
         """
         Return *reply*, or a refusal if *reply* is too long for the channel.
         """
 
-    def add(self, reply: bytes) -> bytes:
+    def add(self, reply: Reply) -> bytes:
         """
-        Take a reply; ``b""`` if there is none. Return what its caller has to send.
+        Take a reply, also one without a line. Return what its caller has to send.
         """
 
     def sender(self, send: Send) -> Send:
@@ -125,42 +125,43 @@ class Batch:
         reserved for refusing each request; if even that is too long, a single refusal takes the place of them
         all.
         """
-        replies = [event for event in events if isinstance(event, bytes)]
+        lines = [event.line for event in events if isinstance(event, Reply)]
         requests = [event for event in events if isinstance(event, Request)]
-        others = [event for event in events if not isinstance(event, bytes)]
-        self.awaited = len(replies) + len(requests)
-        self._room -= sum(len(self._refusal(request.id)) for request in requests) + sum(map(len, replies))
+        others = [event for event in events if not isinstance(event, Reply)]
+        self.awaited = len(lines) + len(requests)
+        self._room -= sum(len(self._refusal(one.id).line) for one in requests) + sum(map(len, lines))
         if self._room < 0:
+            refusal = self._refusal(UNSET)
             for request in requests:
-                request.discard()
+                request.discard(refusal)
             rest: list[Event] = [event for event in others if not isinstance(event, Request)]
-            return [self._refusal(UNSET), *rest]
-        lines = [self._collect(reply) for reply in replies]
-        return [line for line in lines if line] + others
+            return [refusal, *rest]
+        collected = [self._collect(line) for line in lines]
+        return [Reply(line) for line in collected if line] + others
 
-    def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
+    def fitting(self, request_id: RequestId, reply: Reply) -> Reply:
         """
         Return *reply*, or a refusal if *reply* would make the line too long.
         """
         refusal = self._refusal(request_id)
         with self._lock:
-            if len(reply) > self._room + len(refusal):
+            if len(reply.line) > self._room + len(refusal.line):
                 return refusal
-            self._room += len(refusal) - len(reply)
+            self._room += len(refusal.line) - len(reply.line)
             return reply
 
-    def add(self, reply: bytes) -> bytes:
+    def add(self, reply: Reply) -> bytes:
         """
         Collect one reply. After the last one return the whole line, before that ``b""``.
         """
-        line = self._collect(reply)
-        return line if self._channel is None or not line else self._channel.add(line)
+        line = self._collect(reply.line)
+        return line if self._channel is None or not line else self._channel.add(Reply(line))
 
-    def _collect(self, reply: bytes) -> bytes:
+    def _collect(self, line: bytes) -> bytes:
         with self._lock:
             self.awaited -= 1
-            if reply:
-                self._replies += (memoryview(b","), memoryview(reply)[: -len(b"\n")])
+            if line:
+                self._replies += (memoryview(b","), memoryview(line)[: -len(b"\n")])
             if self.awaited or not self._replies:
                 return b""
             return b"".join((b"[", *self._replies[1:], b"]\n"))
@@ -171,7 +172,7 @@ class Batch:
         """
         return send if self._channel is None else self._channel.sender(send)
 
-    def _refusal(self, request_id: RequestId | UnsetType) -> bytes:
+    def _refusal(self, request_id: RequestId | UnsetType) -> Reply:
         msg = f"the replies to the batch would have more than {self._longest:,} bytes together"
         return encode_error(request_id, InternalError(msg))
 
@@ -188,11 +189,11 @@ class Request(Struct, gc=False):
     client: wire.ClientInfo | None
     capabilities: dict[str, Any]
     channel: Channel | None = None
-    awaited: list[Callable[[bytes], object]] | None = None
+    awaited: list[Callable[[Reply], object]] | None = None
     large: bool = False  # its arguments may hold many values
     error_id: str | None = None  # by which standard error and its reply name what went wrong
 
-    def when_answered(self, call: Callable[[bytes], object]) -> None:
+    def when_answered(self, call: Callable[[Reply], object]) -> None:
         """
         Have *call* called with the reply, just before the reply is sent.
         """
@@ -200,11 +201,9 @@ class Request(Struct, gc=False):
             self.awaited = []
         self.awaited.append(call)
 
-    def answer(self, reply: bytes) -> bytes:
+    def answer(self, reply: Reply) -> bytes:
         """
-        Return what the caller has to send for *reply*, which is one line; ``b""`` for a cancelled request.
-
-        ``b""`` is also returned if a channel takes the reply.
+        Return what the caller has to send for *reply*; ``b""`` if a channel takes the reply.
         """
         if self.channel is not None:
             reply = self.channel.fitting(self.id, reply)
@@ -214,7 +213,7 @@ class Request(Struct, gc=False):
                     call(reply)
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be noted: {error!r}")
-        return reply if self.channel is None else self.channel.add(reply)
+        return reply.line if self.channel is None else self.channel.add(reply)
 
     @property
     def principal(self) -> "Principal | None":
@@ -252,7 +251,7 @@ class Request(Struct, gc=False):
         """
         return "" if self.channel is None else self.channel.subject
 
-    def discard(self, reply: bytes = b"") -> None:
+    def discard(self, reply: Reply = CANCELLED) -> None:
         """
         Note the *reply* to a request that is answered in another way, or not at all.
         """
@@ -329,5 +328,5 @@ class ClientResponse(Struct):
     result: Any  # None if the client answered with an error
 
 
-#: What `Connection.receive_data` returns. Bytes are a reply, ready to be sent.
-Event: TypeAlias = bytes | Request | Cancelled | ClientResponse
+#: What `Connection.receive_data` returns.
+Event: TypeAlias = Reply | Request | Cancelled | ClientResponse

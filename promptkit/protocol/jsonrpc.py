@@ -5,10 +5,10 @@ See https://www.jsonrpc.org/specification and
 https://modelcontextprotocol.io/specification/2025-11-25/basic#messages.
 """
 
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.errors.exceptions import (
     ArgumentErrors,
@@ -19,10 +19,10 @@ from promptkit.errors.exceptions import (
 )
 
 __all__ = [
+    "CANCELLED",
     "CLIENT_ERRORS",
     "UNREADABLE",
     "HeaderMismatch",
-    "Incoming",
     "InternalError",
     "InvalidParams",
     "InvalidRequest",
@@ -30,6 +30,7 @@ __all__ = [
     "MethodNotFound",
     "MissingCapability",
     "ParseError",
+    "Reply",
     "RequestId",
     "ResourceNotFound",
     "TooManyRequests",
@@ -136,9 +137,20 @@ class UnsupportedVersion(JsonRpcError):
 class TooManyRequests(JsonRpcError):
     """
     The server is at a limit. The same request may be served later.
+
+    Args:
+        message:
+            One sentence for the person at the client.
+
+        retry_after:
+            In how many seconds; None if that is not known.
     """
 
     code = 429  # our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message, UNSET if retry_after is None else {"retryAfter": retry_after})
+        self.retry_after = retry_after
 
 
 class InternalError(JsonRpcError):
@@ -167,17 +179,33 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _MAX_MESSAGE: Final = 500
 
 
-class Incoming(Struct, gc=False):
+class Reply(Struct, gc=False, frozen=True):
     """
-    A request or a notification, its params not yet decoded.
+    What is sent to the client, and what came of its request.
 
-    A notification has no *id*. A very long id may be left as `Raw`.
+    Args:
+        line:
+            One line, or several if they are not the reply to a request; ``b""`` if nothing is sent.
+
+        outcome:
+            What came of the request, in one word: ``ok``, ``error``, ``failed`` for the call of a tool,
+            ``asked``, ``cancelled`` or ``unanswered``.
+
+        code:
+            The code of an error.
+
+        retry_after:
+            In how many seconds the client may try again, if the error says so.
     """
 
-    method: str
-    jsonrpc: Literal["2.0"]
-    id: RequestId | UnsetType = UNSET
-    params: Raw = Raw(b"{}")
+    line: bytes
+    outcome: str = "ok"
+    code: int | None = None
+    retry_after: int | None = None
+
+
+#: For a request whose client wants no reply any more.
+CANCELLED: Final = Reply(b"", "cancelled")
 
 
 class _Error(Struct, omit_defaults=True):
@@ -188,20 +216,19 @@ class _Error(Struct, omit_defaults=True):
 
 class _Failure(Struct):
     jsonrpc: str
-    id: RequestId | Raw | UnsetType
+    id: RequestId | UnsetType
     error: _Error
 
 
-_encoder: Final = msgspec.json.Encoder()
-
-encode: Final = _encoder.encode
+encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_result(request_id: RequestId, result: bytes) -> bytes:
+def encode_result(request_id: RequestId, result: bytes, outcome: str = "ok") -> Reply:
     """
-    The line that answers a request with *result*, which is already JSON.
+    The reply that answers a request with *result*, which is already JSON.
     """
-    return b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}\n"))
+    line = b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}\n"))
+    return Reply(line, outcome)
 
 
 def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
@@ -222,17 +249,16 @@ def encode_notification(method: str, params: Any) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
 
 
-def encode_error(request_id: RequestId | Raw | UnsetType, error: PromptkitError) -> bytes:
+def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> Reply:
     """
-    The line that answers a request with *error*, which has to be one of `CLIENT_ERRORS`.
+    The reply that answers a request with *error*, which has to be one of `CLIENT_ERRORS`.
 
     An id that could not be read is left out, as no revision's schema allows null.
     """
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
     code = error.code if isinstance(error, JsonRpcError) else next(codes)
-    failure = _Error(code, message_of(error), _data(error))
-    # An id may be long: `encode_lines` does not copy it again. Given a tuple, msgspec 0.22 leaks the line.
-    return _encoder.encode_lines([_Failure("2.0", request_id, failure)])
+    line = encode(_Failure("2.0", request_id, _Error(code, message_of(error), _data(error)))) + b"\n"
+    return Reply(line, "error", code, error.retry_after if isinstance(error, TooManyRequests) else None)
 
 
 def message_of(error: PromptkitError) -> str:

@@ -9,6 +9,7 @@ __all__ = [
     "GRACE_S",
     "HTTP_GRACE_S",
     "LARGE_MESSAGE",
+    "MAX_PARAMS",
     "OPTIONS",
     "PAGE_SIZE",
     "PREFIX_BYTES",
@@ -22,8 +23,11 @@ __all__ = [
 #: How many prompts or resources one page of a list holds. Many frameworks read the first page alone.
 PAGE_SIZE: Final = 1000
 
-#: Longer messages, in bytes, are decoded in parts.
+#: Longer messages, in bytes, count against `Limits.held` until they are answered.
 LARGE_MESSAGE: Final = 1 << 16
+
+#: The limit of the params of a request without arguments, in bytes: names, ``_meta`` and so on.
+MAX_PARAMS: Final = 1 << 20
 
 #: How many bytes the params of all requests may have that wait until fewer prompts run.
 WAITING_BYTES: Final = 64 * 1024 * 1024
@@ -116,7 +120,7 @@ OPTIONS: Final[dict[str, LimitOption]] = {
     "values": LimitOption("max-values", "how many JSON values a request, or an argument's text, may hold"),
     "messages": LimitOption("max-messages", "how many messages a batch may have"),
     "arguments": LimitOption("max-arguments", "how many arguments a request may have"),
-    "argument": LimitOption("max-argument", "how many characters one argument may have"),
+    "argument": LimitOption("max-argument", "how many characters of JSON one argument may have"),
     "reply": LimitOption("max-reply", "how many bytes a reply may have"),
     "rate": LimitOption("rate", "how many requests a second are answered, and how many at once"),
     "completions": LimitOption("completion-rate", "the same for completion requests"),

@@ -1,5 +1,5 @@
 """
-Refusals: what is wrong with a message that cannot be served, and the errors that say so.
+Refusals: checks of messages that cannot be served, and the errors that answer them.
 
 A request that names a revision in its ``_meta``, its envelope, is of the modern era, whatever else is wrong
 with it. See
@@ -7,15 +7,15 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
 """
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import UNSET
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Method, method_not_found
+from promptkit.protocol.decoding import leading_id
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     InternalError,
@@ -24,8 +24,10 @@ from promptkit.protocol.jsonrpc import (
     JsonRpcError,
     MethodNotFound,
     ParseError,
+    Reply,
     UnsupportedVersion,
     cut,
+    encode,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
@@ -33,19 +35,21 @@ from promptkit.protocol.revisions import MODERN, Revision
 
 __all__ = [
     "check_envelope",
-    "convert_params",
-    "decode_members",
+    "decode_again",
     "decode_sender",
     "no_session",
     "not_in_a_batch",
+    "raw_meta",
     "refuse_batch",
+    "refuse_envelope",
     "refuse_unknown",
     "refuse_unread",
 ]
 
-_decode_any: Final = msgspec.json.Decoder().decode
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 _decode_client: Final = msgspec.json.Decoder(wire.ClientInfo).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
 
 
 class _RawMeta(msgspec.Struct):
@@ -55,81 +59,81 @@ class _RawMeta(msgspec.Struct):
 _decode_raw_meta: Final = msgspec.json.Decoder(_RawMeta).decode
 
 
-def decode_members(params: msgspec.Raw, *, enveloped: bool = True) -> dict[str, Any]:
+def raw_meta(params: msgspec.Raw) -> dict[str, msgspec.Raw]:
     """
-    Decode *params* to built-in types, and check the envelope if they may have one.
-
-    Raises:
-        ParseError: If they are nested too deeply.
-
-        InvalidRequest: If they are not an object.
-
-        UnsupportedVersion: If they name a revision that no request can name.
-
-        InvalidParams: If a number is too large, or the envelope does not fit.
+    Return the ``_meta`` of *params*, its values not decoded; empty if there is none.
     """
     try:
-        members = _decode_any(params)
-    except RecursionError:
-        msg = "the params are nested too deeply"
-        raise ParseError(msg) from None
-    except msgspec.DecodeError as error:
-        msg = f"the params do not fit: {cut(str(error))}"
-        raise InvalidParams(msg) from None
-    if not isinstance(members, dict):
-        msg = "params is an object"
-        raise InvalidRequest(msg)
-    meta = members.get("_meta")
-    if isinstance(meta, dict):
-        if enveloped and wire.PROTOCOL_VERSION in meta:
-            check_envelope(meta)
-        else:  # what else the client of a session puts there does not matter
-            members["_meta"] = {key: meta[key] for key in meta.keys() & {"progressToken"}}
-    return members
+        return _decode_raw_meta(params).meta
+    except UNREADABLE:
+        return {}
 
 
-def convert_params(name: str, method: Method, params: msgspec.Raw) -> wire.Params:
+def check_envelope(params: msgspec.Raw) -> None:
     """
-    Decode *params* that the method's own decoder has refused, or say what is wrong with them.
-
-    Raises:
-        JsonRpcError: As `decode_members`, MethodNotFound if they name a revision that lacks the method, or
-            InvalidParams if a member is missing or has another type.
-    """
-    members = decode_members(params, enveloped=method.enveloped)
-    meta = members.get("_meta")
-    if not method.modern and isinstance(meta, dict) and wire.PROTOCOL_VERSION in meta:
-        raise method_not_found(name)
-    try:
-        return msgspec.convert(members, method.params)
-    except (msgspec.ValidationError, RecursionError) as error:
-        msg = f"the params of {name} do not fit: {cut(str(error))}"
-        raise InvalidParams(msg) from None
-
-
-def check_envelope(meta: dict[str, Any]) -> None:
-    """
-    Check a ``_meta`` that names a revision.
+    Check the ``_meta`` of *params* if it names a revision.
 
     Raises:
         UnsupportedVersion: If no request can name this revision.
 
         InvalidParams: If a member is missing or has another type.
     """
+    meta = raw_meta(params)
+    if wire.PROTOCOL_VERSION not in meta:
+        return
     if wire.CLIENT_CAPABILITIES not in meta:
         msg = f"params._meta lacks {wire.CLIENT_CAPABILITIES!r}, which every request has to carry"
         raise InvalidParams(msg, {"missing": [wire.CLIENT_CAPABILITIES]})
-    version = meta[wire.PROTOCOL_VERSION]
-    if isinstance(version, str) and version not in MODERN:
+    version = None
+    with suppress(*UNREADABLE):
+        version = _decode_text(meta[wire.PROTOCOL_VERSION])
+    if version is not None and version not in MODERN:
         served = ", ".join(MODERN)
         asked = shortened(version)
         msg = f"protocol version {asked!r} is not served to requests: name {served}, or call initialize"
         raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": asked})
     try:
-        msgspec.convert(meta, wire.Meta)
-    except msgspec.ValidationError as error:
+        _decode_params(params)
+    except UNREADABLE as error:
         msg = f"params._meta does not fit: {cut(str(error))}"
         raise InvalidParams(msg) from None
+
+
+def check_object(params: msgspec.Raw) -> None:
+    """
+    Raise InvalidRequest if *params* are not an object.
+    """
+    if bytes(memoryview(params)[:1]) != b"{":
+        msg = "params is an object"
+        raise InvalidRequest(msg)
+
+
+def decode_again(name: str, method: Method, params: msgspec.Raw, error: Exception) -> wire.Params:
+    """
+    Decode *params* that the method's own decoder has refused with *error*, without their ``_meta``.
+
+    In a session, only the token for progress matters there.
+
+    Raises:
+        JsonRpcError: If the params are wrong otherwise, or name a revision.
+    """
+    check_object(params)
+    if isinstance(error, RecursionError):
+        msg = "the params are nested too deeply"
+        raise ParseError(msg)
+    meta, reason = raw_meta(params), str(error)
+    if method.enveloped and wire.PROTOCOL_VERSION in meta:
+        check_envelope(params)
+        if not method.modern:
+            raise method_not_found(name)
+    elif meta:
+        token = {key: meta[key] for key in meta.keys() & {"progressToken"}}
+        try:
+            return method.decode(encode({**_decode_members(params), "_meta": token}))
+        except UNREADABLE as other:
+            reason = str(other)
+    msg = f"the params of {name} do not fit: {cut(reason)}"
+    raise InvalidParams(msg)
 
 
 def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None] | None:
@@ -138,10 +142,7 @@ def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None
 
     If it names a revision that is not served, that is the newest one. If it names none, return None.
     """
-    try:
-        meta = _decode_raw_meta(params).meta
-    except UNREADABLE:
-        return None
+    meta = raw_meta(params)
     if wire.PROTOCOL_VERSION not in meta:
         return None
     newest = list(MODERN)[-1]
@@ -152,7 +153,7 @@ def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None
     return MODERN.get(date, MODERN[newest]), client
 
 
-def refuse_unread(line: bytes, error: Exception) -> bytes:
+def refuse_unread(line: bytes, error: Exception) -> Reply:
     """
     Return the reply to a line if reading it raised an exception.
     """
@@ -161,8 +162,6 @@ def refuse_unread(line: bytes, error: Exception) -> bytes:
     else:
         say(f"a line of {len(line):,} bytes could not be read: {error!r}")
         reason = "the message could not be read"
-    from promptkit.protocol.partial_decoding import leading_id  # its patterns take long to compile
-
     return encode_error(leading_id(line), InternalError(reason))
 
 
@@ -173,7 +172,7 @@ def not_in_a_batch(method: str) -> InvalidRequest:
     return InvalidRequest(f"{method} cannot be part of a batch here: send it by itself")
 
 
-def refuse_envelope(method: str, meta: wire.Meta, *, in_batch: bool) -> JsonRpcError:
+def refuse_envelope(method: str, params: msgspec.Raw, *, in_batch: bool) -> JsonRpcError:
     """
     The error for a request that names a revision, but cannot be served.
 
@@ -182,7 +181,7 @@ def refuse_envelope(method: str, meta: wire.Meta, *, in_batch: bool) -> JsonRpcE
     """
     if in_batch:
         return not_in_a_batch(method)
-    check_envelope(msgspec.to_builtins(meta))
+    check_envelope(params)
     return method_not_found(method)
 
 
@@ -193,13 +192,8 @@ def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
     Raises:
         JsonRpcError: If the params are wrong, too.
     """
-    try:
-        meta = _decode_params(params).meta
-    except UNREADABLE:
-        decode_members(params)
-    else:
-        if meta and meta.protocol_version is not UNSET:
-            check_envelope(msgspec.to_builtins(meta))
+    check_object(params)
+    check_envelope(params)
     return method_not_found(method)
 
 

@@ -5,7 +5,7 @@ A `Session` answers the handshake and refuses invalid requests by itself. It ret
 with their protocol revision, for the server. It never blocks, and knows nothing about prompts.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -20,21 +20,21 @@ from promptkit.protocol.capabilities import (
     ServerInfo,
     method_not_found,
 )
+from promptkit.protocol.decoding import Message, check_params, decode_message, find_excess
 from promptkit.protocol.events import Batch, Cancelled, Channel, Event, MemoryBudget, Request
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
-    Incoming,
     InvalidRequest,
     JsonRpcError,
-    ParseError,
+    Reply,
     RequestId,
     TooManyRequests,
     encode_error,
     encode_result,
 )
-from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
+from promptkit.protocol.limits import LARGE_MESSAGE, MAX_PARAMS, Limits
 from promptkit.protocol.message_checks import (
-    convert_params,
+    decode_again,
     decode_sender,
     no_session,
     not_in_a_batch,
@@ -48,18 +48,11 @@ from promptkit.protocol.subscriptions import Subscriptions
 
 __all__ = ["Observe", "Session"]
 
-#: The first byte of an array, as an int, which is faster to find in a line than a byte string.
-_ARRAY: Final = ord("[")
+Observe: TypeAlias = Callable[[Request, Reply], object]
 
-Observe: TypeAlias = Callable[[Request, bytes], object]
-
-_decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
-_decode_id: Final = msgspec.json.Decoder(int | str).decode
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 
 
-# Code that only refusals, batches and large messages need is imported when first used: a client waits for the
-# first list, which needs none of it.
 class Session:
     """
     One client, from its first message to its last. The `capabilities` may be replaced at any time.
@@ -115,10 +108,8 @@ class Session:
         self.client_capabilities: dict[str, Any] = {}
         self.subscriptions = Subscriptions()
         self._limits = limits
-        # A line of at most this length, without arrays, is complete, and cannot be nested too deeply.
-        self._shallow = min(limits.line, PREFIX_BYTES - 1, limits.depth * len('{"":}'))
         # Params of at most this length cannot exceed the limits on arguments and values.
-        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
+        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
         self._budget = budget or MemoryBudget(limits.held)
 
     def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
@@ -133,110 +124,87 @@ class Session:
                 Where the reply to a request goes, if not to the client by itself.
         """
         try:
-            return list(self._receive(message, channel))
+            return self._receive(message, channel)
         except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next message)
             return [refuse_unread(message, error)]
 
-    def _receive(self, line: bytes, channel: Channel | None = None) -> Iterable[Event]:
-        if ((size := len(line)) > self._shallow or _ARRAY in line) and (refusal := self._excess(line, size)):
-            return self._receive_other(line, channel, refusal)
+    def _receive(self, line: bytes, channel: Channel | None = None) -> list[Event]:
+        if not line or line.isspace():
+            return []
+        message = decode_message(line, find_excess(line, self._limits))
+        if message.elements is not None and message.error is None and not isinstance(channel, Batch):
+            return self._receive_array(message.elements, channel)
+        event: Event | None
+        if message.is_response:
+            event = self._receive_response(message)
+        elif message.is_notification:
+            event = self._receive_notification(message)
+        elif message.error is not None or isinstance(message.id, UnsetType):
+            event = encode_error(
+                message.id, message.error or InvalidRequest("a message must be a JSON object")
+            )
+        else:
+            event = self._answer(message, message.id, channel)
+            if isinstance(event, Request) and len(line) > LARGE_MESSAGE:
+                event = self._reserve(event, line)
+        return [] if event is None else [event]
+
+    def _answer(self, message: Message, request_id: RequestId, channel: Channel | None) -> Request | Reply:
+        event: Request | Reply
         try:
-            if size > LARGE_MESSAGE:
-                return self._receive_large(line, channel)
-            if not line.isascii():
-                str(line, "utf-8")  # the decoder does not check the UTF-8 of what it skips
-            incoming = _decode_incoming(line)
-        except msgspec.ValidationError:
-            return self._receive_other(line, channel)
-        except UNREADABLE:  # an incomplete object may also be nested too deeply
-            if not line:  # as at the end of the input
-                return ()
-            return self._receive_other(line, channel, self._excess(line, size))
-        event = self._receive_message(incoming, channel)
-        return () if event is None else (event,)
-
-    def _excess(self, line: bytes, size: int) -> JsonRpcError | None:
-        """Return the error for a line that exceeds a limit; None if it does not."""
-        limits = self._limits
-        if not isinstance(line, OverlongLine):
-            # These are upper bounds: brackets and commas in strings are counted, too.
-            depth = line.count(b"{") + line.count(b"[")
-            if depth <= limits.depth and (size <= limits.values or line.count(b",") + depth <= limits.values):
-                return None
-        from promptkit.protocol.limit_checks import find_excess
-
-        return find_excess(line, limits)
-
-    def _receive_large(self, line: bytes, channel: Channel | None) -> Iterable[Event]:
-        from promptkit.protocol.partial_decoding import check_text, decode_large
-
-        is_ascii = line.isascii()
-        if not is_ascii:
-            check_text(line)
-        event = self._receive_message(decode_large(line), channel)
-        if isinstance(event, Request):
-            number: Any = event.id
-            event.id = _decode_id(number) if isinstance(number, Raw) else number
-            # Decoded, non-ASCII text takes up to four times as much memory.
-            if not self._budget.take(event, len(line) * (1 if is_ascii else 4)):
-                msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
-                refused = encode_error(event.id, TooManyRequests(msg))
-                if self.observe is not None:
-                    self.observe(event, refused)
-                return (refused,)
-        return () if event is None else (event,)
-
-    def _receive_message(self, incoming: Incoming, channel: Channel | None) -> Event | None:
-        if incoming.id is UNSET:
-            return self._receive_notification(incoming)
-        event: Event
-        try:
-            event = self._receive_request(incoming, incoming.id, channel)
+            event = self._receive_request(message, request_id, channel)
         except JsonRpcError as error:
-            event = encode_error(incoming.id, error)
-        if self.observe is not None and isinstance(event, bytes):
-            self._note(self.observe, incoming, event, channel)
+            event = encode_error(request_id, error)
+        if self.observe is not None and isinstance(event, Reply):
+            self._note(self.observe, message, event, channel)
         return event
 
-    def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
-        from promptkit.protocol.partial_decoding import decode_beginning
+    def _reserve(self, request: Request, line: bytes) -> Request | Reply:
+        """Reserve memory for a large request; return the error if there is no room for it."""
+        # Decoded, non-ASCII text takes up to four times as much memory.
+        if self._budget.take(request, len(line) * (1 if line.isascii() else 4)):
+            return request
+        msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
+        refused = encode_error(request.id, TooManyRequests(msg))
+        if self.observe is not None:
+            self.observe(request, refused)
+        return refused
 
-        method = self.methods.get(incoming.method) or self.capabilities.method(incoming.method)
-        sender = decode_sender(incoming.params) if method is None or method.enveloped else None
+    def _note(self, observe: Observe, message: Message, reply: Reply, channel: Channel | None) -> None:
+        method = self.methods.get(message.method) or self.capabilities.method(message.method)
+        sender = decode_sender(message.params) if method is None or method.enveloped else None
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
-        number: Any = decode_beginning(incoming.id) if isinstance(incoming.id, Raw) else incoming.id
-        observe(Request(number, incoming.method, wire.Params(), revision, client, {}, channel), reply)
+        number: Any = message.id
+        observe(Request(number, message.method, wire.Params(), revision, client, {}, channel), reply)
 
-    def _receive_notification(self, incoming: Incoming) -> Cancelled | bytes | None:
+    def _receive_notification(self, message: Message) -> Cancelled | Reply | None:
         """Drop a notification that is unknown or malformed."""
-        if incoming.method == "notifications/cancelled":
+        if message.method == "notifications/cancelled":
             try:
-                return Cancelled(_decode_cancelled(incoming.params).request_id)
+                return Cancelled(_decode_cancelled(message.params).request_id)
             except UNREADABLE:
                 return None
-        if incoming.method == "notifications/initialized" and self.revision is not None:
-            return self.subscriptions.ready() or None
+        if message.method == "notifications/initialized" and self.revision is not None:
+            missed = self.subscriptions.ready()
+            return Reply(missed) if missed else None
         return None
 
-    def _receive_request(self, incoming: Incoming, request_id: RequestId, channel: Channel | None) -> Event:
+    def _receive_request(
+        self, message: Message, request_id: RequestId, channel: Channel | None
+    ) -> Request | Reply:
         """Return the request for the server, or the reply. Raises JsonRpcError if it cannot be served."""
-        name = incoming.method
+        name = message.method
         if (method := self.methods.get(name) or self.capabilities.method(name)) is None:
-            raise refuse_unknown(name, incoming.params)
-        if large := len(incoming.params) > self._harmless:
-            from promptkit.protocol.limit_checks import check_params
-
-            check_params(method.params, incoming.params, self._limits)
-        params: wire.Params | None = None
-        try:  # noqa: SIM105 (each request would pay for `suppress`)
-            params = method.decode(incoming.params)
-        except UNREADABLE:
-            pass
-        if params is None:  # not in `except`: the error, which may quote a very long text, is freed by now
-            params = convert_params(name, method, incoming.params)
+            raise refuse_unknown(name, message.params)
+        if large := len(message.params) > self._harmless:
+            check_params(name, method.params, message.params, self._limits)
+        try:
+            params = method.decode(message.params)
+        except UNREADABLE as error:
+            params = decode_again(name, method, message.params, error)
         meta = params.meta
         if meta and meta.protocol_version is not UNSET and method.enveloped:
-            revision = self._named_revision(name, method, meta, channel)
+            revision = self._named_revision(name, method, message.params, meta, channel)
             client, capabilities = meta.client_info or None, meta.client_capabilities or {}
         else:
             revision = self._session_revision(name, method)
@@ -252,14 +220,14 @@ class Session:
         return encode_result(request_id, self._discover(revision))
 
     def _named_revision(
-        self, name: str, method: Method, meta: wire.Meta, channel: Channel | None
+        self, name: str, method: Method, params: Raw, meta: wire.Meta, channel: Channel | None
     ) -> Revision:
         """Return the revision that a request names. Raises JsonRpcError if it cannot be used."""
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         in_batch = channel is not None and isinstance(channel, Batch)
         if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
             return revision
-        raise refuse_envelope(name, meta, in_batch=in_batch)
+        raise refuse_envelope(name, params, in_batch=in_batch)
 
     def _session_revision(self, name: str, method: Method) -> Revision:
         """Return the session's revision. Raises JsonRpcError if there is none, or it lacks the method."""
@@ -291,40 +259,14 @@ class Session:
         encoder = ResultEncoder(revision, self.server_info)
         return encoder.encode_kept(result, changes=self.capabilities.changes)
 
-    def _receive_other(
-        self, line: bytes, channel: Channel | None, refusal: JsonRpcError | None = None
-    ) -> Iterable[Event]:
-        """Receive a response or a batch, or refuse the line."""
-        from promptkit.protocol.partial_decoding import RawMessage, decode_raw, leading_id
-
-        try:  # no element of a refused array is decoded
-            is_decoded = refusal is None or line.lstrip().startswith(b"{")
-            found, fault = decode_raw(line) if is_decoded else (None, None)
-        except UNREADABLE:
-            refused = refusal or ParseError("the message is not JSON")
-            return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
-        fault = refusal or fault
-        if isinstance(found, list) and not isinstance(channel, Batch) and refusal is None:
-            return self._receive_array(found, channel)
-        if not isinstance(found, RawMessage):
-            return (encode_error(UNSET, refusal or InvalidRequest("a message must be a JSON object")),)
-        request_id = found.id_on(line)
-        if found.is_response:
-            return self._receive_response(request_id, UNSET if fault else found.result)
-        if fault and found.id is UNSET and (incoming := found.incoming()):
-            return filter(None, (self._receive_notification(incoming),))
-        return (encode_error(request_id, fault or InvalidRequest(found.fault)),)
-
-    def _receive_response(
-        self, _request_id: RequestId | Raw | UnsetType, _result: Raw | UnsetType
-    ) -> Iterable[Event]:
+    def _receive_response(self, response: Message) -> Event | None:  # noqa: ARG002
         """Ignore a response, as nothing was asked."""
-        return ()
+        return None
 
-    def _receive_array(self, elements: list[memoryview], channel: Channel | None) -> Iterable[Event]:
+    def _receive_array(self, elements: list[Raw], channel: Channel | None) -> list[Event]:
         is_taken = self.revision is not None and self.revision.batches
         if not (is_taken and 0 < len(elements) <= self._limits.messages):
-            return (encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits)),)
+            return [encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits))]
         batch = Batch(self._limits.reply, channel)
         events: list[Event] = []
         for element in elements:

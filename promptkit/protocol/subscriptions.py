@@ -55,7 +55,7 @@ _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 #: counts each time.
 MAX_SUBSCRIPTIONS: Final = 10_000
 
-#: The longest URI of such a resource, and the longest id of a stream, in characters.
+#: The longest URI of such a resource, in characters.
 MAX_CHARACTERS: Final = 2048
 
 
@@ -130,13 +130,10 @@ class Subscriptions:
         What is *wanted* and not *offered* is left out.
 
         Raises:
-            InvalidParams: If a URI is too long, or the id, which every notification repeats.
+            InvalidParams: If a URI is too long.
 
             TooManyRequests: If there are too many subscriptions.
         """
-        if isinstance(request_id, str) and len(request_id) > MAX_CHARACTERS:
-            msg = f"the id of a request that opens a stream has at most {MAX_CHARACTERS:,} characters"
-            raise InvalidParams(msg)
         accepted = _accepted(wanted, offered)
         with self._lock:
             self._forget(request_id)
@@ -262,4 +259,4 @@ def _end_stream(request_id: RequestId, results: ResultEncoder) -> bytes:
     # One page of the specification asks for the result of the request, another for a cancellation. Clients
     # take a result for an end and a cancellation for a loss: the result first makes the other harmless.
     cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
-    return encode_result(request_id, results.encode_end(request_id)) + cancelled
+    return encode_result(request_id, results.encode_end(request_id)).line + cancelled

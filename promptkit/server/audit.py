@@ -24,10 +24,10 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.standard_error import say
 from promptkit.files.log import open_log
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.jsonrpc import Reply, encode
 from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, target_of
-from promptkit.server.observers import OpenRequests, outcome_of
+from promptkit.server.observers import OpenRequests
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 
@@ -75,7 +75,7 @@ class Audit:
         self._cut = False
         self._descriptor = open_log(self._file)
 
-    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """
         Note that *request* has arrived.
 
@@ -87,8 +87,7 @@ class Audit:
                 What it is answered from.
 
         Returns:
-            A function to be called with the reply before that is sent, or with ``b""`` if the
-            request was cancelled. Only its first call counts.
+            A function to be called with the reply before that is sent. Only its first call counts.
         """
         # A request that is answered has neither an address nor a principal any more.
         sender = request.address, request.principal
@@ -101,7 +100,7 @@ class Audit:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _end(self, begun: _Noted, reply: bytes | None) -> None:
+    def _end(self, begun: _Noted, reply: Reply) -> None:
         record = _record(begun, _outcome(begun.request, reply))
         with self._lock:
             if self._lost:
@@ -209,11 +208,12 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str) else len(encode(value))
 
 
-def _outcome(request: Request, reply: bytes | None) -> dict[str, Any]:
+def _outcome(request: Request, reply: Reply) -> dict[str, Any]:
     """What came of it, with the code and the id of an error; a tool says in a result what went wrong."""
-    outcome, code = outcome_of(reply)
-    found: dict[str, Any] = {"outcome": outcome} if code is None else {"outcome": outcome, "code": code}
-    if outcome in ("error", "failed") and request.error_id is not None:
+    found: dict[str, Any] = {"outcome": reply.outcome}
+    if reply.code is not None:
+        found["code"] = reply.code
+    if reply.outcome in ("error", "failed") and request.error_id is not None:
         found["error_id"] = request.error_id
     return found
 

@@ -31,8 +31,10 @@ from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Cancelled, ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import (
+    CANCELLED,
     InternalError,
     InvalidRequest,
+    Reply,
     RequestId,
     TooManyRequests,
     encode_error,
@@ -279,8 +281,8 @@ class Dispatcher:
             if isinstance(event, Request):
                 if not self._take_up(event, turn):
                     return False
-            elif isinstance(event, bytes):
-                self._add(event)
+            elif isinstance(event, Reply):
+                self._add(event.line)
             elif isinstance(event, Cancelled):
                 self.cancel(event.request_id)
             elif (resumed := self._resume(event)) is not None and not self._run(*resumed, turn):
@@ -315,12 +317,12 @@ class Dispatcher:
             self._add(request.answer(encode_error(request.id, error)))
             return True
         if channel is not None and channel.gone:  # since a moment ago, when the table did not have it
-            self._end(pending, b"")
+            self._end(pending, CANCELLED)
             return True
         if not waits:
             return self._run(pending, self._handlers[request.method], turn)
         if refused is not None:
-            self._end(refused, refused.error_line(_no_room(len(self._line))))
+            self._end(refused, refused.error_reply(_no_room(len(self._line))))
         self._wake_clock()
         return True
 
@@ -345,7 +347,7 @@ class Dispatcher:
             self._add(pending.request.answer(reply))
         return True
 
-    def _finish_aside(self, pending: PendingRequest, reply: bytes | None) -> None:
+    def _finish_aside(self, pending: PendingRequest, reply: Reply | None) -> None:
         """Send the reply to a request whose thread no longer leads."""
         try:
             if reply is not None:
@@ -371,7 +373,7 @@ class Dispatcher:
 
     # The table.
 
-    def answer(self, pending: PendingRequest, reply: bytes) -> bool:
+    def answer(self, pending: PendingRequest, reply: Reply) -> bool:
         """
         Send the reply to a request, unless it has been answered.
 
@@ -380,7 +382,7 @@ class Dispatcher:
                 The request.
 
             reply:
-                One line; ``b""`` if its client wants none.
+                The reply.
 
         Returns:
             Whether this was the answer.
@@ -396,7 +398,7 @@ class Dispatcher:
     def cancel(self, key: RequestId) -> None:
         """Stop the work on the request with this id, if it is open, and send no reply."""
         if (pending := self._open.get(key)) is not None:
-            self._end(pending, b"")
+            self._end(pending, CANCELLED)
 
     def drop(self, request: Request) -> None:
         """Stop the work on a request whose client has left."""
@@ -460,7 +462,7 @@ class Dispatcher:
         del self._open[self._key(pending.request)]
         self._held -= pending.is_held
 
-    def _send_reply(self, pending: PendingRequest, reply: bytes) -> None:
+    def _send_reply(self, pending: PendingRequest, reply: Reply) -> None:
         try:
             if line := pending.request.answer(reply):
                 self._send(line)
@@ -468,7 +470,7 @@ class Dispatcher:
             with self._lock:
                 self._sending -= 1
 
-    def _end(self, pending: PendingRequest, reply: bytes) -> None:
+    def _end(self, pending: PendingRequest, reply: Reply) -> None:
         """Answer a request that its own code has not answered, and stop that code where this is possible."""
         if self.answer(pending, reply):
             self._stop(pending)
@@ -545,7 +547,7 @@ class Dispatcher:
             try:
                 if not pending.is_answered:
                     reply = reply_to(pending, lambda _: result(task.result), self._limits.reply)
-                    self.answer(pending, reply or b"")
+                    self.answer(pending, reply or CANCELLED)
                 elif not task.cancelled():
                     task.exception()  # otherwise asyncio reports that nothing has retrieved it
             finally:
@@ -658,7 +660,7 @@ class Dispatcher:
             while (pending := self._take_waiting()) is not None:
                 turn.current, pending.thread = pending, turn.thread
                 self._wake_clock()
-                reply: bytes | None = _failure(pending.request)
+                reply: Reply | None = _failure(pending.request)
                 try:
                     reply = reply_to(pending, self._handlers[pending.request.method], self._limits.reply)
                 finally:
@@ -712,7 +714,7 @@ class Dispatcher:
         due = [pending for pending in self._open_requests() if pending.deadline <= now]
         for pending in due:
             error = pending.refusal() if pending.refusal else timeout_error(pending, self._importing)
-            self._end(pending, pending.error_line(error))
+            self._end(pending, pending.error_reply(error))
         with self._lock:
             self._next_deadline = min((one.deadline for one in self._open.values()), default=inf)
 
@@ -732,16 +734,16 @@ class Dispatcher:
         deadline = time.monotonic() + grace
         for pending in self._open_requests():
             if pending.is_held:
-                self._end(pending, pending.error_line(pending.refusal()) if pending.refusal else b"")
+                self._end(pending, pending.error_reply(pending.refusal()) if pending.refusal else CANCELLED)
         while not self._is_settled and time.monotonic() < deadline:
             time.sleep(0.001)
         with suppress(IndexError):
             while True:  # no thread is left to handle these
                 event = self._events.popleft()
                 if isinstance(event, Request):
-                    self._send(event.answer(encode_error(event.id, ended(event)) if ended else b""))
+                    self._send(event.answer(encode_error(event.id, ended(event)) if ended else CANCELLED))
         for pending in self._open_requests():
-            self._end(pending, pending.error_line(ended(pending.request)) if ended else b"")
+            self._end(pending, pending.error_reply(ended(pending.request)) if ended else CANCELLED)
         if self._loop is not None:
             self._loop.end()
         self._next_deadline, self._active_until = inf, 0.0
@@ -757,7 +759,7 @@ class Dispatcher:
             return list(self._open.values())
 
 
-def _failure(request: Request) -> bytes:
+def _failure(request: Request) -> Reply:
     return encode_error(request.id, InternalError(f"{request.method} failed"))
 
 

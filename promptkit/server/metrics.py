@@ -19,8 +19,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from promptkit.catalog.catalog import Catalog
 from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import target_of
-from promptkit.server.observers import OpenRequests, known_method, outcome_of
+from promptkit.server.observers import OpenRequests, known_method
 
 __all__ = ["Metrics"]
 
@@ -57,6 +58,7 @@ _TIMED: Final = {
 #: What goes up and down, and how the numbers of several workers become one.
 _MEASURED: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
     ("requests_in_flight", "Requests that are not answered yet, with the streams that are open.", "sum"),
+    ("requests_waiting", "Requests that wait until fewer prompts run.", "sum"),
     ("faulty_recipes", "Recipes that had a fault when they were loaded last.", "mostrecent"),
 )
 
@@ -102,7 +104,7 @@ class Metrics:
             )
             for what, (about, label) in _TIMED.items()
         }
-        self._in_flight, self._faults = (
+        self._in_flight, self._waiting, self._faults = (
             Gauge(f"promptkit_{name}", about, registry=None, multiprocess_mode=mode)
             for name, about, mode in _MEASURED
         )
@@ -115,9 +117,10 @@ class Metrics:
         """Count for the worker of a number from now on, which takes the place of the one before it."""
         self._worker = worker
         self._in_flight.set(0)
+        self._waiting.set(0)
         self._durations["request"].labels("prompts/get")
 
-    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """
         Note that *request* has arrived. Return what is called with the reply before that is sent.
         """
@@ -125,6 +128,10 @@ class Metrics:
         method = known_method(request, _OTHER)
         prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
         return self._open_requests.add(_OpenTimer(method, prompt, time.perf_counter()))
+
+    def waiting_changed(self, difference: int) -> None:
+        """Note that the number of requests that wait until fewer prompts run has changed."""
+        self._waiting.inc(difference)
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was refused with a status."""
@@ -150,10 +157,9 @@ class Metrics:
         """Remove the folder, once all workers have ended."""
         remove_scratch_folder(self._folder)
 
-    def _end(self, begun: _OpenTimer, reply: bytes | None) -> None:
+    def _end(self, begun: _OpenTimer, reply: Reply) -> None:
         seconds = time.perf_counter() - begun.started
-        outcome, code = outcome_of(reply)
-        came = outcome, "" if code is None else code
+        came = reply.outcome, "" if reply.code is None else reply.code
         self._in_flight.dec()
         self._counters["requests"].labels(begun.method, *came).inc()
         self._durations["request"].labels(begun.method).observe(seconds)

@@ -158,7 +158,7 @@ class Streams(Notifier):
             ended = [request for request, *_ in self._open.values()]
             self._open.clear()
         for request in ended:
-            request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)))
+            request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)).line)
 
     def _check_room(self, request: Request) -> None:
         wanted = request.params.notifications.resource_subscriptions or ()

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import encode_error, encode_result
+from promptkit.protocol.jsonrpc import Reply, encode_error, encode_result
 from promptkit.server.lookup import name_of
 from promptkit.server.snapshot import Snapshot
 
@@ -55,6 +55,9 @@ class PendingRequest(Struct, eq=False):
 
         coroutine:
             The coroutine that runs on an event loop of that thread.
+
+        asks:
+            Whether its result asks the client for input.
     """
 
     request: Request
@@ -69,15 +72,16 @@ class PendingRequest(Struct, eq=False):
     refusal: Callable[[], PromptkitError] | None = None
     thread: int = 0
     coroutine: Coroutine[Any, Any, Any] | None = None
+    asks: bool = False
 
     @property
     def key(self) -> tuple[str, str | None]:
         """The method and the name of the prompt or resource, by which slow code is remembered."""
         return self.request.method, None if self.about is None else name_of(self.about)
 
-    def error_line(self, error: PromptkitError) -> bytes:
+    def error_reply(self, error: PromptkitError) -> Reply:
         """
-        Return the line that answers with an error, which has to be one of `CLIENT_ERRORS`.
+        Return the reply that answers with an error, which has to be one of `CLIENT_ERRORS`.
 
         What is wrong with the call of a tool is a result: a model reads it, and corrects its call.
         """
@@ -85,5 +89,5 @@ class PendingRequest(Struct, eq=False):
         if request.method == "tools/call":
             result = self.snapshot.lowerings[request.revision].failure(error)
             if result is not None:
-                return encode_result(request.id, result)
+                return encode_result(request.id, result, "failed")
         return encode_error(request.id, error)

@@ -10,6 +10,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
+from promptkit.protocol.decoding import check_arguments
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode, encode_notification
 from promptkit.protocol.limits import Limits
@@ -99,8 +100,6 @@ class PromptMethods:
 
     def _checked(self, prompt: CompiledPrompt, given: dict[str, Any] | None) -> dict[str, Any] | None:
         """Check the sizes of arguments that do not all come from one request."""
-        from promptkit.protocol.limit_checks import check_arguments  # most prompts never ask
-
         check_arguments({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
         prompt.arguments.check_values(given or {}, self._limits.values)
         return given
@@ -144,6 +143,7 @@ class PromptMethods:
             raise question.errors
         params = self._elicitation.params(question)
         if revision.stateless:
+            pending.asks = True
             result = self._elicitation.input_required(question, params)
             return pending.snapshot.lowerings[revision].results.encode(result)
         self._elicitation.ask(question, params)

@@ -7,8 +7,6 @@ from math import ceil
 from threading import Lock
 from typing import Final
 
-from msgspec import UNSET
-
 from promptkit.protocol.jsonrpc import TooManyRequests
 
 __all__ = ["MOST_SUBJECTS", "REPORTS_PER_S", "TokenBucket", "TokenBuckets"]
@@ -62,7 +60,7 @@ class TokenBucket:
         msg = f"more than {self._rate:g} {self._what} a second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
         # Clients wait for a second unless the error says how long.
-        return TooManyRequests(msg, {"retryAfter": seconds} if seconds > 1 else UNSET)
+        return TooManyRequests(msg, seconds if seconds > 1 else None)
 
 
 class TokenBuckets:

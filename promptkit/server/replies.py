@@ -14,7 +14,7 @@ from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
 from promptkit.errors.stacks import authors_line
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_result
+from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_result
 from promptkit.server.lookup import RequestTarget, name_of, target_of
 from promptkit.server.pending import PendingRequest
 
@@ -50,9 +50,9 @@ def timeout_error(pending: PendingRequest, importing: Callable[[], str]) -> Inte
 
 def reply_to(
     pending: PendingRequest, work: Callable[[PendingRequest], bytes | None], longest: float = inf
-) -> bytes | None:
+) -> Reply | None:
     """
-    Return the line that answers a request.
+    Return the reply that answers a request.
 
     Args:
         pending:
@@ -73,15 +73,15 @@ def reply_to(
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if pending.is_answered and isinstance(error, RequestCancelledError):
             return None
-        reply = pending.error_line(_client_error(pending, error))
+        reply = pending.error_reply(_client_error(pending, error))
         _drop_frames(error)
         return reply
     if result is None:
         return None
     if len(result) > longest:
         msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
-        return pending.error_line(InternalError(msg))
-    return encode_result(request.id, result)
+        return pending.error_reply(InternalError(msg))
+    return encode_result(request.id, result, "asked" if pending.asks else "ok")
 
 
 def _drop_frames(error: BaseException) -> None:

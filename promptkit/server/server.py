@@ -9,7 +9,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.completion import CompletionMethod
@@ -77,6 +77,9 @@ class Server:
         importing:
             Returns which recipe is being imported, for the error of a request that waited too long.
 
+        waiting_changed:
+            Called with 1 or -1 whenever the number of requests that wait until fewer prompts run changes.
+
     Attributes:
         snapshot:
             What is served, with everything that was encoded from it.
@@ -100,6 +103,7 @@ class Server:
         scopes: frozenset[str] = frozenset(),
         guard: HangGuard | None = None,
         importing: Callable[[], str] = str,
+        waiting_changed: Callable[[int], object] = bool,
     ) -> None:
         self._scopes = scopes
         self._send = send
@@ -122,6 +126,7 @@ class Server:
         )
         self._dispatcher.is_loaded = catalog is not None
         self._dispatcher.guard = guard
+        self._dispatcher.waiting_changed = waiting_changed
         self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
         self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
@@ -250,7 +255,7 @@ class Server:
         for observer in self._observers:
             request.when_answered(observer.begin(request, self._served))
 
-    def _note(self, request: Request, reply: bytes) -> None:
+    def _note(self, request: Request, reply: Reply) -> None:
         """Note a request that the connection has answered by itself."""
         for observer in self._observers:
             observer.begin(request, self._served)(reply)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.declarations import NO_SCOPES
 from promptkit.protocol.events import Event, Request
+from promptkit.protocol.session import Observe
 from promptkit.server.lookup import unmet_scopes
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
@@ -22,7 +23,7 @@ class SharedServer(Server):
     has_many_clients = True
 
     @property
-    def observe(self) -> Callable[[Request, bytes], object] | None:
+    def observe(self) -> Observe | None:
         """What has to be called with each request that never reaches the server, and its reply."""
         return self._connection.observe
 

@@ -17,7 +17,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import TOOL_METHODS
 from promptkit.protocol.events import Request
-from promptkit.protocol.partial_decoding import error_code, is_failure
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import target_of
 from promptkit.server.observers import OpenRequests, known_method
 from promptkit.version import VERSION
@@ -36,6 +36,9 @@ _OTHER: Final = "_OTHER"
 
 #: The longest id that is noted, in characters.
 _LONGEST_ID: Final = 64
+
+#: What OpenTelemetry calls an outcome that is no error of the protocol, and no success.
+_FAILURES: Final = {"failed": "tool_error", "cancelled": "cancelled", "unanswered": "cancelled"}
 
 _CONTEXT: Final = ("traceparent", "tracestate", "baggage")
 
@@ -83,7 +86,7 @@ class Telemetry:
             self._transport["network.protocol.name"] = "http"
         self._open_requests = OpenRequests(self._end)
 
-    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[bytes], None]:
+    def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """
         Begin the span of a request.
 
@@ -95,8 +98,7 @@ class Telemetry:
                 What it is answered from.
 
         Returns:
-            A function to be called with the reply before that is sent, or with ``b""`` if the request was
-            cancelled. Only its first call counts.
+            A function to be called with the reply before that is sent. Only its first call counts.
         """
         method = known_method(request, _OTHER)
         attributes = {
@@ -124,19 +126,17 @@ class Telemetry:
             if flush is not None:
                 flush(_FLUSH_MS)
 
-    def _end(self, begun: _OpenSpan, reply: bytes | None) -> None:
+    def _end(self, begun: _OpenSpan, reply: Reply) -> None:
         span, attributes = begun.span, begun.attributes
         # Once more, because the recipes may have been imported only now.
         name, about, own = _describe(begun.request, begun.catalog())
         attributes |= about
         span.update_name(name)
         span.set_attributes({**about, **own})
-        if not reply:
-            attributes["error.type"] = "cancelled"
-        elif (code := error_code(reply)) is not None:
-            attributes |= {"error.type": str(code), "rpc.response.status_code": str(code)}
-        elif is_failure(reply):
-            attributes["error.type"] = "tool_error"
+        if reply.code is not None:
+            attributes |= {"error.type": str(reply.code), "rpc.response.status_code": str(reply.code)}
+        elif reply.outcome in _FAILURES:
+            attributes["error.type"] = _FAILURES[reply.outcome]
         if "error.type" in attributes:
             span.set_attributes(attributes)
             span.set_status(Status(StatusCode.ERROR))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from threading import get_ident
 from typing import Annotated
 
 import pytest
@@ -13,7 +12,6 @@ from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.errors import interruptions
 from promptkit.server.elicitation import askable
 from tests.wire import Client
 
@@ -39,25 +37,7 @@ TEXT = Annotated[str, Arg("The team", env="VALUE")]
 NUMBER = Annotated[int, Arg(env="VALUE")]
 
 
-@dataclass
-class Noted:
-    """Notes whether what its author wrote is called as authors' code is."""
-
-    x: int
-
-    def __post_init__(self):
-        self.is_interruptible = get_ident() in interruptions._INTERRUPTIBLE
-
-
 class TestRequests:
-    def test_what_takes_long_to_read_can_be_interrupted(self, monkeypatch):
-        """
-        An author's class may take its time, whoever gives the value.
-        """
-        monkeypatch.setenv("VALUE", '{"x": 1}')
-
-        assert made(Annotated[Noted, Arg(env="VALUE")]).compiled.bind({})["value"].is_interruptible
-
     @pytest.mark.parametrize(
         ("annotation", "variable", "value"),
         [

@@ -7,8 +7,7 @@ from promptkit.cli.command_options import COMMANDS as ALL_COMMANDS
 from promptkit.cli.options import options_of, parse
 
 ALL = (
-    "serve, list, render, check, complete, dev, diff, package, batch, export, import, new, install, "
-    "uninstall"
+    "serve, list, render, check, complete, dev, diff, package, batch, export, import, new, install, uninstall"
 )
 COMMANDS = ("serve", "list", "render", "check", "complete")
 

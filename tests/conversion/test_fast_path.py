@@ -22,6 +22,7 @@ from typing import (
     TypedDict,
     TypeVar,
     get_args,
+    is_typeddict,
 )
 from uuid import UUID
 
@@ -322,6 +323,7 @@ FITTING: list[tuple[Callable[[Any], bool], Callable[[Any, Any], st.SearchStrateg
     (is_sequence, lambda _, items: st.lists(near((*items, Any)[0]), max_size=3)),
     (is_mapping, lambda _, types: st.dictionaries(NAMES, near((*types, Any, Any)[1]), max_size=3)),
     (lambda t: bool(get_args(t)), lambda _, items: st.tuples(*map(near, items)).map(list)),
+    (is_typeddict, lambda _, __: JUNK),
     (lambda t: is_record(t) or t in (Circle, Closed), lambda t, _: members(t)),
     (lambda t: t in WRITTEN, lambda t, _: WRITTEN[t]),
 ]

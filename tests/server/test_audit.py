@@ -15,6 +15,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
+from promptkit.protocol.jsonrpc import CANCELLED, Reply
 from promptkit.server.audit import LONGEST, MOST, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
 
@@ -48,13 +49,22 @@ def pretend() -> str:
 CATALOG = compile(Recipes(prompts=(login, pretend, sign_in), resources=(vault,)))
 
 
+class KeptReplies(list):
+    """An observer that keeps each reply."""
+
+    def begin(self, *_):
+        """Return what keeps the reply."""
+        return self.append
+
+
 class Audited:
     """A client of a server whose requests are noted in a file."""
 
     def __init__(self, file, revision="2025-11-25", catalog=CATALOG):
         self.audit = Audit(file)
         self.file, self.catalog, self.revision = file, catalog, revision
-        self.client = Client(catalog, revision, capabilities={"elicitation": {}})
+        self.replies = KeptReplies()
+        self.client = Client(catalog, revision, capabilities={"elicitation": {}}, observers=[self.replies])
         self.connection = Connection(ServerInfo("test", "1"), Capabilities())
         if revision in HANDSHAKES:
             self.connection.receive_data(line(initialize(revision)))
@@ -71,7 +81,7 @@ class Audited:
         """Send a request, note it, and return what is noted."""
         end = self.begin(method, params, number)
         self.client.post(method, params, number)
-        end(b"".join(self.client.sent))
+        end(self.replies[-1])
         return self.records()[-1]
 
     def get(self, name="login", /, **arguments):
@@ -248,7 +258,7 @@ class TestRecords:
         """
         It is noted, though it has no reply.
         """
-        audited.begin("prompts/get", {"name": "login"})(b"")
+        audited.begin("prompts/get", {"name": "login"})(CANCELLED)
 
         assert [record["outcome"] for record in audited.records()] == ["cancelled"]
 
@@ -259,7 +269,7 @@ class TestRecords:
         end = audited.begin("prompts/get", {"name": "login"})
 
         audited.audit.close()
-        end(b"too late")
+        end(Reply(b"too late"))
 
         assert [record["outcome"] for record in audited.records()] == ["unanswered"]
 
@@ -269,8 +279,8 @@ class TestRecords:
         """
         end = audited.begin("prompts/list")
 
-        end(b"")
-        end(b"")
+        end(CANCELLED)
+        end(CANCELLED)
 
         assert len(audited.records()) == 1
 
@@ -319,7 +329,7 @@ class TestWhatIsNotNoted:
         """
         Of what a client makes up, a record keeps little.
         """
-        record = audited.get("n" * 9999, **{f"{number}{'x' * 9999}": "" for number in range(999)})
+        record = audited.get("n" * 9999, **{f"{number}{'x' * 999}": "" for number in range(999)})
 
         assert record["prompt"] == "n" * LONGEST + "..."
         assert len(record["arguments"]) == MOST
@@ -405,8 +415,8 @@ class TestWhatTheConnectionAnswers:
         (noted,) = records(file)
         assert (noted["client"], noted["revision"], noted["outcome"]) == (client, MODERN, "error")
 
-    @pytest.mark.parametrize("number", ["x" * 100_000, "\\\n" * 40_000, "é\u0000😀" * 40_000], ids=ascii)
-    @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 100_000])
+    @pytest.mark.parametrize("number", ["x" * 1000, "\\\n" * 200, "é\u0000😀" * 40], ids=ascii)
+    @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 1000])
     def test_long_ids_and_methods(self, tmp_path, number, method):
         """
         Of each long text of a client the beginning is noted, and the outcome too.
@@ -463,7 +473,7 @@ class TestTheFile:
         audited = Audited("audit")
         monkeypatch.chdir("/")
 
-        audited.begin("prompts/list")(b"")
+        audited.begin("prompts/list")(CANCELLED)
 
         assert len(records(tmp_path / "audit")) == 1
 
@@ -488,7 +498,7 @@ class TestTrouble:
         file.symlink_to("/dev/full")
         audited = Audited(file)
         for _ in range(3):
-            audited.begin("prompts/list")(b"")
+            audited.begin("prompts/list")(CANCELLED)
         file.unlink()
 
         recovered, next_ = audited.get(user="Ada"), audited.get(user="Eve")
@@ -509,7 +519,7 @@ class TestTrouble:
         (folder / "audit").unlink()
         folder.rmdir()
 
-        audited.begin("prompts/list")(b"")
+        audited.begin("prompts/list")(CANCELLED)
         folder.mkdir()
 
         assert audited.get(user="Ada")["lost"] == 1
@@ -525,10 +535,10 @@ class TestTrouble:
         audited = Audited(pipe)
         long = {"name": "login", "arguments": {f"{number}{'x' * LONGEST}": "" for number in range(MOST)}}
         for _ in range(30):
-            audited.begin("prompts/get", long)(b"")
+            audited.begin("prompts/get", long)(CANCELLED)
         taken = os.read(reading, 1 << 20)
 
-        audited.begin("prompts/list")(b"")
+        audited.begin("prompts/list")(CANCELLED)
 
         *whole, half, last, end = (taken + os.read(reading, 1 << 20)).split(b"\n")
         os.close(reading)
@@ -544,12 +554,12 @@ class TestTrouble:
         limits = pytest.importorskip("resource")
         file = tmp_path / "audit"
         audited = Audited(file)
-        audited.begin("prompts/list")(b"")
+        audited.begin("prompts/list")(CANCELLED)
         size = file.stat().st_size
         soft, hard = limits.getrlimit(limits.RLIMIT_FSIZE)
         limits.setrlimit(limits.RLIMIT_FSIZE, (size * 3 // 2, hard))
         try:
-            audited.begin("prompts/list")(b"")
+            audited.begin("prompts/list")(CANCELLED)
             left = file.stat().st_size
         finally:
             limits.setrlimit(limits.RLIMIT_FSIZE, (soft, hard))
@@ -568,7 +578,7 @@ class TestTrouble:
         file = tmp_path / "audit"
         file.symlink_to("/dev/full")
 
-        Audited(file).begin("prompts/list")(b"")
+        Audited(file).begin("prompts/list")(CANCELLED)
 
         assert file.is_symlink()
 
@@ -580,6 +590,7 @@ from pathlib import Path
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.audit import Audit
 
@@ -592,7 +603,8 @@ sys.stdin.readline()
 for number in range(many):
     arguments = {f"{who}-{n}": "" for n in range(number % 40)}
     params = wire.GetPromptParams(who, arguments)
-    audit.begin(Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {}), lambda: catalog)(b"")
+    asked = Request(number, "prompts/get", params, LATEST_HANDSHAKE, None, {})
+    audit.begin(asked, lambda: catalog)(CANCELLED)
 """
 
 
@@ -645,6 +657,6 @@ class TestSharing:
         ends = [audited.begin("prompts/list", number=number) for number in range(2000)]
 
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda end: end(b""), ends))
+            list(pool.map(lambda end: end(CANCELLED), ends))
 
         assert sorted(record["id"] for record in audited.records()) == list(range(2000))

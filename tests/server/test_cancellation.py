@@ -13,7 +13,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server.dispatch import Dispatcher
@@ -77,7 +77,7 @@ MALFORMED = [
 
 #: What can answer a pending request.
 ANSWERERS = {
-    "work": lambda dispatcher, pending: dispatcher.answer(pending, b"done\n"),
+    "work": lambda dispatcher, pending: dispatcher.answer(pending, Reply(b"done\n")),
     "client": lambda dispatcher, _: dispatcher.cancel(1),
     "deadline": lambda dispatcher, _: dispatcher._expire(math.inf),
     "end": lambda dispatcher, _: dispatcher.close(0, lambda _: InternalError("the end")),
@@ -476,7 +476,7 @@ class TestWhoComesFirst:
         dispatcher.cancel(1)
         dispatcher.handle_events([held.request])
 
-        assert not dispatcher.answer(held, b"late\n")
+        assert not dispatcher.answer(held, Reply(b"late\n"))
         assert not dispatcher.release(held)
         assert sent == []
 

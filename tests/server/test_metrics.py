@@ -13,6 +13,7 @@ from promptkit.cli.observing import metrics_of
 from promptkit.cli.options import parse
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.server.metrics import Metrics
 from tests.wire import MODERN, Client
 
@@ -131,7 +132,7 @@ class TestRequests:
         )
         ends = [metrics.begin(asked, lambda: CATALOG) for _ in range(3)]
         begun = read(metrics)["promptkit_requests_in_flight",]
-        ends[0](b"")
+        ends[0](CANCELLED)
         cancelled = read(metrics)["promptkit_requests_in_flight",]
         metrics.serve_as("0")
 

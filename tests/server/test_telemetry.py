@@ -19,6 +19,7 @@ from promptkit import Arg, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.distribution import install_command
+from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.server.telemetry import PIPE, TCP, Telemetry
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import Settings
@@ -232,7 +233,7 @@ class TestSpans:
         )
         end = telemetry.begin(request, lambda: CATALOG)
         telemetry.close()
-        end(b"")
+        end(CANCELLED)
 
         assert [span.attributes["error.type"] for span in spans()] == ["cancelled"]
 
@@ -288,7 +289,7 @@ class TestObservers:
 
             def begin(self, request, catalog):
                 told.append((self.name, request.method))
-                return lambda reply: told.append((self.name, bool(reply)))
+                return lambda reply: told.append((self.name, bool(reply.line)))
 
         Client(CATALOG, MODERN, observers=[Observer("a"), Observer("b")]).ask("prompts/list")
 

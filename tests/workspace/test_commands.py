@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.errors import PromptError
-from promptkit.errors.interruptions import Abandoned, call_interruptible, interrupt
+from promptkit.errors.cancellation import RequestCancelledError, cancelled_by
 from promptkit.workspace import run, run_async
 from promptkit.workspace.commands import _cut
 
@@ -332,47 +332,49 @@ class TestEnd:
 
 
 def in_thread(work):
-    """Run *work* as the server does on a thread; return the thread, and what becomes of it."""
-    ended = []
+    """Run *work* for a request on a thread; return the thread, a function that cancels it, and errors."""
+    ended, cancelled = [], threading.Event()
 
     def work_on():
-        try:
-            call_interruptible(work)
-        except BaseException as error:  # noqa: BLE001 (it is looked at)
-            ended.append(type(error))
+        with cancelled_by(cancelled.is_set):
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 (its type is checked)
+                ended.append(type(error))
 
     thread = threading.Thread(target=work_on, daemon=True)
     thread.start()
-    return thread, ended
+    return thread, cancelled.set, ended
 
 
 class TestCancellation:
-    def test_a_prompt_that_is_stopped_leaves_nothing(self, folder, witness):
+    def test_a_command_of_a_cancelled_request_leaves_nothing(self, folder, witness):
         """
-        The exception that stops an author's code comes out of the call, once all is gone.
+        A command ends when its request is cancelled, and so does the prompt, once all processes are gone.
         """
-        thread, ended = in_thread(lambda: run("sh", "-c", f"{witness.begin} sleep 60 & sleep 60", timeout=60))
+        thread, cancel, ended = in_thread(
+            lambda: run("sh", "-c", f"{witness.begin} sleep 60 & sleep 60", timeout=60)
+        )
         witness.begun()
 
-        assert interrupt(thread.ident, Abandoned)
+        cancel()
         thread.join(30)
-        assert ended == [Abandoned]
+        assert ended == [RequestCancelledError]
         assert witness.all_gone() == b""
 
-    def test_a_prompt_may_be_stopped_at_any_moment(self, folder, witness):
+    def test_a_request_may_be_cancelled_at_any_moment(self, folder, witness):
         """
-        While a command is started, read or ended: its author's code is told, and nothing is left.
+        While a command starts, is read or ends: the prompt ends, and no process is left.
         """
         for moment in range(40):
-            thread, ended = in_thread(
+            thread, cancel, ended = in_thread(
                 lambda: [run("sh", "-c", f"{witness.begin} sleep 0.01") for _ in range(99)]
             )
-            until = time.monotonic() + moment / 2000
-            while time.monotonic() < until or not interrupt(thread.ident, Abandoned):
-                time.sleep(0)
+            time.sleep(moment / 2000)
+            cancel()
             thread.join(30)
-            assert ended == [Abandoned], f"at moment {moment}"
-        run("sh", "-c", witness.begin)  # nobody may ever have begun
+            assert ended == [RequestCancelledError], f"at moment {moment}"
+        run("sh", "-c", witness.begin)  # perhaps no command has started
         witness.all_gone()
 
     def test_a_task_that_is_cancelled_leaves_nothing(self, folder, witness):

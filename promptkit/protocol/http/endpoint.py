@@ -4,7 +4,7 @@ The endpoint: what a posted message is, in which era, if its head agrees with it
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -12,23 +12,23 @@ from msgspec import structs
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
+from promptkit.protocol.decoding import Message, find_excess
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
 from promptkit.protocol.http.envelopes import Envelope, disagreement, peek
 from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
-    Incoming,
     InvalidRequest,
     MethodNotFound,
     MissingCapability,
     ParseError,
+    Reply,
     TooManyRequests,
     UnsupportedVersion,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.partial_decoding import error_code, retry_after
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Observe, Session
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "response_to"]
 
-#: The status of each error, by its code. Others have 200.
+#: The status of each error, by its code. Others have 200: one request over a limit does, too, because the
+#: official Python client 1.x ends its session at any status of 400 or more.
 _STATUSES: Final[Mapping[int | None, int]] = {
     ParseError.code: 400,
     InvalidRequest.code: 400,
-    TooManyRequests.code: 429,
     MethodNotFound.code: 404,
     HeaderMismatch.code: 400,
     MissingCapability.code: 400,
@@ -50,7 +50,7 @@ _STATUSES: Final[Mapping[int | None, int]] = {
 
 #: What is wrong with the message itself. Clients of the older era take each such status for a broken
 #: connection, so there only what no client sends by chance has one.
-_BROKEN: Final = (ParseError.code, InvalidRequest.code, TooManyRequests.code)
+_BROKEN: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
@@ -80,16 +80,16 @@ class _OneMessage(Session):
         self.agreed = Session(self.server_info, structs.replace(self.capabilities, changes=False))
         return self.agreed._initialize(params)  # noqa: SLF001 (it is of this class)
 
-    def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
+    def _note(self, observe: Observe, message: Message, reply: Reply, channel: Channel | None) -> None:
         """Note a handshake with the client and the revision that it has agreed upon."""
         if self.agreed is None:
-            super()._note(observe, incoming, reply, channel)
+            super()._note(observe, message, reply, channel)
         else:
-            self.agreed._note(observe, incoming, reply, channel)  # noqa: SLF001 (as above)
+            self.agreed._note(observe, message, reply, channel)  # noqa: SLF001 (as above)
 
     def exceeds_limits(self, body: bytes) -> bool:
         """Whether a body holds so much that it is not decoded to say more of it."""
-        return self._excess(body, len(body)) is not None
+        return find_excess(body, self._limits) is not None
 
 
 #: What messages are read with, by the revision that a head names; None in the modern era: messages name it.
@@ -116,13 +116,13 @@ class Endpoint:
         self._sessions = sessions
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
-        self._observe: Callable[[Request, bytes], object] | None = None
+        self._observe: Observe | None = None
         self.offer(Capabilities())
 
     def offer(
         self,
         capabilities: Capabilities,
-        observe: Callable[[Request, bytes], object] | None = None,
+        observe: Observe | None = None,
     ) -> None:
         """
         From now on, declare these capabilities.
@@ -215,7 +215,7 @@ class Endpoint:
     ) -> list[Request] | HttpResponse:
         """What becomes of a message that is no single request for the server."""
         agreed, session.agreed = session.agreed, None
-        reply = next((event for event in events if isinstance(event, bytes)), None)
+        reply = next((event for event in events if isinstance(event, Reply)), None)
         if reply is not None and session.exceeds_limits(body):
             return response_to(reply, modern=False)
         message = peek(body)
@@ -228,7 +228,7 @@ class Endpoint:
         return self._replied(head, message, reply, agreed, channel)
 
     def _replied(
-        self, head: Head, message: Envelope, reply: bytes, agreed: Session | None, channel: Channel
+        self, head: Head, message: Envelope, reply: Reply, agreed: Session | None, channel: Channel
     ) -> HttpResponse:
         """The response to a request that needs no server."""
         modern = message.names_revision or self._is_modern(head)
@@ -253,7 +253,7 @@ class Endpoint:
                 request.discard()
             msg = f"only revision {_UNNAMED.decode()} has batches, and none of its requests names another"
             return refuse(400, InvalidRequest(msg))
-        reply = next((event for event in events if isinstance(event, bytes)), None)
+        reply = next((event for event in events if isinstance(event, Reply)), None)
         if reply is not None:
             return response_to(reply, modern=False)
         return requests or _ACCEPTED
@@ -292,13 +292,13 @@ def _refuse_repeated(head: Head, body: bytes) -> HttpResponse | None:
     return None
 
 
-def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
+def response_to(reply: Reply, *, modern: bool) -> HttpResponse:
     """
     Return the response that carries a reply.
 
     Args:
         reply:
-            One line: a result, or an error.
+            A result, or an error.
 
         modern:
             Whether the request names its revision.
@@ -306,10 +306,9 @@ def response_to(reply: bytes, *, modern: bool) -> HttpResponse:
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
-    code = error_code(reply)
+    code, body = reply.code, reply.line[:-1]
     status = _STATUSES.get(code, 200) if modern or code in _BROKEN else 200
-    if status != TooManyRequests.code:
-        return HttpResponse(status, reply[:-1], (JSON_BODY,))
-    seconds = retry_after(reply)
-    retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)
-    return HttpResponse(status, reply[:-1], (JSON_BODY, retry))
+    if code != TooManyRequests.code:
+        return HttpResponse(status, body, (JSON_BODY,))
+    retry = RETRY if reply.retry_after is None else (RETRY[0], b"%d" % reply.retry_after)
+    return HttpResponse(status, body, (JSON_BODY, retry))

@@ -2,6 +2,7 @@
 
 from base64 import b64decode, b64encode
 from binascii import Error
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
+from promptkit.protocol.decoding import decode_message
 from promptkit.protocol.http.messages import Head
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
@@ -19,8 +21,7 @@ from promptkit.protocol.jsonrpc import (
     RequestId,
     UnsupportedVersion,
 )
-from promptkit.protocol.message_checks import check_envelope
-from promptkit.protocol.partial_decoding import RawMessage, decode_large, decode_raw
+from promptkit.protocol.message_checks import check_envelope, raw_meta
 
 __all__ = ["Envelope", "disagreement", "peek"]
 
@@ -34,17 +35,19 @@ _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
 _ENCODED: Final = (b"=?base64?", b"?=")
 
+#: Stands for a member that is missing.
+_NOTHING: Final = Raw()
 
-class _RawParams(Struct):
-    """The params of a request, as far as its head repeats them."""
 
-    meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
+class _Named(Struct):
+    """What a request is about: the member that its head repeats."""
+
     name: Any = None
     uri: Any = None
 
 
-_decode_params: Final = msgspec.json.Decoder(_RawParams).decode
-_decode_meta: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_named: Final = msgspec.json.Decoder(_Named).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
 
 
 class Envelope(Struct):
@@ -70,20 +73,24 @@ class Envelope(Struct):
         elements:
             The elements of an array; None if it is none.
 
+        params:
+            The params.
+
         meta:
-            The ``_meta`` of the params; None if there is none that is an object.
+            The ``_meta`` of the params, its values not decoded; empty if there is none that is an object.
 
         name:
             The name, or the URI, in the params.
     """
 
-    id: RequestId | Raw | UnsetType = UNSET
+    id: RequestId | UnsetType = UNSET
     method: str = ""
     is_request: bool = False
     is_notification: bool = False
     is_response: bool = False
-    elements: list[memoryview] | None = None
-    meta: dict[str, Any] | None = None
+    elements: list[Raw] | None = None
+    params: Raw = Raw(b"{}")
+    meta: dict[str, Raw] = msgspec.field(default_factory=dict)
     name: str | None = None
 
     @property
@@ -91,14 +98,17 @@ class Envelope(Struct):
         """
         Whether it says in its ``_meta`` of which revision it is.
         """
-        return self.meta is not None and wire.PROTOCOL_VERSION in self.meta
+        return wire.PROTOCOL_VERSION in self.meta
 
     @property
     def version(self) -> str:
         """
-        The revision that it names.
+        The revision that it names; its JSON if that is no text.
         """
-        return str((self.meta or {}).get(wire.PROTOCOL_VERSION, ""))
+        named = self.meta.get(wire.PROTOCOL_VERSION, _NOTHING)
+        with suppress(*UNREADABLE):
+            return _decode_text(named)
+        return str(named, "utf-8")
 
     def envelope_fault(self) -> JsonRpcError | None:
         """
@@ -106,13 +116,12 @@ class Envelope(Struct):
 
         Which revision it names is checked later.
         """
-        meta = self.meta or {}
-        missing = [key for key in (wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES) if key not in meta]
+        missing = [key for key in (wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES) if key not in self.meta]
         if missing:
             msg = f"params._meta lacks {' and '.join(map(repr, missing))}, which every request has to carry"
             return InvalidParams(msg, {"missing": missing})
         try:
-            check_envelope(meta)
+            check_envelope(self.params)
         except UnsupportedVersion:
             return None
         except InvalidParams as error:
@@ -134,32 +143,24 @@ def peek(body: bytes) -> Envelope:
     """
     Return what a body holds. A body that is no message at all gives one that is nothing.
     """
-    try:
-        incoming = decode_large(body)
-    except UNREADABLE:
-        return _peek_other(body)
-    notifies = incoming.id is UNSET
-    message = Envelope(incoming.id, incoming.method, is_request=not notifies, is_notification=notifies)
-    try:
-        params = _decode_params(incoming.params)
-        name = params.uri if message.method == "resources/read" else params.name
-        message.name = name if isinstance(name, str) else None
-        message.meta = None if params.meta is UNSET else _decode_meta(params.meta)
-    except UNREADABLE:
-        pass
-    return message
-
-
-def _peek_other(body: bytes) -> Envelope:
-    try:
-        found, _ = decode_raw(body)
-    except UNREADABLE:
-        return Envelope()
-    if isinstance(found, list):
-        return Envelope(elements=found)
-    if not isinstance(found, RawMessage):
-        return Envelope()
-    return Envelope(id=found.id_on(body), is_response=found.is_response)
+    message = decode_message(body)
+    if message.error is not None or message.elements is not None or message.is_response:
+        return Envelope(message.id, is_response=message.is_response, elements=message.elements)
+    notifies = message.is_notification
+    params = message.params
+    named: Any = None
+    with suppress(*UNREADABLE):
+        members = _decode_named(params)
+        named = members.uri if message.method == "resources/read" else members.name
+    return Envelope(
+        message.id,
+        message.method,
+        is_request=not notifies,
+        is_notification=notifies,
+        params=params,
+        meta=raw_meta(params),
+        name=named if isinstance(named, str) else None,
+    )
 
 
 def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:

@@ -7,10 +7,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.messages import JSON, JSON_BODY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest
 
-__all__ = ["ENDPOINT", "Guard", "accepts"]
+__all__ = ["ENDPOINT", "Guard", "accepts", "check_framing"]
 
 #: Where clients send their requests. A slash at the end makes no difference: clients do not follow a
 #: redirect with a body.
@@ -26,6 +26,8 @@ _MOST_KNOWN: Final = 64
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
+
+_TRANSFER_ENCODING: Final = b"transfer-encoding"
 
 #: The method whose reply is a stream.
 _METHOD: Final = b"mcp-method"
@@ -157,6 +159,18 @@ class Guard:
             remedy = f"if it should be, allow it with --allow-host {shown}"
             return refuse(421, InvalidRequest(f"this server is not called {shown!r}; {remedy}"))
         return None
+
+
+def check_framing(head: Head) -> HttpResponse | None:
+    """
+    Return the response to a request whose body is encoded in another way than in chunks; else None.
+
+    Some servers pass such a body on as it was sent.
+    """
+    encoding = head.get(_TRANSFER_ENCODING)
+    if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
+        return None
+    return refuse(400, InvalidRequest("Transfer-Encoding can only be chunked, once"), headers=(CLOSE,))
 
 
 def _check_read_only(head: Head) -> HttpResponse | None:

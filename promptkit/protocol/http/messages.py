@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.jsonrpc import RequestId, encode_error
@@ -128,11 +128,11 @@ def _merged(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], 
 def refuse(
     status: int,
     error: PromptkitError,
-    request_id: RequestId | Raw | UnsetType = UNSET,
+    request_id: RequestId | UnsetType = UNSET,
     headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> HttpResponse:
     """
     Return the response that refuses a request, with the error as JSON-RPC has it.
     """
-    body = encode_error(request_id, error)[: -len(b"\n")]
+    body = encode_error(request_id, error).line[: -len(b"\n")]
     return HttpResponse(status, body, (JSON_BODY, *headers))

@@ -1,7 +1,8 @@
 """The params of requests and notifications, the ``_meta`` of requests, and the results of the handshake."""
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 __all__ = [
@@ -44,6 +45,9 @@ CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
+
+#: What a person types. A URI has as many characters at most.
+Typed: TypeAlias = Annotated[str, msgspec.Meta(max_length=65_536)]
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -142,8 +146,8 @@ class ArgumentPrefix(Struct):
     The argument to complete, and what was typed so far.
     """
 
-    name: str
-    value: str
+    name: Typed
+    value: Typed
 
 
 class CompletionContext(Struct):
@@ -169,7 +173,7 @@ class ResourceParams(Params):
     The params of the methods about one resource.
     """
 
-    uri: str
+    uri: Typed
 
 
 class DirectoryParams(ResourceParams):

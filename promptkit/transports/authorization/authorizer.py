@@ -19,6 +19,7 @@ from msgspec import UNSET
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.http.messages import Head, HttpResponse
+from promptkit.protocol.jsonrpc import InvalidRequest, Reply
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.authorization.bearer import UNAVAILABLE, BearerScheme
@@ -122,7 +123,7 @@ class Authorizer:
         if not needed:
             return None
         response = self.scheme.refuse_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
-        reply = response.body + b"\n"
+        reply = Reply(response.body + b"\n", "error", InvalidRequest.code)
         for request in requests:
             if server.observe is not None:
                 server.observe(request, reply)

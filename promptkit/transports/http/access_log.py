@@ -2,9 +2,12 @@
 
 import json
 import time
+from http import HTTPStatus
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.standard_error import say
+from promptkit.protocol.http.messages import RETRY
+from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.asgi_types import Event, Receive, Scope, Send
 
@@ -16,15 +19,18 @@ class LoggedApplication(Application):
     Serves a catalog over HTTP, and logs each request as ``logfmt`` has it.
 
     A line holds nothing of a body, of the query of a URL, or of the fields of a head: so neither an argument
-    nor a token. The status is 499 where the client was gone before there was any.
+    nor a token. The status is 499 where the client was gone before there was any. A request over a limit has
+    status 200, and the code of its error.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it, and log it."""
-        begun, status, size = time.perf_counter(), 499, 0
+        begun, status, size, code = time.perf_counter(), 499, 0, ""
 
         async def counted(event: Event) -> None:
-            nonlocal status, size
+            nonlocal status, size, code
+            if event.get("status") == HTTPStatus.OK and any(name == RETRY[0] for name, _ in event["headers"]):
+                code = f" code={TooManyRequests.code}"
             status = event.get("status", status)
             size += len(event.get("body", b""))
             await send(event)
@@ -37,5 +43,5 @@ class LoggedApplication(Application):
             took = (time.perf_counter() - begun) * 1000
             say(
                 f"access address={address} method={scope['method']} path={path} "
-                f"status={status} bytes={size} ms={took:.1f}"
+                f"status={status}{code} bytes={size} ms={took:.1f}"
             )

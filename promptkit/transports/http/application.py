@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
-from promptkit.protocol.http.guard import ENDPOINT, Guard
+from promptkit.protocol.http.guard import ENDPOINT, Guard, check_framing
 from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.observers import Observer
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.channel import HttpChannel, Reply, StreamEvent, UnansweredRequests, nowhere
+from promptkit.transports.http.channel import (
+    HttpChannel,
+    Sent,
+    StreamEvent,
+    UnansweredRequests,
+    drop_body,
+    nowhere,
+)
 from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.settings import Settings
 from promptkit.version import VERSION
@@ -134,6 +141,7 @@ class Application:
                 signer=RequestStateSigner(self._ring),
                 observers=_observers(settings),
                 scopes=settings.scopes,
+                waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
             )
             self._offer(server)
             if (authorizer := self._authorizer) is not None:
@@ -167,17 +175,12 @@ class Application:
             await self._serve_other(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        found: HttpResponse | Principal | None
-        found = (
-            await self._readable[head.path](head, scope)
-            if head.path in self._readable
-            else self._guard.check(head)
-        )
-        if found is None and self._authorizer is not None:
-            found = await self._authorizer.check(head, scope.get("query_string", b""))
+        found = await self._check(head, scope)
         if isinstance(found, HttpResponse):
-            # In place of 100 (Continue): some servers take what follows for the body that never comes.
-            await self._refuse(head, found, send, (CLOSE,) if b"expect" in head.fields else ())
+            # A client that expects 100 (Continue) sends no body after a refusal: some servers then take the
+            # next request for the body.
+            is_read = b"expect" not in head.fields and await drop_body(receive, self.body_within)
+            await self._refuse(head, found, send, () if is_read or CLOSE in found.headers else (CLOSE,))
             return
         siblings = self._open_requests()
         channel = HttpChannel(head, receive, siblings)
@@ -187,12 +190,15 @@ class Application:
             channel.principal, private = found, (_PRIVATE,)
         siblings.begin(channel)
         try:
-            reply: Reply | None = await channel.read_body(self._settings.body_limit)
-            if isinstance(reply, bytes):
-                channel.body = reply
+            body = await channel.read_body(self._settings.body_limit)
+            reply: Sent | None
+            if isinstance(body, bytes):
+                channel.body = body
                 self._inbox.put(channel)
                 reply = await channel.next()
-            if isinstance(reply, bytes):
+            else:
+                reply = body
+            if isinstance(reply, Reply):
                 await self._send(head, response_to(reply, modern=channel.modern), send, private)
             elif isinstance(reply, HttpResponse):
                 await self._refuse(head, reply, send, private)
@@ -202,6 +208,16 @@ class Application:
             siblings.end(channel)
             if not channel.is_over:
                 self._drop(channel)
+
+    async def _check(self, head: Head, scope: Scope) -> HttpResponse | Principal | None:
+        """Return the response to a request whose body is not used; else its principal, if known."""
+        if (refused := check_framing(head)) is not None:
+            return refused
+        if head.path in self._readable:
+            return await self._readable[head.path](head, scope)
+        if (response := self._guard.check(head)) is not None or self._authorizer is None:
+            return response
+        return await self._authorizer.check(head, scope.get("query_string", b""))
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Start and end with the process; there are no web sockets."""
@@ -232,7 +248,7 @@ class Application:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
-    async def _stream(self, channel: HttpChannel, reply: Reply | None, send: Send) -> None:
+    async def _stream(self, channel: HttpChannel, reply: Sent | None, send: Send) -> None:
         """Send a stream of events, up to the reply."""
         channel.is_streamed = True
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
@@ -240,13 +256,13 @@ class Application:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             while isinstance(reply, StreamEvent):
                 if not reply.line and await self._has_ended(channel):
-                    reply = b""
+                    reply = CANCELLED
                     break
                 body = _events(reply.line) or b":\n\n"
                 await send({"type": "http.response.body", "body": body, "more_body": True})
                 reply = await channel.next()
-            if isinstance(reply, bytes):
-                await send({"type": "http.response.body", "body": _events(reply)})
+            if isinstance(reply, Reply):
+                await send({"type": "http.response.body", "body": _events(reply.line)})
         except asyncio.CancelledError:
             if not channel.was_given_up():  # a client that does not read may hold up `send` for ever
                 raise

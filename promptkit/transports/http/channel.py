@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -10,18 +11,19 @@ from msgspec import Struct
 from promptkit.protocol.events import MemoryBudget, Request, Send
 from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
-from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, TooManyRequests
+from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
+from promptkit.transports.http.memory import return_free_memory
 
-__all__ = ["HttpChannel", "Reply", "StreamEvent", "UnansweredRequests", "nowhere"]
+__all__ = ["HttpChannel", "Sent", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
-#: How much is read of a body that is too long, and dropped. If the server hung up at once, most clients
-#: would see a broken connection instead of the reply.
+#: How much is read of a body that is too long or refused, and dropped. If the server hung up at once, most
+#: clients would see a broken connection instead of the reply.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
 #: How often open requests are looked at, in seconds, so that none needs a timer.
@@ -30,6 +32,11 @@ _LOOK_EVERY_S: Final = 0.1
 #: How long a reply may take until it is watched whether the client still waits for it, in seconds.
 _WATCH_AFTER_S: Final = 0.05
 
+#: The size of a large reply, in bytes, and how many seconds after it free memory is returned to the system:
+#: by then most clients have read the reply.
+_LARGE_REPLY: Final = 1024 * 1024
+_TRIM_AFTER_S: Final = 5.0
+
 
 class StreamEvent(Struct, gc=False):
     """A line that comes before the reply; ``b""`` if it only shows that the stream is alive."""
@@ -37,8 +44,8 @@ class StreamEvent(Struct, gc=False):
     line: bytes
 
 
-#: What is sent to a client. Bytes are the reply of the server, ``b""`` if there is none.
-Reply: TypeAlias = bytes | StreamEvent | HttpResponse
+#: What is sent to a client.
+Sent: TypeAlias = Reply | StreamEvent | HttpResponse
 
 
 class HttpChannel:
@@ -107,10 +114,10 @@ class HttpChannel:
     task: asyncio.Task[object] | None = None
     watch: asyncio.Task[None] | None = None
     since = 0.0
-    _queue: deque[Reply] | None = None
+    _queue: deque[Sent] | None = None
     _bytes = 0
     _is_given_up = False
-    _waiter: "asyncio.Future[Reply | None] | None" = None
+    _waiter: "asyncio.Future[Sent | None] | None" = None
 
     def __init__(self, head: Head, receive: Receive, siblings: "UnansweredRequests") -> None:
         self.head = head
@@ -129,11 +136,11 @@ class HttpChannel:
         """Whose requests are counted together: those of one principal, else of one address."""
         return (self.address or "") if self.principal is None else self.principal.identity
 
-    def fitting(self, _request_id: RequestId, reply: bytes) -> bytes:
+    def fitting(self, _request_id: RequestId, reply: Reply) -> Reply:
         """Return *reply*: it has no limit but its own."""
         return reply
 
-    def add(self, reply: bytes) -> bytes:
+    def add(self, reply: Reply) -> bytes:
         """Send the reply, and nothing after it."""
         self.requests = ()
         self.respond(reply)
@@ -144,7 +151,7 @@ class HttpChannel:
         _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
         return self._send_event if takes_stream else nowhere
 
-    def respond(self, reply: bytes | HttpResponse) -> None:
+    def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the last that is said to the client."""
         self.is_over = True
         self._siblings.put(self, reply)
@@ -178,6 +185,8 @@ class HttpChannel:
                 raise
             msg = "the body of the request did not arrive in time"
             return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
+        except Exception:  # noqa: BLE001 (the server that runs this application decides what it raises)
+            return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
         finally:
             self.is_read = True
         if size > limit:
@@ -185,7 +194,7 @@ class HttpChannel:
             return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
             msg = "the bodies of other requests take all the memory there is for them: try again later"
-            return refuse(429, TooManyRequests(msg), headers=(RETRY,))
+            return refuse(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def release(self) -> None:
@@ -193,7 +202,7 @@ class HttpChannel:
         self._siblings.budget.release(self.held)
         self.held = 0
 
-    def next(self) -> "asyncio.Future[Reply | None]":
+    def next(self) -> "asyncio.Future[Sent | None]":
         """Return what waits for what is said next; that is None if the client is gone."""
         waiter = self._waiter = self._siblings.loop.create_future()
         if self.gone:
@@ -205,8 +214,10 @@ class HttpChannel:
             self._wake(reply)
         return waiter
 
-    def take(self, reply: Reply) -> None:
+    def take(self, reply: Sent) -> None:
         """Take what is to be sent. A client that does not read is given up."""
+        if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
+            self._siblings.trim_later()
         if self._wake(reply):
             return
         if self._queue is None:
@@ -236,7 +247,7 @@ class HttpChannel:
         """Whether the task was cancelled by `give_up`, and by nobody else. It may go on then."""
         return self._is_given_up and self.task is not None and self.task.uncancel() == 0
 
-    def _wake(self, reply: Reply | None) -> bool:
+    def _wake(self, reply: Sent | None) -> bool:
         """Give it to who waits for it, and keep nothing of it; return whether anybody waits."""
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():
@@ -279,10 +290,10 @@ class UnansweredRequests:
         self._comment_every = comment_every
         self._open: dict[HttpChannel, None] = {}
         self._is_looking = False
-        self._replies: deque[tuple[HttpChannel, Reply]] = deque()
-        self._is_due = False
+        self._replies: deque[tuple[HttpChannel, Sent]] = deque()
+        self._is_due = self._is_trim_due = False
 
-    def put(self, channel: HttpChannel, reply: Reply) -> None:
+    def put(self, channel: HttpChannel, reply: Sent) -> None:
         """Have the event loop pass on what is said to a client. It may be called from several threads."""
         self._replies.append((channel, reply))
         if not self._is_due:  # else the loop has not begun to take what is there
@@ -316,6 +327,16 @@ class UnansweredRequests:
             channel.watch.cancel()
             channel.watch = None  # how it ends leads back to the request
 
+    def trim_later(self) -> None:
+        """Return free memory to the system once a large reply has been sent."""
+        if not self._is_trim_due:
+            self._is_trim_due = True
+            self.loop.call_later(_TRIM_AFTER_S, self._trim)
+
+    def _trim(self) -> None:
+        self._is_trim_due = False
+        return_free_memory()
+
     def _look(self) -> None:
         """Give up bodies that take too long, see whether clients go away, and keep streams alive."""
         now = self.loop.time()
@@ -337,9 +358,33 @@ class UnansweredRequests:
 
 async def _watch(channel: HttpChannel) -> None:
     """Wait until a client goes away."""
-    while (await channel.receive())["type"] != "http.disconnect":
-        pass
+    with suppress(Exception):  # the connection is broken
+        while (await channel.receive())["type"] != "http.disconnect":
+            pass
     channel.leave()
+
+
+async def drop_body(receive: Receive, seconds: float) -> bool:
+    """
+    Read a body that is not used; return whether it has arrived whole.
+
+    Args:
+        receive:
+            Returns the next event from the client.
+
+        seconds:
+            How long the body may take to arrive.
+    """
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(seconds):
+            while more and size <= _READ_ON_BYTES:
+                event = await receive()
+                size += len(event.get("body", b""))
+                more = event.get("more_body", False)
+    except Exception:  # noqa: BLE001 (the response is sent in any case)
+        return False
+    return not more
 
 
 def nowhere(_line: bytes) -> None:

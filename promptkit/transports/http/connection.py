@@ -80,9 +80,10 @@ class HttpConnection(asyncio.Protocol):
         transport.set_write_buffer_limits(self._limits.unread_body, 0)
         self._scope = scope_of(transport)
         self._connections.add(self)
-        if len(self._connections) > self._limits.connections:  # it may not even keep its descriptor
-            transport.write(refusal(503, self.date))
-            transport.close()
+        if self._connections.are_too_many:
+            self._refuse(503)
+            if not self._connections.linger(self):  # others need its descriptor
+                transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio gives it)
         """Forget the connection; its work is cancelled."""

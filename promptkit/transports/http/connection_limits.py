@@ -1,9 +1,7 @@
 """The limits of all connections of one process: how many, how slow, and what may wait for them."""
 
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from email.utils import formatdate
 from enum import Enum
 from http import HTTPStatus
@@ -13,6 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from promptkit.protocol.limits import Limits
+from promptkit.transports.http.memory import return_free_memory
 
 __all__ = ["Backlogs", "ConnectionLimits", "Connections", "Phase", "refusal"]
 
@@ -65,6 +64,9 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
         connections:
             How many connections a worker has at the same time.
 
+        refused:
+            How many more connections stay open until their clients have read that there are too many.
+
         unread:
             How many bytes may wait for all clients together.
 
@@ -92,6 +94,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float = 30.0
     stall_s: float = 10.0
     connections: int = 10_000
+    refused: int = 64
     unread: int = Limits().held
     unread_body: int = 64 * 1024
     behind: int = 64 * 1024
@@ -175,11 +178,7 @@ class Backlogs:
         if not self._is_bloated or self._of:
             return
         self._is_bloated = False
-        with suppress(OSError):  # no file may be opened any more
-            if sys.platform == "linux":
-                from ctypes import CDLL  # only after a load
-
-                getattr(CDLL(None), "malloc_trim", int)(0)
+        return_free_memory()
 
     def _note(self, transport: Any, now: float) -> None:
         self.release(transport)
@@ -250,17 +249,29 @@ class Connections:
         }
         self._ended = ended
         self._open: set[_Swept] = set()
+        self._refused: set[_Swept] = set()
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the newest connection has to be refused."""
+        return len(self._open) - len(self._refused) > self.limits.connections
 
     def add(self, connection: _Swept) -> None:
         """Look after a connection."""
         self._open.add(connection)
 
+    def linger(self, connection: _Swept) -> bool:
+        """Return whether a refused connection stays open until the client has read the refusal."""
+        self._refused.add(connection)
+        return len(self._refused) <= self.limits.refused
+
     def remove(self, connection: _Swept) -> None:
         """Forget a connection, which has ended."""
         self._open.discard(connection)
+        self._refused.discard(connection)
         self._ended()
 
     def sweep(self, now: float) -> None:

@@ -58,8 +58,9 @@ def within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
         with suppress(OSError, ValueError):  # the system may have another bound
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
-    return replace(limits, connections=min(limits.connections, allowed))
+    others = min(_OTHER_DESCRIPTORS, soft // 2)
+    connections, refused = min(limits.connections, soft - others), min(limits.refused, others // 4)
+    return replace(limits, connections=connections, refused=refused)
 
 
 def keep_little_unsent(accepted: socket.socket) -> None:

@@ -36,7 +36,8 @@ def wait():
 
 LINE = re.compile(
     r"(?:(?P<time>\S+Z) )?promptkit: access address=(?P<address>\S+) method=(?P<method>\S+) "
-    r"path=(?P<path>\".*\") status=(?P<status>\d+) bytes=(?P<bytes>\d+) ms=(?P<ms>\d+\.\d)"
+    r"path=(?P<path>\".*\") status=(?P<status>\d+)(?: code=(?P<code>\d+))? "
+    r"bytes=(?P<bytes>\d+) ms=(?P<ms>\d+\.\d)"
 )
 
 
@@ -98,6 +99,17 @@ def test_each_request_is_a_line(serving, workers):
     assert [line["time"] for line in lines] == [None] * 4
     assert "hunter2" not in served.said()
     assert TOKEN not in served.said()
+
+
+def test_a_request_over_a_limit(serving):
+    """
+    Its line has the code of the error, because the status is 200.
+    """
+    served = serving("--access-log", "--rate", "0.01")
+    ask(served)
+    ask(served)
+
+    assert [(line["status"], line["code"]) for line in logged(served, 2)] == [("200", None), ("200", "429")]
 
 
 def test_a_client_that_leaves(serving):

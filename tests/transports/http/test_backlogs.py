@@ -1,5 +1,6 @@
 """What waits for clients: how much that may be, how fast they have to read, and what is left after a load."""
 
+import asyncio
 import socket
 import sys
 import time
@@ -8,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from promptkit import prompt
+from promptkit.compiler.compilation import compile
+from promptkit.transports.http import channel
 from promptkit.transports.http.connection_limits import Backlogs
-from tests.posting import agreeing, body_of
+from tests.posting import agreeing, application, body_of, post
 from tests.transports.http.conftest import PATIENCE, Served
 from tests.wire import modern
 
@@ -238,3 +242,29 @@ def test_memory_during_and_after_a_load(tmp_path):
         served.process.wait()
 
     assert most < before + 80 * MIB
+
+
+def test_memory_after_a_large_reply(monkeypatch):
+    """
+    The application returns free memory to the system, once for all large replies of some seconds.
+    """
+    returned = []
+    monkeypatch.setattr(channel, "_TRIM_AFTER_S", 0.05)
+    monkeypatch.setattr(channel, "return_free_memory", lambda: returned.append(1))
+
+    async def ask(app, *sizes):
+        for size in sizes:
+            message = modern(1, "prompts/get", {"name": "sized", "arguments": {"size": str(size)}})
+            assert len((await post(app, message).result()).body) > size
+        await asyncio.sleep(0.2)
+        return len(returned)
+
+    @prompt
+    def sized(size: int):
+        """A reply of a size."""
+        return "x" * size
+
+    app = application(compile([sized]))
+    assert asyncio.run(ask(app, 1000)) == 0
+    assert asyncio.run(ask(app, 2 * MIB, 2 * MIB)) == 1
+    app.close(0)

@@ -45,6 +45,19 @@ def loaded():
     return str("prometheus_client" in sys.modules)
 '''
 
+WAITING = '''
+import time
+from pathlib import Path
+from promptkit import prompt
+
+@prompt
+def waits(path: str):
+    """Wait for a file."""
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return "Waited."
+'''
+
 TOKEN = "t0" * 20
 
 
@@ -64,9 +77,9 @@ def refused(folder, *options, **environment):
     return ran.stderr
 
 
-def ask(served, name):
+def ask(served, name, **arguments):
     """Get a prompt on a connection of its own; return its text."""
-    message = modern(1, "prompts/get", {"name": name})
+    message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
     connection = HTTPConnection(*served.address, timeout=PATIENCE)
     try:
         connection.request("POST", "/mcp", json.dumps(message), {**PLAIN, **agreeing(message)})
@@ -167,6 +180,24 @@ def test_counters_never_fall_while_workers_are_killed(serving, tmp_path):
     assert [one.name for one in (tmp_path / "tmp").iterdir() if one.name.startswith("promptkit-metrics-")]
     assert served.end()[0] == 0
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
+
+
+def test_requests_that_wait(serving, tmp_path):
+    """
+    Requests beyond `--max-renders` are counted while they wait.
+    """
+    served = serving("--metrics", "--max-renders", "1", waits=WAITING)
+    path = tmp_path / "released"
+    get = partial(ask, served, "waits", path=str(path))
+    clients = [threading.Thread(target=get) for _ in range(3)]
+    for client in clients:
+        client.start()
+    wait_for(served, lambda now: value(now, "promptkit_requests_waiting") == 2)
+    path.touch()
+    for client in clients:
+        client.join(PATIENCE)
+
+    assert value(scraped(served), "promptkit_requests_waiting") == 0
 
 
 def test_without_the_option_nothing_is_counted(serving):

@@ -1,0 +1,308 @@
+"""
+Decoding: from a line to a message, and its limits.
+
+A line is refused by its length, its depth or its number of values. Every other line is decoded once. Its
+members stay as they were written, and the params are decoded later, by the type that their method has. Text
+that is long and that the server does not need is therefore never decoded.
+"""
+
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from promptkit.conversion.parsing import extent
+from promptkit.errors.exceptions import shortened
+from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import (
+    UNREADABLE,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    JsonRpcError,
+    MethodNotFound,
+    ParseError,
+    RequestId,
+    encode,
+)
+from promptkit.protocol.limits import (
+    LARGE_MESSAGE,
+    MAX_PARAMS,
+    PREFIX_BYTES,
+    Limits,
+    OutOfMemoryLine,
+    OverlongLine,
+)
+
+__all__ = ["Message", "check_arguments", "check_params", "decode_message", "find_excess", "leading_id"]
+
+#: The longest id, and the longest method, in bytes.
+_MAX_NAME: Final = 1024
+
+#: The second and later bytes of a character in UTF-8.
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
+
+#: The id of a request, if nothing comes before it but the version and the method.
+_LEADING_ID: Final = (
+    rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
+)
+
+
+class _Members(Struct, gc=False):
+    """The members of an object, as they were written."""
+
+    jsonrpc: Raw | UnsetType = UNSET
+    id: Raw | UnsetType = UNSET
+    method: Raw | UnsetType = UNSET
+    params: Raw = Raw(b"{}")
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class Message(Struct, gc=False):
+    """
+    A message, its params not yet decoded.
+
+    Args:
+        id:
+            The id of a request, or of a response; `UNSET` if there is none that a reply can carry.
+
+        method:
+            The method of a request or of a notification.
+
+        params:
+            The params.
+
+        result:
+            The result of a response.
+
+        is_response:
+            Whether this is a response, which is never answered, even if it is malformed.
+
+        is_notification:
+            Whether this is a notification, which is never answered either.
+
+        elements:
+            The elements of an array; None for other JSON.
+
+        error:
+            The error to answer with; None for a message that can be served.
+    """
+
+    id: RequestId | UnsetType = UNSET
+    method: str = ""
+    params: Raw = Raw(b"{}")
+    result: Raw | UnsetType = UNSET
+    is_response: bool = False
+    is_notification: bool = False
+    elements: list[Raw] | None = None
+    error: JsonRpcError | None = None
+
+
+class _LongMembers(Struct, rename="camel"):
+    """The members of the params of ``prompts/get`` that may be long."""
+
+    arguments: dict[str, Raw] | None = None
+    input_responses: Raw = Raw()
+    request_state: Raw = Raw()
+
+
+_decode_members: Final = Decoder(_Members).decode
+_decode_elements: Final = Decoder(list[Raw]).decode
+_decode_any: Final = Decoder(Raw).decode
+_decode_id: Final = Decoder(int | str).decode
+_decode_text: Final = Decoder(str).decode
+_decode_long_members: Final = Decoder(_LongMembers).decode
+
+
+def find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
+    """
+    Return the error for a line that exceeds a limit; None if the line is within all of them.
+    """
+    if isinstance(line, OutOfMemoryLine):
+        return InternalError("the message is not read: there is not enough memory for it")
+    if isinstance(line, OverlongLine):
+        return InvalidRequest(f"the message is not read: it is longer than {limits.line:,} bytes")
+    # First upper bounds, which also count brackets and commas within strings.
+    most = line.count(b"{") + line.count(b"[")
+    if most <= limits.depth and (len(line) <= limits.values or line.count(b",") + most <= limits.values):
+        return None
+    for depth, values in extent(line):
+        if depth > limits.depth:
+            return ParseError(f"the message is not read: it is nested more than {limits.depth:,} deep")
+        if values > limits.values:
+            return InvalidRequest(f"the message is not read: it holds more than {limits.values:,} values")
+    return None
+
+
+def decode_message(line: bytes, error: JsonRpcError | None = None) -> Message:
+    """
+    Decode one line.
+
+    Args:
+        line:
+            The line.
+
+        error:
+            What `find_excess` returned for the line. Its id is decoded nevertheless.
+    """
+    if isinstance(line, OverlongLine):
+        return Message(leading_id(line), error=error)
+    if not line.isascii() and not _is_utf8(line):
+        error = error or ParseError("the message is not UTF-8")
+    try:
+        return _decoded(line, error)
+    except RecursionError:
+        return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
+    except msgspec.DecodeError:
+        pass
+    half = InvalidRequest("the message holds half of a surrogate pair, which is not a character")
+    try:
+        message = _decoded(_without_surrogates(line), error or half)
+    except UNREADABLE:
+        return Message(
+            leading_id(line) if error else UNSET, error=error or ParseError("the message is not JSON")
+        )
+    if message.id is not UNSET and encode(message.id) not in line:  # it held an escape that was replaced
+        message.id = UNSET
+    return message
+
+
+def _decoded(line: bytes, error: JsonRpcError | None) -> Message:
+    """Decode JSON. Raises `msgspec.DecodeError` or `RecursionError` for other text."""
+    if line.lstrip().startswith(b"["):
+        if error is None:
+            return Message(elements=_decode_elements(line))
+        _decode_any(line)
+        return Message(elements=[], error=error)
+    try:
+        members = _decode_members(line)
+    except msgspec.ValidationError:
+        _decode_any(line)  # the error came early, and the rest may not be JSON
+        return Message(error=error or InvalidRequest("a message must be a JSON object"))
+    request_id = UNSET if members.id is UNSET else _id(members.id)
+    if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
+        return Message(request_id, result=UNSET if error else members.result, is_response=True)
+    method = _text(members.method)
+    if _text(members.jsonrpc) != "2.0":
+        error = error or InvalidRequest('a message has the member "jsonrpc": "2.0"')
+    elif method is None:
+        error = error or _method_error(members.method)
+    elif members.id is UNSET:
+        return Message(method=method, params=members.params, is_notification=True)
+    elif request_id is UNSET:
+        error = error or InvalidRequest(
+            f"an id is a whole number or a string, and has at most {_MAX_NAME:,} bytes"
+        )
+    return Message(request_id, method or "", members.params, error=error)
+
+
+def _id(raw: Raw) -> RequestId | UnsetType:
+    """Decode an id; `UNSET` for a value that is not an id."""
+    try:
+        request_id: RequestId | UnsetType = _decode_id(raw) if len(raw) <= _MAX_NAME else UNSET
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return UNSET
+    return request_id
+
+
+def _text(raw: Raw | UnsetType) -> str | None:
+    """Decode a short text; None for any other value."""
+    try:
+        return None if raw is UNSET or len(raw) > _MAX_NAME else _decode_text(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
+    """The error for a method that is missing, no string, or too long."""
+    if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
+        return MethodNotFound(f"method not found: each has at most {_MAX_NAME:,} bytes")
+    return InvalidRequest("a request has a method, a string")
+
+
+def _is_utf8(line: bytes) -> bool:
+    """Return whether a line is UTF-8. The decoder does not check text that it skips."""
+    decode = getincrementaldecoder("utf-8")().decode
+    try:
+        for start in range(0, len(line), LARGE_MESSAGE):  # as text, all of it may take four times its size
+            decode(line[start : start + LARGE_MESSAGE])
+        decode(b"", True)  # noqa: FBT003 (it is not a keyword)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _without_surrogates(line: bytes) -> bytes:
+    """Replace escapes of surrogates: the decoder refuses half of a pair."""
+    line = line.replace(b"\\\\", b'\\"')  # else what follows a backslash would look escaped
+    return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")
+
+
+def leading_id(line: bytes) -> RequestId | UnsetType:
+    """
+    Return the id of a request from the beginning of its line, which is not decoded.
+    """
+    match = re.match(_LEADING_ID, line[:PREFIX_BYTES])
+    return _id(Raw(match[1])) if match else UNSET
+
+
+def check_params(name: str, kind: type[wire.Params], params: Raw, limits: Limits) -> None:
+    """
+    Check how long the params of a request are, and the arguments in them, before they are decoded.
+
+    Args:
+        name:
+            The method.
+
+        kind:
+            The type of its params.
+
+        params:
+            The params.
+
+        limits:
+            The limits on arguments.
+
+    Raises:
+        InvalidParams: If something is too long, or if there are too many arguments.
+    """
+    size = len(params)
+    if kind is wire.GetPromptParams:
+        with suppress(*UNREADABLE):  # the decoder of the params reports it
+            members = _decode_long_members(params)
+            arguments = members.arguments or {}
+            check_arguments(arguments, limits)
+            size -= len(members.input_responses) + len(members.request_state)
+            size -= sum(map(len, arguments.values()))
+    if size > MAX_PARAMS:
+        msg = f"the params of {name} have {size:,} bytes without arguments: at most {MAX_PARAMS:,} are taken"
+        raise InvalidParams(msg)
+
+
+def check_arguments(arguments: Mapping[str, Raw], limits: Limits) -> None:
+    """
+    Check how many arguments there are, and how long each is.
+
+    Raises:
+        InvalidParams: If there are too many, or one is too long.
+    """
+    if len(arguments) > limits.arguments:
+        msg = f"there are {len(arguments):,} arguments: at most {limits.arguments:,} are taken"
+        raise InvalidParams(msg)
+    for name, value in arguments.items():
+        if len(value) > limits.argument and (size := _count_characters(value)) > limits.argument:
+            msg = (
+                f"{shortened(name)!r} has {size:,} characters of JSON: at most {limits.argument:,} are taken"
+            )
+            raise InvalidParams(msg)
+
+
+def _count_characters(raw: Raw) -> int:
+    """Count the characters of JSON, where each escape of one by its number counts as one."""
+    return len(bytes(raw).translate(None, _CONTINUATION)) - len("u00fc") * bytes(raw).count(b"\\u")
