@@ -201,14 +201,14 @@ def ours():
 
 def test_what_many_files_take_is_measured(runner, ours):
     """
-    A start, a save with the slowest request meanwhile, and a check.
+    A start, a save with the slowest request around it, and a check.
     """
     found = dict(many_files.measure_saves(runner, ours, ERAS[0], 2))
     found |= dict(many_files.measure_check(runner, 2))
 
     measured = [rows.list_of_files, rows.saved_file, rows.slowest_request, rows.check_of_files]
     assert list(found) == [row(2) for row in measured]
-    assert 0 < found[rows.slowest_request(2)] < found[rows.saved_file(2)]
+    assert 0 < min(found.values()) <= max(found.values()) < 60
 
 
 def test_a_busy_server_is_measured(runner, ours):
