@@ -506,17 +506,6 @@ class TestLimits:
 
         assert reply.get("error", {}).get("code") == code
 
-    def test_the_id_of_a_stream(self):
-        """
-        It comes with every notification, so it is not of any length, and what is refused is not open.
-        """
-        client = Client(templates(), MODERN, changes=True)
-
-        error = client.ask("subscriptions/listen", stream_of([]), "x" * (MAX_CHARACTERS + 1))["error"]
-
-        assert error["message"] == "the id of a request that opens a stream has at most 2,048 characters"
-        assert client.ask("prompts/list", number="x" * (MAX_CHARACTERS + 1))["result"]["prompts"] == []
-
     def test_telling_many_is_linear(self):
         """
         To tell sixteen times as many streams takes sixteen times as many calls.

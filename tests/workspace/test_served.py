@@ -244,26 +244,6 @@ class TestHttp:
         connection.close()
 
 
-def test_a_server_without_commands_imports_nothing_of_them(recipes, tmp_path):
-    """
-    A recipe that uses the workspace imports it; others do not.
-    """
-    source = """
-    import sys
-    from promptkit import prompt
-
-    @prompt
-    def loaded():
-        return str([name for name in sys.modules if name.startswith("promptkit.workspace")])
-    """
-    one = Process(recipes(recipe=source), "--workspace", str(tmp_path), revision=MODERN)
-    get(one, 1, "loaded")
-
-    assert text_of(one.wait_for(1)) == "[]"
-    assert one.end()[1] == 0
-    end(one.process)
-
-
 def test_an_application_has_the_workspace_of_its_variable(recipes, folder, monkeypatch):
     """
     Whoever starts it names the workspace; else there is none, and nothing else counts.
