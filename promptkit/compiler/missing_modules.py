@@ -9,7 +9,6 @@ import ast
 import re
 import sys
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -155,6 +154,8 @@ def _normal(name: str) -> str:
 
 
 def _own_requirements() -> list[str]:
+    from importlib.metadata import PackageNotFoundError, requires  # it imports an email parser
+
     try:
         return requires(DISTRIBUTION) or []
     except PackageNotFoundError:

@@ -10,12 +10,13 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from subprocess import list2cmdline
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 __all__ = ["DISTRIBUTION", "install_command", "needed_by", "other_package", "pip", "quoted"]
 
@@ -61,6 +62,8 @@ def install_command(extras: str = "") -> str:
 
 def _requirement(named: str, origin: Any) -> str:
     """What pip is told: the name alone if it came from an index, else from where (PEP 610)."""
+    from urllib.request import url2pathname  # it imports an HTTP client
+
     match origin:
         case {"dir_info": {"editable": True}, "url": str(url)}:
             return f"-e {quoted(url2pathname(urlsplit(url).path) + named.removeprefix(DISTRIBUTION))}"
@@ -71,7 +74,7 @@ def _requirement(named: str, origin: Any) -> str:
     return quoted(named)
 
 
-def _origin(found: Distribution | None) -> object:
+def _origin(found: "Distribution | None") -> object:
     try:
         return json.loads((found and found.read_text("direct_url.json")) or "null")
     except (ValueError, RecursionError):
@@ -89,7 +92,9 @@ def other_package() -> str | None:
     )
 
 
-def _found(name: str) -> Distribution | None:
+def _found(name: str) -> "Distribution | None":
+    from importlib.metadata import PackageNotFoundError, distribution  # it imports an email parser
+
     try:
         return distribution(name)
     except PackageNotFoundError:

@@ -673,6 +673,8 @@ class Dispatcher:
 
     def _wake_clock(self) -> None:
         if self._clock.is_resting:
+            # The request may be over before the clock looks, and the next ones must not wake it again.
+            self._active_until = time.monotonic() + _IDLE_S
             if self.guard is not None:  # here, because the code that runs next may keep Python's lock
                 self.guard.arm()
             self._clock.wake()

@@ -130,7 +130,7 @@ class TestOwners:
 
 #: What may lie in the place of a configuration, and what is said of it.
 WEAPONS = {
-    "deep": "it is nested too deeply to be read",
+    "deep": "it is not TOML: it is nested too deeply to be read",
     "large": "it cannot be read: it has more than 1,048,576 bytes",
     "device": "it cannot be read: it is no regular file",
     "pipe": "it cannot be read: it is no regular file",

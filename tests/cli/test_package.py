@@ -143,7 +143,6 @@ class TestWheel:
         }
         assert {name for name in wheel.namelist() if not name.startswith(served)} == {
             *("acme_prompts/__init__.py", "acme_prompts/__main__.py", "acme_prompts/served/pyproject.toml"),
-            "acme_prompts/served/prompts.lists",
             *(
                 f"acme_prompts-1.2.0rc1.dist-info/{name}"
                 for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
@@ -688,42 +687,10 @@ class TestServed:
 
         assert results[1]["messages"][0]["content"]["text"] == "None"
 
-    def test_the_first_start(self, unpacked, tmp_path):
-        """
-        The list goes out before any recipe is imported: what is listed came along.
-        """
-        gate = tmp_path / "gate"
-        with subprocess.Popen(
-            [sys.executable, "-c", GATED, str(gate)],
-            env=environment(unpacked),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        ) as server:
-            server.stdin.write(line(LIST) + line(GET))
-            server.stdin.flush()
-            listed = json.loads(server.stdout.readline())
-            gate.touch()
-            got = json.loads(server.stdout.readline())
-            server.stdin.close()
-
-        assert [one["name"] for one in listed["result"]["prompts"]] == ["review"]
-        assert got["result"]["messages"][0]["content"]["text"] == "Hello. Acme Be kind. x"
-
-    @pytest.mark.parametrize("damage", ["", "promptkit compiled set 6\n", None])
-    def test_lists_that_came_along_and_are_damaged(self, damage, unpacked):
-        """
-        Or are gone: the recipes are imported, and nobody is told.
-        """
-        file = unpacked / "acme_prompts" / "served" / "prompts.lists"
-        file.unlink() if damage is None else file.write_text(damage)
-        results, err = ask(unpacked, requests=[LIST])
-
-        assert ([one["name"] for one in results[1]["prompts"]], err) == (["review"], "")
-
     @pytest.mark.parametrize("old", ["def review", "Review code."])
-    def test_lists_that_came_along_and_are_stale(self, old, unpacked):
+    def test_a_recipe_that_is_edited_after_the_installation(self, old, unpacked):
         """
-        What has been edited since is listed as it is now.
+        It is listed as it is now.
         """
         recipe = unpacked / "acme_prompts/served/prompts/review.py"
         recipe.write_text(recipe.read_text().replace(old, f"{old[:-1]}ed"))
@@ -735,30 +702,9 @@ class TestServed:
             ("review", "Review codeed", ""),
         ]
 
-    def test_lists_that_are_wrong_here(self, acme, package, tmp_path, monkeypatch):
-        """
-        They depended on the builder's environment: they are corrected, and right from the next start on.
-        """
-        (acme / "prompts" / "team.py").write_text(
-            "import os\nfrom promptkit import prompt\nhouse = os.environ.get('HOUSE', 'none')\n"
-            "prompt(name=house)(lambda: house)\n"
-        )
-        assert package()[0] == 0
-        with zipfile.ZipFile(f"dist/{WHEEL}") as wheel:
-            wheel.extractall(tmp_path / "site")
-        monkeypatch.setenv("HOUSE", "acme")
-        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # else nothing is kept there
-        asked = modern(2, "prompts/get", {"name": "acme"})
-        first, _ = ask(tmp_path / "site", requests=[LIST, asked])
-        second, err = ask(tmp_path / "site", requests=[LIST])
-
-        assert [one["name"] for one in first[1]["prompts"]] == ["none", "review"]
-        assert first[2]["messages"][0]["content"]["text"] == "acme"
-        assert ([one["name"] for one in second[1]["prompts"]], err) == (["acme", "review"], "")
-
     def test_other_options(self, unpacked):
         """
-        Lists that depend on them are made anew.
+        Lists depend on them.
         """
         results, err = ask(unpacked, "--tools-search", requests=[modern(1, "tools/list")])
 

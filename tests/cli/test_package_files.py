@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -86,8 +87,8 @@ def put(kind, place, target):
     elif kind == "pipe":
         os.mkfifo(place)
     elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as server:
-            server.bind(str(place))
+        with chdir(place.parent), socket.socket(socket.AF_UNIX) as server:
+            server.bind(place.name)  # the whole path may be too long for a socket
     elif kind == "device":
         place.symlink_to("/dev/zero")
     else:
@@ -199,14 +200,14 @@ class TestLinks:
 
     def test_a_file_that_becomes_a_link(self, acme, tmp_path, monkeypatch):
         """A link that takes the place of a file while the command runs is not followed."""
-        opened = Folder.open
+        opened = Folder.open_for_reading
 
         def swap(folder, path):
             (acme / "prompts" / path).unlink()
             (acme / "prompts" / path).symlink_to(tmp_path / "private" / "diary.txt")
             return opened(folder, path)
 
-        monkeypatch.setattr(Folder, "open", swap)
+        monkeypatch.setattr(Folder, "open_for_reading", swap)
         with pytest.raises(PackageFault, match=r"'review\.py' cannot be packaged: it is a link"):
             SourceReader({}).read(acme / "prompts", "review.py")
 
@@ -214,14 +215,14 @@ class TestLinks:
         """The same holds for a folder above the file."""
         (acme / "prompts" / "texts").mkdir()
         (acme / "prompts" / "texts" / "diary.txt").write_text("ours", encoding="utf-8")
-        opened = Folder.open
+        opened = Folder.open_for_reading
 
         def swap(folder, path):
             (acme / "prompts" / "texts").rename(acme / "old")
             (acme / "prompts" / "texts").symlink_to(tmp_path / "private")
             return opened(folder, path)
 
-        monkeypatch.setattr(Folder, "open", swap)
+        monkeypatch.setattr(Folder, "open_for_reading", swap)
         with pytest.raises(PackageFault, match=r"'texts/diary\.txt' cannot be packaged: it is a link"):
             SourceReader({}).read(acme / "prompts", "texts/diary.txt")
 
