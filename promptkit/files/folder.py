@@ -26,8 +26,9 @@ __all__ = ["Folder", "FolderLockedError", "check_plain"]
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _FILE: Final = (
-    getattr(os, "O_NOFOLLOW", 0)
+    _NO_LINK
     | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_BINARY", 0)
@@ -480,7 +481,7 @@ class Folder:
                     create(names)
             _check_folder(os.stat(names[-1], dir_fd=above, follow_symlinks=False))
             try:
-                return os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | _FOLDER, dir_fd=above)
+                return os.open(names[-1], os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=above)
             except NotADirectoryError:  # a link took its place meanwhile
                 raise OSError(errno.ELOOP, _LINK) from None
 

@@ -4,6 +4,7 @@ import errno
 import os
 import select
 import stat
+import sys
 from typing import Final
 
 from promptkit.files.regular import TooLargeError
@@ -49,6 +50,8 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
 
 def _first_byte(pipe: int, path: str | os.PathLike[str]) -> bytes:
     """Return a byte that had to be read to see that a pipe has a writer. Raises OSError if it has none."""
+    if sys.platform == "win32":  # whose named pipes are not files
+        return b""
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN)
     if waiting.poll(_WRITER_WITHIN_MS):  # there is something to read, or the last writer has ended

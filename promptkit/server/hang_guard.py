@@ -4,6 +4,7 @@ The guard against code that never returns Python's lock, such as a catastrophic 
 No thread of the process can run then. The guard prints the line of each thread, and ends the process.
 """
 
+import ctypes
 import faulthandler
 import os
 import signal
@@ -48,7 +49,7 @@ class HangGuard:
         self.rearm_every = min(_REARM_EVERY_S, limit / (4 * (os.cpu_count() or 1)))
         self._limit = limit
         self._is_ours = False
-        if sys.platform != "win32" and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
+        if sys.platform != "win32" and not _is_handled():
             self._is_ours = True
             if os.getpid() == 1:
                 _end_the_first_process()
@@ -59,9 +60,7 @@ class HangGuard:
         self.is_armed = True
         if sys.platform == "win32":
             faulthandler.dump_traceback_later(self._limit, exit=True, file=2)
-        elif (
-            self._is_ours and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
-        ):  # no profiler of the author's
+        elif self._is_ours and not _is_handled():
             signal.setitimer(signal.ITIMER_PROF, self._limit)
 
     def disarm(self) -> None:
@@ -69,13 +68,17 @@ class HangGuard:
         self.is_armed = False
         if sys.platform == "win32":
             faulthandler.cancel_dump_traceback_later()
-        elif self._is_ours:
+        elif self._is_ours and not _is_handled():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
-def _end_the_first_process() -> None:
-    """Let SIGPROF call C's `_exit`: by default no signal ends the first process of a container."""
-    import ctypes
+if sys.platform != "win32":
 
-    library = ctypes.CDLL(None)
-    library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
+    def _is_handled() -> bool:
+        """Whether an author handles the signal, as a profiler does."""
+        return signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL
+
+    def _end_the_first_process() -> None:
+        """Let SIGPROF call C's `_exit`: by default no signal ends the first process of a container."""
+        library = ctypes.CDLL(None)
+        library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
