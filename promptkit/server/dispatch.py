@@ -734,11 +734,10 @@ class Dispatcher:
                 Returns the error for a request that takes longer; None to send nothing.
         """
         deadline = time.monotonic() + grace
-        for pending in self._open_requests():
-            if pending.is_held:
-                self._end(pending, pending.error_reply(pending.refusal()) if pending.refusal else CANCELLED)
+        self._end_held()
         while not self._is_settled and time.monotonic() < deadline:
             time.sleep(0.001)
+            self._end_held()
         with suppress(IndexError):
             while True:  # no thread is left to handle these
                 event = self._events.popleft()
@@ -750,6 +749,12 @@ class Dispatcher:
             self._loop.end()
         self._next_deadline, self._active_until = inf, 0.0
         self._clock.end()
+
+    def _end_held(self) -> None:
+        """Answer the requests that wait for their client: it will not act any more."""
+        for pending in self._open_requests():
+            if pending.is_held:
+                self._end(pending, pending.error_reply(pending.refusal()) if pending.refusal else CANCELLED)
 
     @property
     def _is_settled(self) -> bool:

@@ -86,7 +86,7 @@ class TestTarget:
 
         assert main(["list"]) == 0
 
-    @pytest.mark.parametrize("argv", [*COMMANDS[:-1], ["build"]], ids=lambda argv: argv[0])
+    @pytest.mark.parametrize("argv", COMMANDS[:-1], ids=lambda argv: argv[0])
     def test_there_is_none(self, argv, tmp_path, monkeypatch, capsys):
         """
         Where nothing is named and neither folder is there, it is said what to do. No module is taken instead.
@@ -260,7 +260,7 @@ def test_a_mistake_is_wrong_usage(table, said, argv, project):
     assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {said}\n"
 
 
-@pytest.mark.parametrize("argv", [*COMMANDS, ["build"]], ids=lambda argv: argv[0])
+@pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
 @pytest.mark.parametrize(
     ("table", "said"),
     [

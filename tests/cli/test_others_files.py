@@ -11,7 +11,7 @@ from tests.terminal import command
 MINE = "from promptkit import prompt\n\n@prompt\ndef mine():\n    return 'mine'\n"
 THEIRS = "from pathlib import Path\nPath({!r}).touch()\n" + MINE.replace("mine", "theirs")
 TABLE = '[tool.promptkit]\ntarget = "{}"\n'
-COMMANDS = [["list"], ["render", "mine"], ["check"], ["complete", "mine", "x"], ["serve"], ["build"]]
+COMMANDS = [["list"], ["render", "mine"], ["check"], ["complete", "mine", "x"], ["serve"]]
 
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="files are given to another user"

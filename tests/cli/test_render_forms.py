@@ -474,7 +474,7 @@ class TestRequests:
         """
         folder = str(recipes(asking=ASKING))
 
-        assert main(["render", folder, "ask", "key=k1", "--request", "anthropic", "--model", "claude"]) == 0
+        assert main(["render", folder, "ask", "key=k1-9f", "--request", "anthropic", "--model", "claude"]) == 0
         assert json.loads(capfd.readouterr().out) == {
             "messages": [{"role": "user", "content": "Why?"}],
             "system": [{"type": "text", "text": "You know <secret>."}],
@@ -507,5 +507,5 @@ class TestRequests:
         """
         A system part has a heading of its own, and files keep their places.
         """
-        assert main(["render", str(recipes(asking=ASKING)), "ask", "key=k1", "--format", "markdown"]) == 0
+        assert main(["render", str(recipes(asking=ASKING)), "ask", "key=k1-9f", "--format", "markdown"]) == 0
         assert capfd.readouterr().out == "## system\n\nYou know <secret>.\n\n## user\n\nWhy?\n"

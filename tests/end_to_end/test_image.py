@@ -260,7 +260,7 @@ class TestImage:
         command = [*words("ENTRYPOINT"), "serve", "recipes"]
         asked = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
         done = image(as_docker_does(command), input=asked)
-        replies = [json.loads(reply) for reply in done.stdout.splitlines()]
+        replies = sorted(map(json.loads, done.stdout.splitlines()), key=lambda reply: reply["id"])
 
         assert (done.returncode, done.stderr) == (0, b"")
         assert [reply["id"] for reply in replies] == [1, 2]

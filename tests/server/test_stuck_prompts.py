@@ -136,11 +136,11 @@ def test_a_time_limit_says_where_the_code_was(start, stuck):
     """
     The author is told the file and the line, on standard error; the client is not.
     """
-    client = start("--timeout", "0.3")
+    client = start("--timeout", "0.3", "--grace", "0.1")
     client.ask(1, *STUCK[stuck])
 
     message = client.wait_for(1)["error"]["message"]
-    client.process.kill()
+    client.end()
     said = client.process.stderr.read().decode()
 
     words = r"(\w+ '\S+' took longer than its limit of 0\.3 s), and was at (.*recipe\.py):(\d+)\n"

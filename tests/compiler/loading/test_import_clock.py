@@ -12,7 +12,7 @@ from tests.wire import initialize, line, request
 IMPATIENT = """
 import sys
 from threading import Event
-from promptkit.cli import main, serve
+from promptkit.cli import main
 from promptkit.compiler.loading import import_clock
 from promptkit.transports import stdio
 
@@ -23,7 +23,7 @@ def say_and_note(text):
 
 sys.reported, say, import_clock.say = Event(), import_clock.say, say_and_note
 import_clock._REPORT_AFTER_S, import_clock._LOOK_EVERY_S = 0.1, 0.05
-serve._GREET_AFTER_S = stdio._LOOK_FOR_PARENT_EVERY_S = 0.1
+stdio._LOOK_FOR_PARENT_EVERY_S = 0.1
 sys.exit(main(sys.argv[1:]))
 """
 QUICK = 'from promptkit import prompt\n\n@prompt\ndef quick():\n    """Say it."""\n    return "Quick."\n'
@@ -82,15 +82,22 @@ def test_a_command(ran, tmp_path, argv):
     assert out
 
 
-def test_a_server_on_standard_input(ran, tmp_path):
+def test_a_server_on_standard_input(recipes, tmp_path):
     """
     So does a server, whose client is answered meanwhile.
     """
+    recipes(quick=QUICK, slow=SLOW)
     session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "slow"}))
-    out, said = ran("serve", "--grace", "20", sent=session, quick=QUICK, slow=SLOW)
+    command = [sys.executable, "-c", IMPATIENT, "serve"]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, **streams) as process:
+        process.stdin.write(session)
+        process.stdin.flush()
+        replies = [process.stdout.readline() for _ in range(2)]
+        _, said = process.communicate(timeout=50)
 
-    assert "Done." in out
-    assert reported(said, tmp_path) == [WHERE]
+    assert b"Done." in replies[1]
+    assert reported(said.decode().splitlines(), tmp_path) == [WHERE]
 
 
 def test_a_server_over_http(recipes, tmp_path):
