@@ -474,7 +474,9 @@ class TestRequests:
         """
         folder = str(recipes(asking=ASKING))
 
-        assert main(["render", folder, "ask", "key=k1-9f", "--request", "anthropic", "--model", "claude"]) == 0
+        assert (
+            main(["render", folder, "ask", "key=k1-9f", "--request", "anthropic", "--model", "claude"]) == 0
+        )
         assert json.loads(capfd.readouterr().out) == {
             "messages": [{"role": "user", "content": "Why?"}],
             "system": [{"type": "text", "text": "You know <secret>."}],

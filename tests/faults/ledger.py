@@ -10,8 +10,14 @@ import pytest
 
 from tests.wire import MODERN, REVISIONS, SCHEMAS
 
-#: What the server takes: how deep a line may be nested.
+#: What the server takes: how deep a line may be nested, and how long an id may be, in bytes.
 DEPTH = 100
+MAX_ID = 1024
+
+#: The id of a request that has no member before it but the version and the method.
+LEADING_ID = re.compile(
+    rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d+|"[^"\\\x00-\x1f]*")\s*[,}]'
+)
 
 #: Half of a character beyond the BMP, which no UTF-8 can hold; whether it is read is not said anywhere.
 HALF = re.compile(rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]", re.DOTALL)
@@ -45,7 +51,18 @@ def readable(message):
     found = message.get("id") if isinstance(message, dict) else None
     if isinstance(found, bool) or not isinstance(found, int | str):
         return None
+    if len(json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_ID:
+        return None
     return json.dumps(found)
+
+
+def leading(text):
+    """Return a message with the id found at the beginning of a line that is no JSON, if there is one."""
+    match = LEADING_ID.match(text)
+    try:
+        return [{"id": json.loads(str(match[1], "utf-8"))}] if match else []
+    except ValueError:
+        return []  # such as 01
 
 
 def broken(message, text):
@@ -54,7 +71,7 @@ def broken(message, text):
         try:
             message = json.loads(str(text, "utf-8", "surrogateescape"), parse_constant=_refuse)
         except (ValueError, RecursionError):
-            return []
+            return leading(text)
     return message if isinstance(message, list) else [message]
 
 

@@ -86,8 +86,8 @@ def test_one_broken_file_among_others(told):
     client.wait(a="one", b="tri", c=None)
 
     assert (before, client.changes(3)) == (2, 3)  # of words, of one more, and of one less
-    assert "still as before, until fixed: a.py" in client.serving.log.read_text()
     assert client.serving.end()[1] == 0
+    assert "still as before, until fixed: a.py" in client.serving.log.read_text()
 
 
 @pytest.mark.parametrize("hangs", ["while True: pass", "import time; time.sleep(10**6)", "open(FIFO)"])

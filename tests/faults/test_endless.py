@@ -63,10 +63,12 @@ def test_a_prompt_without_an_end(serve, recipes, name):
 
     more, reply = grown(serving, line(modern(1, "prompts/get", {"name": name})))
 
+    assert serving.serves()
+    serving.end()  # now all of standard error is written
+
     told = re.fullmatch(rf"prompt '{name}' failed \(error (\w+)\)", reply["error"]["message"])
     said = serving.log.read_text()
     assert f"promptkit: error {told[1]} in prompt '{name}':\nprompt '{name}' (" in said
     assert "more than 1,048,576 bytes, in" in said
     assert "--max-reply lets a server send more" in said
     assert more < 24 * MIB
-    assert serving.serves()
