@@ -70,6 +70,8 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         try:
             options = _import("promptkit.cli.options").parse(argv)
             module = _MODULES.get(options.command, options.command)
+            if options.command != "serve":  # it looks at its own
+                _open_standard_descriptors()
             run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
         finally:
             if not restore:
@@ -88,6 +90,17 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
                 _say(reason)
                 return Exit.USAGE
         raise
+
+
+def _open_standard_descriptors() -> None:
+    """Open those that are closed: else a file that is opened later, as by ``ctypes``, becomes one of them."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # Standard output is opened for reading: writing to it still fails, and is reported.
+            null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
+            os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
 
 
 def _complete_and_exit() -> NoReturn:

@@ -156,7 +156,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
     Raises:
         OutputError: If standard output cannot be written to.
     """
-    _open_standard_descriptors()
+    stderr_stream()  # opens it, if it was closed
     if not restore:
         atexit.register(_drop_buffers)  # before any recipe is imported, so that it is called after theirs
     printed, private = sys.stdout, os.dup(1)
@@ -181,18 +181,6 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
                 _flush(printed)
                 os.dup2(private, 1)
                 sys.stdout = printed
-
-
-def _open_standard_descriptors() -> None:
-    """Open those that are closed: else a file that is opened later would become one of them."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            # Standard output is opened for reading: writing to it still fails, and is reported.
-            null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
-            os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
-    stderr_stream()
 
 
 def _drop_buffers() -> None:

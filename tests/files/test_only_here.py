@@ -35,11 +35,11 @@ METHODS: Final = {
 
 #: What a module may use nevertheless, by its name: each with the reason.
 EXCEPTIONS: Final = {
+    "promptkit.cli": {"os.open": "the null device takes the place of a closed standard stream"},
     "promptkit.cli.dev": {"webbrowser.open": "it opens a page"},
     "promptkit.cli.output": {
         "FileIO": "the descriptor of standard output",
         "open": "the descriptor of standard output",
-        "os.open": "the null device takes the place of a closed standard stream",
     },
     "promptkit.cli.differences.sides": {"os.fdopen": "a pipe from the process that asks"},
     "promptkit.cli.questions": {"os.fdopen": "copies of the descriptors of a terminal"},
@@ -64,14 +64,7 @@ EXCEPTIONS: Final = {
     },
 }
 
-#: Modules that the check skips: workers of a batch have files of their own.
-ELSEWHERE: Final = {
-    "promptkit.batch.workers",
-}
-
-CHECKED: Final = [
-    name for name in MODULES if not name.startswith("promptkit.files") and name not in ELSEWHERE
-]
+CHECKED: Final = [name for name in MODULES if not name.startswith("promptkit.files")]
 
 
 def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:

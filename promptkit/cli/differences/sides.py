@@ -228,7 +228,7 @@ def _take_input() -> BinaryIO:
     os.close(writing)
     os.dup2(reading, 0)
     os.close(reading)
-    return os.fdopen(private, "rb")
+    return os.fdopen(private, "rb", closefd=False)  # a recipe may close it, and the process ends soon
 
 
 def main() -> None:

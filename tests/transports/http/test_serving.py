@@ -213,7 +213,7 @@ def test_threads_of_recipes(serve):
     served = serve("--http", "0", "--workers", "2", source=source)
 
     assert served.get()["prompts"] == ["greet"]
-    assert "recipes have started threads at import: these do not run in the workers" in served.said()
+    served.wait_for("recipes have started threads at import: these do not run in the workers")
 
 
 def test_strict(serve):

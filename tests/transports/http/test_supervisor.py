@@ -226,7 +226,7 @@ def test_a_worker_that_is_told_to_end_is_replaced(serve):
     wait_for_end(first)
 
     assert len(workers_of(served, 2)) == 2
-    assert f"(process {first}) ended: another takes its place" in served.said()
+    served.wait_for(rf"\(process {first}\) ended: another takes its place")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
