@@ -4,7 +4,6 @@ The guard against code that never returns Python's lock, such as a catastrophic 
 No thread of the process can run then. The guard prints the line of each thread, and ends the process.
 """
 
-import ctypes
 import faulthandler
 import os
 import signal
@@ -80,5 +79,7 @@ if sys.platform != "win32":
 
     def _end_the_first_process() -> None:
         """Let SIGPROF call C's `_exit`: by default no signal ends the first process of a container."""
+        import ctypes  # libffi opens a file, which would become a standard stream that is closed
+
         library = ctypes.CDLL(None)
         library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
