@@ -30,6 +30,10 @@ _MOST_UNSENT_UNIX: Final = 16 * 1024
 #: How many files prompts may have open besides the connections.
 _OTHER_DESCRIPTORS: Final = 512
 
+#: How many files the process itself has open at most, and how many more it needs where few may be open.
+_OWN_DESCRIPTORS: Final = 24
+_FEW_DESCRIPTORS: Final = 4
+
 #: The size of the number of connections of a worker.
 _BYTES: Final = 8
 
@@ -58,8 +62,9 @@ def within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
         with suppress(OSError, ValueError):  # the system may have another bound
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
-    others = min(_OTHER_DESCRIPTORS, soft // 2)
-    connections, refused = min(limits.connections, soft - others), min(limits.refused, others // 4)
+    others = min(_OTHER_DESCRIPTORS, max(soft // 2, _OWN_DESCRIPTORS + _FEW_DESCRIPTORS))
+    connections = max(min(limits.connections, soft - others), 1)
+    refused = max(min(limits.refused, (others - _OWN_DESCRIPTORS) // 4), 0)
     return replace(limits, connections=connections, refused=refused)
 
 

@@ -726,8 +726,8 @@ class TestReaders:
         for connection in kept:
             connection.socket.close()
 
-        assert Counter(statuses) == {200: 20, 503: 4}
-        assert again == [200] * 20
+        assert Counter(statuses) == {200: 12, 503: 12}
+        assert again == [200] * 12
 
     def test_a_client_that_leaves_cancels_its_work(self, shared):
         """
