@@ -745,8 +745,10 @@ class Dispatcher:
                     self._send(event.answer(encode_error(event.id, ended(event)) if ended else CANCELLED))
         for pending in self._open_requests():
             self._end(pending, pending.error_reply(ended(pending.request)) if ended else CANCELLED)
-        if self._loop is not None:
-            self._loop.end()
+        with self._lock:
+            loop, self._loop = self._loop, None  # what is still to come starts another
+        if loop is not None:
+            loop.end()
         self._next_deadline, self._active_until = inf, 0.0
         self._clock.end()
 
