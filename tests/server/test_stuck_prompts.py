@@ -1,8 +1,8 @@
+import itertools
 import json
 import re
 import threading
 import time
-from itertools import pairwise
 from queue import Queue
 
 import pytest
@@ -39,6 +39,14 @@ QUICK = [
         {"ref": {"type": "ref/prompt", "name": "quick"}, "argument": {"name": "name", "value": ""}},
     ),
 ]
+
+
+def await_import(client):
+    """Wait until the recipes are imported, so that no later request waits for them."""
+    for number in itertools.count(100):
+        client.ask(number, "prompts/list", {})
+        if "result" in client.wait_for(number):
+            break
 
 
 @pytest.mark.requirement("ping/answered")
@@ -137,6 +145,7 @@ def test_a_time_limit_says_where_the_code_was(start, stuck):
     The author is told the file and the line, on standard error; the client is not.
     """
     client = start("--timeout", "0.3", "--grace", "0.1")
+    await_import(client)
     client.ask(1, *STUCK[stuck])
 
     message = client.wait_for(1)["error"]["message"]
@@ -156,6 +165,7 @@ def test_every_prompt_has_a_time_limit(start):
     A prompt whose author has set none has that of the server.
     """
     client = start("--timeout", "0.3")
+    await_import(client)
     client.ask(1, "prompts/get", {"name": "sleeps"})
 
     assert client.wait_for(1)["error"]["message"].startswith(
@@ -249,17 +259,19 @@ def test_a_prompt_that_runs_after_its_time_limit_takes_room(start, tmp_path):
     assert client.end()[2] == []
 
 
-def test_what_was_slow_once_is_tried_again():
+def test_what_was_slow_is_tried_again():
     """
     A prompt that held up its thread, and is quick now, is rendered where it is read again.
     """
-    threads, slow = [], threading.Event()
+    threads, slow_calls = (
+        [],
+        3,
+    )  # more than one: on a busy machine, a request may be late before it is in the prompt
 
     @prompt
     def wakes():
         threads.append(threading.current_thread())
-        if not slow.is_set():
-            slow.set()
+        if len(threads) <= slow_calls:
             time.sleep(0.3)
         return "done"
 
@@ -268,12 +280,12 @@ def test_what_was_slow_once_is_tried_again():
     server.read_from(arrived.get, ended.set)
     arrived.put(line(initialize("2025-06-18")))
     told.get(timeout=50)
-    for number in range(1, 10):
+    for number in range(1, 13):
         arrived.put(line(request(number, "prompts/get", {"name": "wakes"})))
         told.get(timeout=50)
     arrived.put(b"")
 
     assert ended.wait(50)
-    first, second, *later = threads
-    assert second not in (first, later[0])
-    assert any(one is other for one, other in pairwise(later))  # but for a busy machine, each pair
+    first_quick, *later = threads[slow_calls:]
+    assert first_quick not in (threads[slow_calls - 1], later[0])
+    assert any(one is other for one, other in itertools.pairwise(later))  # but for a busy machine, each pair

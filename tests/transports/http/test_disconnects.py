@@ -303,6 +303,10 @@ class TestGarbage:
         gc.disable()
         try:
             asyncio.run(run())
+            # A thread that has sent its reply may not have left its function yet.
+            until = time.monotonic() + 20
+            while left_to_the_collector() and time.monotonic() < until:
+                time.sleep(0.01)
             assert left_to_the_collector() == []
         finally:
             gc.enable()
