@@ -15,6 +15,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.language.declarations import scopes_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
+from promptkit.transports.authorization.authorizer import protect
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.secret_files import own_key, state_keys
@@ -127,8 +128,6 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     public_hosts, public_origins = public_names(public_url)
     required, authorizer, telemetry = tuple(required_scopes), None, None
     if issuer is not None or token_file is not None or verifier is not None or required:
-        from promptkit.transports.authorization.authorizer import protect  # many have a gateway for it
-
         authorizer = protect(
             resource=public_url, issuer=issuer, token_file=token_file, verifier=verifier, scopes=required
         )

@@ -10,7 +10,8 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import json_of
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError, nearest
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError
+from promptkit.errors.near_names import nearest
 
 __all__ = ["ColumnError", "Columns", "RowError", "check_key", "listed"]
 

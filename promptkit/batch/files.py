@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 from promptkit.batch.columns import RowError, listed
 from promptkit.batch.rows import Chunk, Raw, Row, RowsError, Table, chunks_of, rows_after
 from promptkit.batch.tables import columns_of, rows_of
+from promptkit.errors.distribution import install_command
 from promptkit.errors.near_names import near_file
 from promptkit.files.inputs import open_input, open_regular_file
 
@@ -259,7 +260,6 @@ def _arrow_table(file: Path) -> Table:
         with suppress(ModuleNotFoundError):
             columns, count, rows = reader(file)
             return Table(columns, dict, chunks_of((n, row, n) for n, row in enumerate(rows, 1)), count)
-    from promptkit.errors.distribution import install_command
 
     msg = f"to read {file.suffix[1:]}, run: {install_command('batch')}"
     raise RowsError(msg)

@@ -13,8 +13,10 @@ from promptkit.batch.bodies import Bodies, Said
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
+from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError, nearest
+from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
+from promptkit.errors.near_names import nearest
 from promptkit.exports import ExportError, UnfitAnswer, openai_chat
 from promptkit.language.messages import Workflow, workflow_of
 
@@ -179,8 +181,6 @@ class Renderer:
         except BaseException as error:  # noqa: BLE001 (authors raise anything: the other rows go on)
             refused = _refused(error)
         if (arguments := compiled.arguments).secret:  # which what authors say may repeat
-            from promptkit.catalog.redaction import Redactor  # few rows fail
-
             hidden = Redactor.of(arguments, {**sent, **typed}).redacted
             refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.faults))
         raise refused

@@ -5,6 +5,8 @@ from typing import Any
 
 from promptkit.bridges.braces import braced
 from promptkit.compiler.prompts import Prompt
+from promptkit.exports.requests import openai_chat_request
+from promptkit.language.messages import workflow_of
 
 __all__ = ["template"]
 
@@ -41,9 +43,6 @@ def template(
     See Also:
         https://langfuse.com/docs/prompt-management
     """
-    from promptkit.exports.requests import openai_chat_request  # slow to import
-    from promptkit.language.messages import workflow_of
-
     said = braced(prompt, values, "Langfuse", lossy=lossy)
     kind = "text" if isinstance(said, str) else "chat"
     made: dict[str, Any] = {"name": prompt.options.name, "prompt": said, "type": kind}

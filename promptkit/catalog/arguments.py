@@ -12,7 +12,8 @@ from promptkit.conversion.kinds import is_bytes, is_constrained, is_list, plain
 from promptkit.conversion.parsing import Read, holds_more
 from promptkit.conversion.scalar_types import Reader
 from promptkit.conversion.unstructuring import can_be_sent, text_of
-from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
+from promptkit.errors.exceptions import ArgumentErrors, Fault
+from promptkit.errors.near_names import nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg
 
 if TYPE_CHECKING:

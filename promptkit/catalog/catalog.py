@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
+from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
+from promptkit.errors.near_names import nearest
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:  # most recipes hold neither resources nor skills, and few requests complete a value
-    from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
     from promptkit.catalog.uri_templates import Value
@@ -197,7 +199,6 @@ class Catalog(Mapping[str, CompiledPrompt]):
             completer = resource.arguments.completer(argument)
         if completer is not None:
             return completer.complete(typed, chosen)
-        from promptkit.catalog.completion import Completion
 
         return Completion()
 
@@ -212,7 +213,6 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """
         if (found := self.find_resource(uri)) is not None:
             return found
-        from promptkit.catalog.uri_templates import MAX_URI_LENGTH  # only for templates
 
         if len(uri) > MAX_URI_LENGTH:
             raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")

@@ -8,7 +8,6 @@ import atexit
 import os
 import sys
 from functools import cache
-from hashlib import sha256
 from threading import RLock
 from typing import IO, Any, Final
 from weakref import WeakValueDictionary
@@ -87,6 +86,8 @@ def keep(data: bytes) -> KeptBytes:
     Raises:
         OSError: If there is no room on the disk either.
     """
+    from hashlib import sha256  # OpenSSL takes 4 MiB
+
     digest = sha256(data).hexdigest()
     with _lock:
         if (known := _by_digest.get(digest)) is None:

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, structs
 
 from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.json_schema import schema_of
+from promptkit.conversion.answers import answer_schema
 from promptkit.conversion.functions import is_asynchronous, run_async
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPrompt, ResultError
 from promptkit.language.bounds import LONGEST_REPLY, TooLong
+from promptkit.language.context import Context
 from promptkit.language.messages import Workflow, workflow_of
 from promptkit.language.results import FREE_MESSAGES, Said
 from promptkit.language.validation import Unsendable
 
 if TYPE_CHECKING:
     from promptkit.catalog.cases import Case
-    from promptkit.language.context import Context
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
@@ -273,8 +275,6 @@ class CompiledPrompt(Struct, frozen=True):
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
-        from promptkit.catalog.json_schema import schema_of  # only lists and forms show it
-
         return schema_of(self.arguments.ordered)
 
     @property
@@ -282,7 +282,6 @@ class CompiledPrompt(Struct, frozen=True):
         """The JSON Schema of the answer that it asks for; None if its author says nothing of it."""
         if self.renderer.answer is None:
             return None
-        from promptkit.conversion.answers import answer_schema  # few prompts say what the answer is
 
         return answer_schema(self.renderer.answer)
 
@@ -310,8 +309,6 @@ class CompiledPrompt(Struct, frozen=True):
         """
         values = self.arguments.read(given, known)
         if self.context is not None:
-            from promptkit.language.context import Context  # most prompts do without
-
             values[self.context] = context or Context()
         return values
 

@@ -5,7 +5,7 @@ See https://modelcontextprotocol.io/extensions/skills.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from mimetypes import MimeTypes
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,17 +23,20 @@ __all__ = ["SKILL_FILE", "CompiledSkill", "SkillFile", "folders_above", "skill_u
 #: The file that a skill begins with.
 SKILL_FILE: Final = "SKILL.md"
 
-#: What Python itself knows of types, and some that skills often have: with what a machine adds, servers would
-#: differ.
-_TYPES: Final = MimeTypes(filenames=())
-_TYPES.add_type("application/toml", ".toml")
-_TYPES.add_type("application/yaml", ".yaml")
-_TYPES.add_type("application/yaml", ".yml")
-_TYPES.add_type("text/markdown", ".md")
-
 #: What a file has in common with resources that have variables.
 _NO_TEMPLATE: Final = URITemplate("skill:")
 _NO_ARGUMENTS: Final = Arguments("", (), "resource")
+
+
+@cache
+def _types() -> MimeTypes:
+    """What Python knows by itself, and types that skills often have, so that all machines agree."""
+    types = MimeTypes(filenames=())
+    types.add_type("application/toml", ".toml")
+    types.add_type("application/yaml", ".yaml")
+    types.add_type("application/yaml", ".yml")
+    types.add_type("text/markdown", ".md")
+    return types
 
 
 class SkillFile(Struct, frozen=True):
@@ -64,7 +67,7 @@ class SkillFile(Struct, frozen=True):
     @property
     def mime_type(self) -> str | None:
         """Its type by its name; None if that is not known."""
-        return _TYPES.guess_type(self.path)[0]
+        return _types().guess_type(self.path)[0]
 
 
 class CompiledSkill(Struct, frozen=True, dict=True):

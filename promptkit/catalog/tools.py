@@ -13,7 +13,8 @@ from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.conversion.fast_path import json_read
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import UnknownTool, nearest
+from promptkit.errors.exceptions import UnknownTool
+from promptkit.errors.near_names import nearest
 from promptkit.language.declarations import NO_DEFAULT, Arg
 from promptkit.language.tools import Tool
 

@@ -13,6 +13,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from promptkit.errors.distribution import other_package
+from promptkit.errors.exceptions import ConfigurationError, LoadError
+from promptkit.errors.standard_error import say
+
 if TYPE_CHECKING:
     from argparse import Namespace
 
@@ -83,12 +87,10 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except ImportError as error:
-        if (error.name or "").partition(".")[0] == "promptkit":
-            from promptkit.errors.distribution import other_package
-
-            if (reason := other_package()) is not None:  # its files lie between ours
-                _say(reason)
-                return Exit.USAGE
+        is_ours = (error.name or "").partition(".")[0] == "promptkit"
+        if is_ours and (reason := other_package()) is not None:  # its files lie between ours
+            say(reason)
+            return Exit.USAGE
         raise
 
 
@@ -123,8 +125,6 @@ def _import(name: str) -> ModuleType:
 
 
 def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
-    from promptkit.errors.exceptions import ConfigurationError, LoadError
-
     try:
         # A server whose command line names a target needs no more, and a new folder is in no project yet.
         if options.command not in ("import", "new") and (
@@ -167,7 +167,7 @@ def _run_with_output(
             return run(options, output)
     except OutputError as error:
         if not error.reader_gone:  # as in `promptkit list | head`
-            _say(f"cannot write to standard output: {error.reason}")
+            say(f"cannot write to standard output: {error.reason}")
         return Exit.FAULTY
 
 
@@ -181,15 +181,9 @@ def _flush_streams(code: int) -> int:
         except Exception as error:  # noqa: BLE001 (an author may have replaced it)
             setattr(sys, name, None)
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-                _say(f"cannot write to standard output: {error.strerror}")
+                say(f"cannot write to standard output: {error.strerror}")
                 code = code or Exit.FAULTY
     return code
-
-
-def _say(text: str) -> None:
-    from promptkit.errors.standard_error import say
-
-    say(text)
 
 
 def _end_within(seconds: float, code: int) -> None:

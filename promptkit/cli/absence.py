@@ -12,7 +12,8 @@ from promptkit.cli.diagnostics import counted, fail, report_diagnostics
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
+from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
+from promptkit.errors.near_names import nearest
 from promptkit.errors.sources import text_of
 
 __all__ = ["explain_absence", "told_unknown"]

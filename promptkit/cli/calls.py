@@ -25,6 +25,7 @@ from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError
+from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -286,7 +287,6 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
     elif item.is_template:
         remedy = "correct it, or give examples that it can be read for"
-    from promptkit.errors.filled_text import explain_filling  # few calls fail
 
     reason, remedy = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or remedy))
     return Diagnostic(

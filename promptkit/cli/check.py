@@ -12,6 +12,7 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE
 from promptkit.cli import Exit
+from promptkit.cli.calls import NEEDS_EXAMPLES, render_examples
 from promptkit.cli.diagnostics import (
     counted,
     fail,
@@ -21,9 +22,12 @@ from promptkit.cli.diagnostics import (
 )
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
+from promptkit.cli.stability import unstable_skills
 from promptkit.compiler.checks import Checks
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import other_package
+from promptkit.transports.authorization.token_file import TokenFile
+from promptkit.transports.secret_files import InvalidSecrets, read_key_file
 
 if TYPE_CHECKING:
     from promptkit.cli.stable_prefix import StablePrefix
@@ -93,12 +97,8 @@ def _findings(options: Namespace, catalog: Catalog, checks: Checks, beside: Besi
     """All that is wrong; what else is found is put *beside* it."""
     found = [*checks.of_catalog(catalog)]
     if catalog.skills:
-        from promptkit.cli.stability import unstable_skills
-
         found += unstable_skills(catalog, options.targets)
     if options.render:
-        from promptkit.cli.calls import render_examples
-
         rendered, beside.skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
         found += rendered
     if options.cache:
@@ -122,8 +122,6 @@ def _why_refused(options: Namespace) -> Iterator[str]:
     """Why a server would not take the files of tokens and keys that are named."""
     if options.token_file is None and options.state_keys is None:
         return
-    from promptkit.transports.authorization.token_file import TokenFile  # only for such files
-    from promptkit.transports.secret_files import InvalidSecrets, read_key_file
 
     for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
         try:
@@ -155,8 +153,6 @@ def _notes(beside: Beside) -> Iterator[tuple[str, str]]:
     if (other := other_package()) is not None:
         yield "warning", other
     if skipped := beside.skipped:
-        from promptkit.cli.calls import NEEDS_EXAMPLES
-
         whys = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
         for reason, why in whys.items():
             if names := [name for name, found in skipped.items() if found == reason]:

@@ -2,9 +2,11 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
+from promptkit.compiler.client_profiles import client_of
 
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
@@ -29,8 +31,6 @@ def _port(text: str) -> int:
 
 def _client(text: str) -> str:
     """A client that promptkit knows."""
-    from promptkit.compiler.client_profiles import client_of
-
     try:
         client_of(text)
     except ValueError as error:
@@ -221,12 +221,6 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("--join", metavar="RESULTS", help=join)
 
 
-def _add_export(export: ArgumentParser) -> None:
-    from promptkit.cli.client_files.options import add_export  # a server needs none
-
-    add_export(export, _TARGETS)
-
-
 def _add_import(importing: ArgumentParser) -> None:
     add = importing.add_argument
     forms = ("claude-commands", "gemini-commands", "vscode-prompts")
@@ -242,18 +236,6 @@ def _add_new(new: ArgumentParser) -> None:
     skill = "make a skill, which models read, in place of a prompt"
     new.add_argument("--skill", action="store_true", help=skill)
     _add_json(new, "print the files and the next commands as JSON")
-
-
-def _add_install(install: ArgumentParser) -> None:
-    from promptkit.cli.install_options import add_install  # a server needs none
-
-    add_install(install, _TARGETS)
-
-
-def _add_uninstall(uninstall: ArgumentParser) -> None:
-    from promptkit.cli.install_options import add_uninstall  # a server needs none
-
-    add_uninstall(uninstall, _TARGETS)
 
 
 def _add_format(
@@ -272,6 +254,15 @@ def _add_json(command: ArgumentParser, summary: str) -> None:
     command.add_argument("--json", action="store_true", help=summary)
 
 
+def _from(module: str, name: str) -> Callable[[ArgumentParser], None]:
+    """Return what adds the options that stand in a module which other commands do not load."""
+    return lambda command: getattr(import_module(f"promptkit.cli.{module}"), name)(command, _TARGETS)
+
+
+_add_export: Final = _from("client_files.options", "add_export")
+_add_install: Final = _from("install_options", "add_install")
+_add_uninstall: Final = _from("install_options", "add_uninstall")
+
 #: What each command does, and what adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "serve": ("answer an MCP client on standard input and output, or many over HTTP", _add_serve),
@@ -283,9 +274,18 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "diff": ("show what clients would see differently from a git revision", _add_diff),
     "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
-    "export": ("write prompts as slash commands and skills of clients, or remove these", _add_export),
+    "export": (
+        "write prompts as slash commands and skills of clients, or remove these",
+        _add_export,
+    ),
     "import": ("write recipes from commands and prompt files of other clients", _add_import),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
-    "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
-    "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),
+    "install": (
+        "put a server of prompts into the configuration of a client, or skills",
+        _add_install,
+    ),
+    "uninstall": (
+        "take a server of prompts, or skills, out of a client",
+        _add_uninstall,
+    ),
 }

@@ -18,6 +18,7 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error
+from promptkit.cli.differences.since_commit import SinceCommit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks
@@ -26,9 +27,13 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.errors.standard_error import say
 from promptkit.files.scratch import scratch_file
+from promptkit.preview.application import application
+from promptkit.preview.guard import TOKEN
+from promptkit.preview.live import Live
 from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp
+from promptkit.transports.http.worker import HttpWorker
 
 __all__ = ["redirect_file", "run"]
 
@@ -94,11 +99,6 @@ def _listen(port: int | None) -> Listener:
 
 
 def _serve(options: Namespace, listener: Listener, output: Output) -> int:
-    from promptkit.cli.differences.since_commit import SinceCommit
-    from promptkit.preview.application import application
-    from promptkit.preview.guard import TOKEN
-    from promptkit.preview.live import Live
-    from promptkit.transports.http.worker import HttpWorker
 
     checks = Checks(options.configuration.clients, options.configuration.ignore)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from promptkit.cli.output import Output, width_of
 from promptkit.cli.workflow_commands import escape_commands
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
+from promptkit.errors.sources import line_of
 from promptkit.errors.standard_error import say, stderr_stream
 from promptkit.fragments.invisible import escape_invisible
 
@@ -136,8 +137,6 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
 def _window(place: Location, width: int) -> tuple[str, int, int]:
     """The line at *place*, and where to mark it; a long line is cut around the mark."""
     from rich.cells import cell_len
-
-    from promptkit.errors.sources import line_of
 
     # Each invisible character becomes one space, which keeps the columns.
     line = line_of(place.file, place.line)

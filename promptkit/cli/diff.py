@@ -11,9 +11,11 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
 from promptkit.cli.differences.checkouts import loading_from, written
+from promptkit.cli.differences.renderings import compared_renderings
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.differences.summary import as_summary, count_changes
+from promptkit.cli.differences.texts import as_comment, changed_words, summary_of, text_changes
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import needed_by
 from promptkit.files.folder import Folder
@@ -111,9 +113,6 @@ def _sides(
 
 def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, output: Output) -> int:
     """Print what cases say differently, word by word, or write it as a comment."""
-    from promptkit.cli.differences.renderings import compared_renderings
-    from promptkit.cli.differences.texts import as_comment, summary_of, text_changes
-
     try:
         with needed_by("diff --text", "time_machine"):
             import time_machine  # noqa: F401 (the processes of both sides stop their clock by it)
@@ -142,8 +141,6 @@ def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, outp
 def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
     """Print the lines that differ of each case: what was in ``[-...-]``, what is in ``{+...+}``."""
     from rich.text import Text
-
-    from promptkit.cli.differences.texts import changed_words
 
     console = console_on(output, output.width)
     for change in changes:

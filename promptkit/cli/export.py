@@ -27,7 +27,8 @@ from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import is_within, split_target
-from promptkit.errors.exceptions import UnknownPrompt, nearest
+from promptkit.errors.exceptions import UnknownPrompt
+from promptkit.errors.near_names import nearest
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 

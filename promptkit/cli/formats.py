@@ -9,6 +9,7 @@ import msgspec
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
+from promptkit.exports import FORMS, REQUESTS, ExportError, UnfitPart
 from promptkit.files.folder import Folder
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
@@ -79,8 +80,6 @@ def text_alone(shown: Workflow | EmbeddedResource, *, lossy: bool) -> str:
     Raises:
         ExportError: If there is anything else, unless *lossy*.
     """
-    from promptkit.exports import ExportError, UnfitPart  # slow to import
-
     if lossy or isinstance(shown, EmbeddedResource):
         return str(shown)
     remedy = "a slash command is the text of a user"
@@ -139,8 +138,6 @@ def exported_as_json(
     Raises:
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
     """
-    from promptkit.exports import FORMS  # slow to import
-
     return redactor.redacted_json(msgspec.to_builtins(FORMS[form](_turns(shown), lossy=lossy)))
 
 
@@ -160,8 +157,6 @@ def request_as_json(
 
         UnfitAnswer: If the vendor takes no such answer.
     """
-    from promptkit.exports import REQUESTS  # slow to import
-
     request = REQUESTS[vendor](_turns(shown), lossy=lossy, **fields)
     return redactor.redacted_json(msgspec.to_builtins(request))
 

@@ -23,6 +23,8 @@ from promptkit.cli.clients.servers import (
     variables_in,
 )
 from promptkit.cli.diagnostics import print_error, print_text
+from promptkit.cli.install_list import lines_of_others, print_clients
+from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.cli.served_words import given_options, served_words, with_options
@@ -46,8 +48,6 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target, or nothing says which server is meant.
     """
     if options.list:
-        from promptkit.cli.install_list import print_clients  # it changes nothing
-
         places = [_place_in(options, name) for name in options.clients or INSTALLABLE]
         print_clients(places, options.url, output, as_json=options.json)
         return Exit.FINE
@@ -56,8 +56,6 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse(f"name a client: {', '.join(INSTALLABLE)}{more}")
     places = [_place_in(options, name, options.scope) for name in options.clients or INSTALLABLE]
     if options.skills:
-        from promptkit.cli.install_skills import change_skills  # most installs are of servers
-
         return change_skills(options, places, output)
     return _change(options, places, output)
 
@@ -198,8 +196,6 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     if is_added:
         yield from (f"    {line}" for line in _added_lines(change))
     elif not change.is_needed:
-        from promptkit.cli.install_list import lines_of_others  # a server that is there needs none
-
         yield from lines_of_others(change.place)
     if not change.client_found:
         yield f"    {title} itself was not found on this machine"

@@ -4,11 +4,12 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from itertools import takewhile
 from typing import Any, Final
 
+from promptkit.cli.clients.servers import as_name
 from promptkit.cli.serve_options import refuse_unless
 from promptkit.compiler.client_profiles import INSTALLABLE, client_of
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 
-__all__ = ["add_install", "add_uninstall", "find_clients"]
+__all__ = ["add_install", "add_uninstall"]
 
 #: Between the words of `install` and the options of the server that it writes.
 _SERVED: Final = """\
@@ -92,6 +93,7 @@ def _add_words(command: ArgumentParser, targets: dict[str, Any]) -> None:
         "the client, as install --list names it; there may be several. Names of clients stand first: a "
         "folder that is called as one is written ./NAME"
     )
+    command.set_defaults(find_clients=find_clients)
     add("client", nargs="?", type=_client, metavar="CLIENT", help=client)
     add("targets", nargs="*", **targets)
     name = "what the client calls the server (default: the project's folder; with --url, the host)"
@@ -127,8 +129,6 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _entry_name(text: str) -> str:
     """The name of a server in a client's configuration."""
-    from promptkit.cli.clients.servers import as_name
-
     name = as_name(text)
     refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
     return text

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from promptkit.cli.command_options import COMMANDS
+from promptkit.cli.usage import refusal, suggestion, unknown_choice, without_value
 from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
@@ -23,6 +24,7 @@ from promptkit.compiler.configuration import (
 )
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.errors.exceptions import ConfigurationError, LoadError
+from promptkit.errors.rules import rule_of
 from promptkit.files.regular import is_foreign
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
@@ -86,9 +88,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     elif name == "batch":
         _find_rows(options)
     elif name in _TARGETS_LATER:
-        from promptkit.cli.install_options import find_clients  # other commands put nothing into any
-
-        find_clients(options)
+        options.find_clients(options)
     if name not in ("import", "new"):  # they load no recipes
         options.has_targets = bool(options.targets)
         options.targets = options.targets or [
@@ -125,8 +125,6 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     if not options.has_targets and options.command not in _TARGETS_LATER:
         options.targets = _targets(options, found)
     if found.ignore:
-        from promptkit.compiler.checks import rule_of  # few projects ignore anything
-
         options.ignore = frozenset(map(rule_of, found.ignore))
     options.configuration = found
     return options
@@ -202,29 +200,23 @@ class _Parser(argparse.ArgumentParser):
             word = unknown[0].partition("=")[0]
             if not word.startswith("-"):
                 self.error(f"unexpected argument {unknown[0]!r}")
-            from promptkit.cli.usage import suggestion
 
             hint = suggestion(word, self._option_string_actions) or _who_has(word)
             self.error(f"unknown option {word!r}{hint or f'; {self.prog} --help shows all'}")
         return options
 
     def error(self, message: str) -> NoReturn:
-        from promptkit.cli.usage import refusal
 
         self.exit(2, refusal(self.prog, self._get_positional_actions(), message))
 
     def _check_value(self, action: Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            from promptkit.cli.usage import unknown_choice
-
             raise ArgumentError(action, unknown_choice(value, action.choices))
 
     def _match_argument(self, action: Action, arg_strings_pattern: str) -> int:
         try:
             return super()._match_argument(action, arg_strings_pattern)
         except ArgumentError:
-            from promptkit.cli.usage import without_value
-
             raise ArgumentError(action, without_value(action)) from None
 
 
@@ -257,8 +249,6 @@ def _who_has(option: str) -> str:
 
 def _refuse_command(arguments: Sequence[str]) -> NoReturn:
     """Print the help of the program, or what is wrong with a line that begins with no command."""
-    from promptkit.cli.usage import suggestion
-
     parser = program_parser()
     word = arguments[0] if arguments else ""
     if word and not word.startswith("-"):

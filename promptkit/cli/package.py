@@ -16,6 +16,11 @@ from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import words_of
 from promptkit.cli.output import Output
+from promptkit.cli.packages.contents import read_contents, requirements_of
+from promptkit.cli.packages.project import PackageFault, read_project
+from promptkit.cli.packages.registry import registry_name, server_entry, variables_of
+from promptkit.cli.packages.sources import SourceReader, find_secrets
+from promptkit.cli.packages.wheel import WheelParts, build_wheel
 from promptkit.compiler.configuration import Configuration, find_configuration
 from promptkit.compiler.loading.targets import is_project, place_of, project_root
 from promptkit.errors.distribution import install_command, quoted
@@ -44,7 +49,6 @@ def run(options: Namespace, output: Output) -> int:
             import_module(name)
     except ModuleNotFoundError as error:
         return fail(f"package needs {error.name}: {install_command('package')}", Exit.USAGE)
-    from promptkit.cli.packages.project import PackageFault  # it takes the extra
 
     folder, *others = map(place_of, options.targets)
     if others or folder is None or folder[1]:
@@ -62,12 +66,6 @@ def run(options: Namespace, output: Output) -> int:
 
 def _package(folder: Path, options: Namespace, output: Output) -> int:
     """Write the wheel, and ``server.json``, and say so."""
-    from promptkit.cli.packages.contents import read_contents, requirements_of  # they take the extra
-    from promptkit.cli.packages.project import read_project
-    from promptkit.cli.packages.registry import registry_name, server_entry, variables_of
-    from promptkit.cli.packages.sources import SourceReader, find_secrets
-    from promptkit.cli.packages.wheel import WheelParts, build_wheel
-
     here = current_folder()  # a recipe may change it
     with _refusing_to_write(options.out):
         out = Folder.named(options.out)
@@ -109,8 +107,6 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
 @contextmanager
 def _refusing_to_write(folder: str) -> Iterator[None]:
     """Raise PackageFault in place of OSError, with the folder that cannot be written into."""
-    from promptkit.cli.packages.project import PackageFault  # it takes the extra
-
     try:
         yield
     except OSError as error:

@@ -42,7 +42,9 @@ from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource, nearest
+from promptkit.errors.distribution import install_command
+from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.near_names import nearest
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -177,8 +179,6 @@ class _Request:
         try:
             from promptkit.cli.questions import ask
         except ModuleNotFoundError:
-            from promptkit.errors.distribution import install_command
-
             print_error(f"to be asked for what is missing, run: {install_command('cli')}")
             return given
         return ask(catalog, prompt, given, self._folder)

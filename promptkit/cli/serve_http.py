@@ -20,20 +20,28 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.cli.observing import metrics_of, telemetry_of
+from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
 from promptkit.errors.distribution import install_command
 from promptkit.errors.standard_error import say
 from promptkit.protocol.limits import HTTP_GRACE_S
+from promptkit.server.audit import Audit
+from promptkit.transports.authorization.authorizer import protect
 from promptkit.transports.http import listeners
+from promptkit.transports.http.access_log import LoggedApplication
+from promptkit.transports.http.application import Application
+from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.listeners import CannotListen, Listener
+from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.http.sockets import Balance
+from promptkit.transports.http.supervisor import Supervisor
+from promptkit.transports.http.worker import HttpWorker, die_of
+from promptkit.transports.secret_files import own_key, state_keys
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
     from promptkit.transports.authorization.authorizer import Authorizer
-    from promptkit.transports.http.application import Application
-    from promptkit.transports.http.connection_limits import ConnectionLimits
 
 __all__ = ["application_factory", "run"]
 
@@ -68,11 +76,6 @@ def application_factory(
 
         OSError: If the audit cannot be written.
     """
-    from promptkit.cli.options import limits_of
-    from promptkit.transports.http.application import Application
-    from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-    from promptkit.transports.secret_files import own_key, state_keys
-
     public_hosts, public_origins = public_names(options.public_url)
     own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)
     keys = state_keys(options.state_keys)
@@ -95,12 +98,9 @@ def application_factory(
         scopes=options.scopes or frozenset(),
     )
     if options.audit is not None:
-        from promptkit.server.audit import Audit
-
         Audit(options.audit).close()  # each worker opens it again
     if not options.access_log:
         return partial(Application, catalog, settings)
-    from promptkit.transports.http.access_log import LoggedApplication  # few want it
 
     return partial(LoggedApplication, catalog, settings)
 
@@ -109,7 +109,6 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
     """What asks for tokens. Raises ValueError if a URL, a scope, a token or an extra is none."""
     if not _asks_for_tokens(options):
         return None
-    from promptkit.transports.authorization.authorizer import protect  # most servers ask nobody
 
     resource = options.public_url or _only_url(listening)
     if options.issuer is not None and resource is None:
@@ -156,7 +155,6 @@ def run(options: Namespace) -> int:
 
 def _close_on_signal(ends: ExitStack) -> None:
     """Remove the socket file if a signal ends the process before a worker or the supervisor handles it."""
-    from promptkit.transports.http.worker import die_of
 
     def end(number: int, _frame: FrameType | None) -> None:
         ends.close()
@@ -296,8 +294,6 @@ class _Work(Struct):
 
     def supervise(self) -> int:
         """Have workers serve."""
-        from promptkit.transports.http.supervisor import Supervisor
-
         count, grace = self.options.workers, self.options.grace
         supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
         if sys.platform != "win32":
@@ -310,8 +306,6 @@ class _Work(Struct):
 
     def run(self, number: int, lifeline: int | None = None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, it is the only one."""
-        from promptkit.transports.http.worker import HttpWorker
-
         if number > 0:  # the first worker reports for all
             self.reloader.is_quiet = True
         if self.options.metrics is not None:
@@ -340,7 +334,6 @@ class _Work(Struct):
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":
-    from promptkit.transports.http.connection_limits import ConnectionLimits
 
     chosen = {
         "connections": options.max_connections,

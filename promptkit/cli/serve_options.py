@@ -6,6 +6,8 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.language.declarations import scopes_of
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 __all__ = ["add_serve", "is_port", "refuse_unless"]
@@ -107,8 +109,6 @@ def _server_name(text: str) -> str:
     """The name of a server, as clients show it."""
     refuse_unless(text.strip(), "must not be empty: clients show this name")
     if not text.isprintable():
-        from promptkit.fragments.invisible import escape_invisible
-
         is_shown = escape_invisible(text, one_line=True) == text
         refuse_unless(is_shown, f"{text!r} has characters that clients cannot show")
     return text
@@ -116,8 +116,6 @@ def _server_name(text: str) -> str:
 
 def _scopes(text: str) -> frozenset[str]:
     """Scopes, with blanks between them."""
-    from promptkit.language.declarations import scopes_of  # few servers have any
-
     try:
         return scopes_of(text)
     except ValueError as error:

@@ -3,11 +3,14 @@
 import inspect
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened, takes_blank
+from promptkit.catalog.completion import Completer
 from promptkit.compiler.options import check_sendable
 from promptkit.compiler.signature import Parameter, Signature, read_signature
+from promptkit.compiler.time_zones import check_default, in_zone
+from promptkit.compiler.unusable_types import no_type, refused_bounds, remedy_for_unreadable, unreadable_part
 from promptkit.conversion.functions import FORWARD
 from promptkit.conversion.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.conversion.readers import reader_of
@@ -15,11 +18,9 @@ from promptkit.conversion.scalar_types import Reader, scalar_of_value
 from promptkit.conversion.type_descriptions import default_clause, described
 from promptkit.conversion.unstructuring import is_row, text_of, typed_text
 from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.language.context import Context
 from promptkit.language.declarations import Arg
 from promptkit.language.validation import describe
-
-if TYPE_CHECKING:
-    from promptkit.catalog.completion import Completer
 
 __all__ = ["DirectArguments", "compile_arguments"]
 
@@ -51,8 +52,6 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
     if parameter.arg.timezone is not None:
-        from promptkit.compiler.time_zones import in_zone
-
         annotation = in_zone(parameter, report)
     reader = reader_of(annotation)
     if reader is None:
@@ -88,12 +87,6 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
-    from promptkit.compiler.unusable_types import (
-        no_type,
-        refused_bounds,
-        remedy_for_unreadable,
-        unreadable_part,
-    )
 
     name, annotation = parameter.name, parameter.annotation
     part, place = unreadable_part(annotation, name)
@@ -119,8 +112,6 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
         )
         report.add(Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
     elif _may_have_offset(parameter.default):
-        from promptkit.compiler.time_zones import check_default
-
         check_default(parameter, annotation, report)
 
 
@@ -145,7 +136,6 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
         return None
     if isinstance(source, tuple) and not source:
         return None
-    from promptkit.catalog.completion import Completer  # many arguments have none
 
     try:
         return Completer(source, is_list=items is not None)
@@ -266,7 +256,6 @@ class DirectArguments:
         kwargs = {**self._in_environment.environment_values(given), **kwargs}
         if context is None:
             return kwargs
-        from promptkit.language.context import Context  # most prompts do without
 
         if not isinstance(given.get(context, Context()), Context | None):
             raise self._misfit(Parameter(context, Context), given[context])

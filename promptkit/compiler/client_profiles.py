@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 
 # A configuration that names clients is read by every command, so this imports little.
 

@@ -5,8 +5,8 @@ Each file is compiled by itself; `promptkit.compiler.linking` makes one catalog 
 One pass finds every error of what was imported, and equal input gives an equal catalog.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, cast
@@ -14,13 +14,13 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.linking import CompiledFile, Declaration, Definition, is_sound, key_of, link
 from promptkit.compiler.loading.faults import fault_of
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
-from promptkit.errors.diagnostics import Diagnostic
+from promptkit.compiler.resources import Resource
+from promptkit.compiler.skills.declaration import Skill
 from promptkit.errors.exceptions import CompileError
 
 __all__ = ["LoadedRecipes", "Target", "compile", "compile_files", "sound"]
@@ -61,7 +61,9 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
         return target
     recipes = target if isinstance(target, Recipes) else _recipes_of(target)
     catalog = link(compile_files(recipes, lint=lint), root=recipes.root).catalog
-    return _with_lints(catalog) if lint else catalog
+    if lint:
+        catalog = _linting().lint_catalog(catalog)
+    return catalog
 
 
 def _recipes_of(target: "Target") -> Recipes:
@@ -69,8 +71,6 @@ def _recipes_of(target: "Target") -> Recipes:
         target = target.__name__
     if isinstance(target, str | Path):
         return load(target)
-    from promptkit.compiler.resources import Resource  # most recipes hold none
-    from promptkit.compiler.skills.declaration import Skill
 
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     made = [target] if isinstance(target, kinds) else list(cast("Iterable[Any]", target))
@@ -132,7 +132,7 @@ def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT0
         diagnostics += found
         declarations.append(Declaration(key_of(definition), definition, compiled))
     if lint:
-        diagnostics += _lints_of(loaded, declarations)
+        diagnostics += _linting().lint_file(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
 
 
@@ -142,33 +142,6 @@ def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:
     )
 
 
-# Serving does not load the lints.
-
-
-def _lints_of(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterator[Diagnostic]:
-    from promptkit.compiler.checks import lint_suppressions
-    from promptkit.compiler.lints.files import lint_file
-    from promptkit.compiler.lints.prompts import lint_prompt
-
-    for declaration in declarations:
-        compiled: Any = declaration.compiled
-        if isinstance(declaration.definition, Prompt):
-            arguments = compiled.arguments if isinstance(compiled, CompiledPrompt) else None
-            with suppress(RecursionError):  # a source may be nested more deeply than lints can follow
-                yield from lint_prompt(declaration.definition, arguments)
-        elif declaration.key[0] == "skill" and compiled is not None:
-            from promptkit.compiler.lints.skills import lint_skill
-
-            yield from lint_skill(compiled)
-    if loaded.file is not None and loaded.file.suffix == ".py":
-        with suppress(RecursionError):
-            yield from lint_file(loaded.file)
-        yield from lint_suppressions(loaded.file)
-
-
-def _with_lints(catalog: Catalog) -> Catalog:
-    from promptkit.compiler.checks import without_suppressed
-    from promptkit.compiler.lints.prompts import with_lints
-
-    catalog = with_lints(catalog)
-    return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
+def _linting() -> ModuleType:
+    """The lints, which a server does not load."""
+    return import_module("promptkit.compiler.linting")

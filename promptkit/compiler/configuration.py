@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from msgspec import Struct
 
+from promptkit.compiler.client_profiles import client_of
 from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.compiler.loading.targets import is_project
-from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
+from promptkit.errors.exceptions import ConfigurationError, LoadError
+from promptkit.errors.near_names import nearest
+from promptkit.errors.rules import rule_of
 from promptkit.files.regular import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
 
@@ -198,14 +201,10 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
     setting = "clients"
     try:
         if clients:
-            from promptkit.compiler.client_profiles import client_of
-
             for name in clients:
                 client_of(name)
         setting = "ignore"
         if ignore:
-            from promptkit.compiler.checks import rule_of
-
             for code in ignore:
                 rule_of(code)
     except ValueError as error:

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar, cast
 
+from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.signature import cached_property
 from promptkit.errors.diagnostics import Location
-
-if TYPE_CHECKING:  # a server needs none
-    from promptkit.catalog.cases import Case
 
 __all__ = ["Declared", "PickledByReference", "drops_cases"]
 
@@ -131,7 +129,6 @@ class Declared(PickledByReference, Generic[P, Sent]):
         """Save a case for the code that calls the caller."""
         if drops_cases.get():
             return cast("Case", _DroppedCase())
-        from promptkit.catalog.cases import Case
 
         frame = sys._getframe(2)  # noqa: SLF001 (`inspect` is slower)
         module = sys.modules.get(frame.f_globals.get("__name__", ""))

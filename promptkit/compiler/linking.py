@@ -12,6 +12,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.loading.targets import display_path, recipes_near
 from promptkit.compiler.prompts import Prompt
+from promptkit.compiler.skills.nesting import without_clashes
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 
 if TYPE_CHECKING:  # most recipes hold neither
@@ -176,8 +177,6 @@ def link(
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
     if skills:
-        from promptkit.compiler.skills.nesting import without_clashes  # most recipes hold none
-
         skills, clashes = without_clashes(skills, resources)
         diagnostics += clashes
     diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))

@@ -18,8 +18,7 @@ from promptkit.compiler.known_elsewhere import instead_of
 from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
-from promptkit.errors.exceptions import nearest
-from promptkit.errors.near_names import is_misspelt
+from promptkit.errors.near_names import is_misspelt, nearest
 from promptkit.errors.sources import nodes_of, tree_of
 from promptkit.files.regular import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml

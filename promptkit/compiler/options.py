@@ -3,19 +3,19 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.prompts import TAGS
 from promptkit.compiler.names import check_name
+from promptkit.conversion.answers import answer_schema
 from promptkit.errors.diagnostics import Report, Rule
+from promptkit.language.declarations import is_scope
+from promptkit.language.media import Icon
+from promptkit.language.tools import Tool
 from promptkit.language.validation import check_flag, check_optional_text, describe
-
-if TYPE_CHECKING:
-    from promptkit.language.media import Icon
-    from promptkit.language.tools import Tool
 
 __all__ = ["Options", "check_options", "check_scopes", "check_sendable", "icons_of", "meta_of", "tags_of"]
 
@@ -41,7 +41,6 @@ def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
         raise TypeError(msg)
     if not (found := tuple(icons)):
         return ()
-    from promptkit.language.media import Icon  # few prompts have one
 
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
 
@@ -88,7 +87,6 @@ def _check_deprecated(value: object) -> None:
 def _check_tool(value: object) -> None:
     if value is None or isinstance(value, bool):
         return
-    from promptkit.language.tools import Tool  # few prompts say more
 
     if not isinstance(value, Tool):
         msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"
@@ -168,7 +166,6 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
 
 
 def _check_answer(answer: Any, report: Report) -> None:
-    from promptkit.conversion.answers import answer_schema  # few prompts say what the answer is
 
     try:
         answer_schema(answer)
@@ -190,7 +187,6 @@ def check_scopes(scopes: object, report: Report) -> None:
     """
     if scopes == ():
         return
-    from promptkit.language.declarations import is_scope  # few prompts need any
 
     if isinstance(scopes, str):
         fault = f"scopes takes several, not the text {scopes!r}"
@@ -205,7 +201,6 @@ def check_scopes(scopes: object, report: Report) -> None:
 
 
 def _several(words: Iterable[str]) -> str:
-    from promptkit.language.declarations import is_scope
 
     shown = ", ".join(repr(word) for word in words if is_scope(word))
     return f"write them as in scopes=[{shown or repr('reviews:read')}]"

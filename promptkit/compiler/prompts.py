@@ -20,6 +20,7 @@ from promptkit.compiler.signature import (
     is_local,
     read_signature,
 )
+from promptkit.compiler.unusable_types import check_return
 from promptkit.conversion.functions import read_return, with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -170,8 +171,6 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
         if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
-            from promptkit.compiler.unusable_types import check_return  # most promise text
-
             check_return(self.function, promised, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)

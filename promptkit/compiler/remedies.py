@@ -14,9 +14,8 @@ from typing import Any, Final
 from promptkit.compiler.known_elsewhere import instead_of
 from promptkit.compiler.missing_modules import import_from_project, missing_module, modules_of
 from promptkit.errors.distribution import other_package
-from promptkit.errors.exceptions import nearest
 from promptkit.errors.filled_text import explain_filling
-from promptkit.errors.near_names import is_misspelt
+from promptkit.errors.near_names import is_misspelt, nearest
 
 __all__ = ["import_of", "import_remedy", "missing_name", "operand_remedy", "undefined_name"]
 

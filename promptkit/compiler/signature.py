@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.compiler.docstrings import read_descriptions, read_summary
+from promptkit.compiler.remedies import import_of, operand_remedy, undefined_name
 from promptkit.conversion.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.kinds import is_union
 from promptkit.errors.diagnostics import Report, Rule
@@ -166,7 +167,6 @@ _COMMON_NAMES: Final = (
 
 
 def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
-    from promptkit.compiler.remedies import import_of, operand_remedy, undefined_name
 
     if (remedy := operand_remedy(error)) is not None:
         return remedy

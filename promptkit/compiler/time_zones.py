@@ -17,7 +17,8 @@ from promptkit.conversion.kinds import is_literal, is_union, plain
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.distribution import pip
+from promptkit.errors.near_names import nearest
 
 __all__ = ["check_default", "in_zone"]
 
@@ -75,8 +76,6 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
     if (near := nearest(named, known)) is not None:
         remedy = f"did you mean {near!r}?"
     if not known:
-        from promptkit.errors.distribution import pip  # few systems lack them
-
         what, remedy = "and this system has no data of time zones", f"{pip()} tzdata"
     _report(parameter, f"has the timezone {named!r}, {what}", remedy, report)
     return None

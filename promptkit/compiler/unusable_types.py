@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_o
 
 import msgspec
 
+from promptkit.compiler.known_elsewhere import instead_of
 from promptkit.conversion.kinds import (
     hints_of,
     is_constrained,
@@ -30,7 +31,7 @@ from promptkit.conversion.kinds import (
 )
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
 from promptkit.language.validation import describe, remedy_for
@@ -103,8 +104,6 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
 
 def remedy_for_unreadable(annotation: Any) -> str:
     """Return what to write in place of a type that cannot be read."""
-    from promptkit.compiler.known_elsewhere import instead_of  # few recipes have such a type
-
     if plain(annotation, core=True) in (Any, object):
         return _FOR_TEXT
     kind = get_origin(annotation) or annotation

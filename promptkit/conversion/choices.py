@@ -12,7 +12,7 @@ from msgspec import structs
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
 from promptkit.conversion.scalar_types import Reader
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 
 __all__ = ["Orders", "enum_reader", "literal_reader", "one_of", "orders_of", "values_of"]
 

@@ -10,7 +10,8 @@ from msgspec import Struct, field, structs, to_builtins
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.parsing import BASE64
 from promptkit.conversion.surrogates import Surrogate
-from promptkit.errors.exceptions import MediaError, nearest
+from promptkit.errors.exceptions import MediaError
+from promptkit.errors.near_names import nearest
 from promptkit.language.blocks import block_of, system_text
 from promptkit.language.content import Content, Role
 from promptkit.language.documents import EmbeddedResource, ResourceLink

@@ -32,6 +32,7 @@ from promptkit.conversion.kinds import (
 from promptkit.conversion.leaves import is_leaf, leaf
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalar_types import SCALARS
+from promptkit.conversion.structuring import structurer
 
 __all__ = ["fast_path", "json_read"]
 
@@ -62,7 +63,6 @@ def json_read(annotation: Any, decode: Callable[[str], Any] | None = None) -> Re
                 return convert(value)
             except Exception:  # noqa: BLE001, S110 (an author's class may refuse in any way)
                 pass
-        from promptkit.conversion.structuring import structurer  # most values take the fast path
 
         return structurer(annotation)(value)
 

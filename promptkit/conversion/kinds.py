@@ -11,6 +11,7 @@ import attrs
 import msgspec
 from msgspec import inspect as mi
 
+from promptkit.conversion.content_types import SURROGATES, sequence_surrogate
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.surrogates import Surrogate
 
@@ -257,12 +258,8 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
     # Whoever names such a class has loaded its package; the modules that know it are loaded only then.
     item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
     if is_own(item):
-        from promptkit.conversion.content_types import sequence_surrogate
-
         return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])
     if is_own(annotation):
-        from promptkit.conversion.content_types import SURROGATES
-
         return SURROGATES.get(annotation)
     if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):
         from promptkit.conversion.pydantic_types import pydantic_surrogate

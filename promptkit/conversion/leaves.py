@@ -13,7 +13,8 @@ from promptkit.conversion.kinds import is_constrained, is_enum, is_literal
 from promptkit.conversion.parsing import Read, convert_key
 from promptkit.conversion.scalar_types import SCALARS
 from promptkit.conversion.type_descriptions import expected_of
-from promptkit.errors.exceptions import nearest, shortened
+from promptkit.errors.exceptions import shortened
+from promptkit.errors.near_names import nearest
 
 __all__ = ["is_leaf", "key_converter", "leaf", "sized", "step"]
 

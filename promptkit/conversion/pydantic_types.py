@@ -17,7 +17,8 @@ from pydantic_core import ErrorDetails, to_json
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.surrogates import Surrogate
-from promptkit.errors.exceptions import nearest, shortened
+from promptkit.errors.exceptions import shortened
+from promptkit.errors.near_names import nearest
 
 __all__ = ["forget_types", "pydantic_surrogate"]
 

@@ -34,7 +34,8 @@ from promptkit.conversion.kinds import (
 from promptkit.conversion.leaves import is_leaf, key_converter, leaf, sized, step
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.type_descriptions import expected_of
-from promptkit.errors.exceptions import nearest, shortened
+from promptkit.errors.exceptions import shortened
+from promptkit.errors.near_names import nearest
 
 __all__ = ["forget_types", "structurer"]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from promptkit.errors.rules import IGNORABLE, Rule
+from promptkit.errors.sources import span_of, span_of_part
 
 if TYPE_CHECKING:
     import ast
@@ -73,8 +74,6 @@ class Location(Struct, frozen=True, order=True):
 
         *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the name.
         """
-        from promptkit.errors.sources import span_of_part
-
         span = span_of_part(self.file, self.line, name)
         return self if span is None else Location(self.file, *span)
 
@@ -176,7 +175,6 @@ class Report(Struct, frozen=True):
             return self.location.part(place)
         if place is None or isinstance(place, Location):
             return place or self.location
-        from promptkit.errors.sources import span_of
 
         return Location(self.location.file, *span_of(self.location.file, place))
 

@@ -1,6 +1,5 @@
 """The exceptions that promptkit raises."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
@@ -329,12 +328,3 @@ def shortened(text: str) -> str:
     Return *text* from a client as an error shows it: only the beginning if it is long.
     """
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """
-    Return the one of *names* that was probably meant, or None if none is near, or several are equally so.
-    """
-    from promptkit.errors.near_names import nearest_of  # loaded by the first error
-
-    return nearest_of(name, list(names))

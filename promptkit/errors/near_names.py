@@ -1,13 +1,13 @@
-"""Which name was probably meant by one that does not exist. A server loads it for its first such error."""
+"""Which name was probably meant by one that does not exist."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-__all__ = ["is_misspelt", "near_file", "nearest_of"]
+__all__ = ["is_misspelt", "near_file", "nearest"]
 
 #: How much of the longer of two names the other one has, in order, if it is a slip of the hand.
 _SHARE: Final = 2 / 3
@@ -19,7 +19,7 @@ _ALIKE: Final = 0.8
 _SHORTEST_BEGINNING: Final = 3
 
 
-def nearest_of(name: str, names: Collection[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     Return the one of *names* that was probably meant.
 
@@ -36,6 +36,7 @@ def nearest_of(name: str, names: Collection[str]) -> str | None:
     Returns:
         None if none of them is near, or several are equally so.
     """
+    names = list(names)
     # A name of three times the length is not similar. A client may send a name of any length.
     if len(name) > 3 * max(map(len, names), default=0):
         return None
@@ -77,7 +78,7 @@ def near_file(named: str, folder: Path = Path()) -> str:
     # Endings say nothing: names that are as short as a.csv and b.csv would be near.
     stems = {file.stem: file.name for file in files if file.suffix == place.suffix}
     others = [file.name for file in files if file.suffix != place.suffix]
-    meant = stems.get(nearest_of(place.stem, stems) or "") or nearest_of(place.name, others)
+    meant = stems.get(nearest(place.stem, stems) or "") or nearest(place.name, others)
     return f"; did you mean {str(place.with_name(meant))!r}?" if meant else ""
 
 

@@ -3,7 +3,9 @@
 from enum import Enum, unique
 from typing import Final, Self
 
-__all__ = ["IGNORABLE", "WARNINGS", "Rule"]
+from promptkit.errors.near_names import nearest
+
+__all__ = ["IGNORABLE", "WARNINGS", "Rule", "rule_of"]
 
 
 _WARNING: Final = "warning"
@@ -137,3 +139,27 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSTABLE_SKILL,
     Rule.LOST_REFERENCE,
 }
+
+
+def rule_of(code: str) -> Rule:
+    """
+    Return the rule that is to be ignored.
+
+    Args:
+        code:
+            Its code: ``PK311``.
+
+    Raises:
+        ValueError: If there is no such rule, or if it is an error: what an error concerns is not served,
+            and somebody has to know why.
+    """
+    rule = next((rule for rule in Rule if rule.value == code), None)
+    if rule is None:
+        meant = nearest(code, sorted(rule.value for rule in IGNORABLE))
+        hint = f"; did you mean {meant!r}?" if meant else ": write one that promptkit check prints"
+        msg = f"there is no code {code!r}{hint}"
+        raise ValueError(msg)
+    if rule not in IGNORABLE:
+        msg = f"{code} is an error that cannot be ignored: mend what it is about"
+        raise ValueError(msg)
+    return rule

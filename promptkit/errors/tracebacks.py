@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import promptkit
 from promptkit.errors.exceptions import ResultError
+from promptkit.errors.filled_text import explain_filling
 from promptkit.files.regular import INSTALLED
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ def format_exception(error: BaseException) -> str:
         for stack, frames in zip(stacks, kept, strict=True):
             stack[:] = frames
     if isinstance(error, LookupError | TypeError | ValueError):
-        from promptkit.errors.filled_text import explain_filling
-
         notes = (*(whole.__notes__ or ()), explain_filling(error))
         whole.__notes__ = [note for note in notes if note is not None]
     return "".join(whole.format())

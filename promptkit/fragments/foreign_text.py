@@ -1,7 +1,5 @@
 """Foreign text, between delimiters that it cannot forge."""
 
-from hashlib import sha256
-
 from promptkit.fragments.invisible import strip_invisible
 from promptkit.fragments.text import checked_name
 from promptkit.language.text import Text, plain_string, with_annotations
@@ -37,6 +35,8 @@ def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> 
 
         ValueError: If *label* has other characters.
     """
+    from hashlib import sha256  # OpenSSL takes 4 MiB
+
     code = foreign = (strip_invisible if strip else str)(plain_string(text, "untrusted(text)"))
     while code in foreign:  # first the text itself, then hardly ever
         # 128 bits: millions of guesses in a text do not hit its own code.

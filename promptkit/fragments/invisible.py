@@ -5,13 +5,15 @@ from typing import Final
 
 __all__ = ["escape_invisible", "strip_invisible"]
 
+# Compiled when they are first used: together, these patterns take milliseconds.
+
 #: All line ends but the line feed: those of Windows and old Macs, and Unicode's own.
-_LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_LINE_END: Final = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 
 #: Unicode's categories Cc, Cf, Co and Cs, and invisible characters of other categories. Not among them:
 #: tab and line feed; Arabic, Syriac and Kaithi number and verse signs, which are visible; and the
 #: characters of `_HELPER`. These are ranges, since categories differ between versions of Python.
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = (
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"  # soft hyphen, marks, blank letters
@@ -26,16 +28,14 @@ _HIDDEN: Final = re.compile(
 #: Joiners and variation selectors: invisible, but many scripts and emoji need them.
 _JOINER: Final = "\u200c\u200d"
 _SELECTOR: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_HELPER: Final = re.compile(
-    f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
-)
+_HELPER: Final = f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
 
 #: What is escaped everywhere: that, and the line ends that are no control characters.
-_ESCAPED: Final = re.compile(f"{_HIDDEN.pattern}|[\u2028\u2029]")
+_ESCAPED: Final = f"{_HIDDEN}|[\u2028\u2029]"
 
 #: What stays (the groups), and the remaining invisible characters.
 #: A digit with a selector and U+20E3 is a keycap, the only emoji that begins in ASCII.
-_SHOWN: Final = re.compile(f"([0-9#*]\ufe0f\u20e3)|{_HELPER.pattern}")
+_SHOWN: Final = f"([0-9#*]\ufe0f\u20e3)|{_HELPER}"
 
 
 def strip_invisible(text: str) -> str:
@@ -46,8 +46,8 @@ def strip_invisible(text: str) -> str:
     one variation selector and one joiner stay: Persian, Hindi, Japanese names and most emoji need
     them. More of them in a row, or in English, only hide something.
     """
-    shown = _HIDDEN.sub("", _LINE_END.sub("\n", text))
-    return _HELPER.sub(r"\1", shown)
+    shown = re.sub(_HIDDEN, "", re.sub(_LINE_END, "\n", text))
+    return re.sub(_HELPER, r"\1", shown)
 
 
 def escape_invisible(text: str, *, one_line: bool = False) -> str:
@@ -57,8 +57,8 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
     The result cannot control a terminal, and people see what a model would read. Line feeds and
     tabs stay, unless it has to be *one_line*.
     """
-    shown = _ESCAPED.sub(lambda found: _escape(found[0]), text)
-    shown = _SHOWN.sub(lambda found: found[1] or found[2] or _escape(found[0]), shown)
+    shown = re.sub(_ESCAPED, lambda found: _escape(found[0]), text)
+    shown = re.sub(_SHOWN, lambda found: found[1] or found[2] or _escape(found[0]), shown)
     return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
 
 

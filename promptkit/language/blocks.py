@@ -4,6 +4,7 @@ from functools import reduce
 from operator import add
 
 from promptkit.language.content import Content
+from promptkit.language.media import Image, png_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Unsendable, describe
 
@@ -22,7 +23,6 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
-    from promptkit.language.media import Image, png_of  # most prompts show neither an image nor a figure
 
     if (png := png_of(value)) is not None:
         return Image(png)

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 import attrs
 
+from promptkit.language.media_checks import human_size
 from promptkit.language.validation import (
     Role,
     checked_audience,
@@ -34,7 +35,6 @@ class Annotations(TypedDict, total=False):
 def _short(value: object) -> str:
     if not isinstance(value, bytes):
         return repr(value)
-    from promptkit.language.media_checks import human_size  # most content is text
 
     return f"<{human_size(len(value))}>"
 

@@ -7,6 +7,7 @@ import attrs
 
 from promptkit.language.blocks import block_of, system_block, system_text
 from promptkit.language.bounds import all_of
+from promptkit.language.cache_points import moved_points, settled_points
 from promptkit.language.content import Content, Role
 from promptkit.language.text import Text
 from promptkit.language.validation import checked_role, describe
@@ -340,8 +341,6 @@ def _sum(head: Workflow, tail: Workflow) -> Workflow:
     system = tail.system if head.system is None else system_text(head.system, tail.system)
     points: tuple[tuple[int, int], ...] = ()
     if head.cache_points or tail.cache_points:
-        from promptkit.language.cache_points import moved_points, settled_points  # most have none
-
         before = () if head.system is None else (head.system,)
         of_head = moved_points(head.cache_points, head.system)
         of_tail = moved_points(tail.cache_points, tail.system, len(head.messages), before)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.language.blocks import block_of, system_text
 from promptkit.language.bounds import LONGEST_REPLY, Bound
+from promptkit.language.cache_points import moved_points, settled_points
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text
@@ -92,7 +93,6 @@ class Said:
         system = system_text(*self._systems) if self._systems else None
         if not self._points:
             return workflow_of(tuple(self._messages), system)
-        from promptkit.language.cache_points import settled_points  # most workflows have none
 
         return workflow_of(tuple(self._messages), system, None, settled_points(self._points, system))
 
@@ -115,8 +115,6 @@ class Said:
     def _add_beside(self, workflow: Workflow) -> None:
         """Add what a workflow has besides its messages."""
         if workflow.cache_points:
-            from promptkit.language.cache_points import moved_points  # most workflows have none
-
             self._points += moved_points(
                 workflow.cache_points, workflow.system, len(self._messages), self._systems
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 import attrs
 
 from promptkit.language.content import Content
+from promptkit.language.text_files import filled_file, filled_file_below, source_file, source_folder
 from promptkit.language.validation import checked_text
 
 if TYPE_CHECKING:
@@ -95,8 +96,6 @@ class Text(Content):
 
             TypeError: If a value is none that a hole takes.
         """
-        from promptkit.language.text_files import filled_file, source_file
-
         name = str(path)
         return with_annotations(values.values(), filled_file(source_file(1), name, hole_texts(values, name)))
 
@@ -125,8 +124,6 @@ class Text(Content):
 
             TypeError: If a value is none that a hole takes.
         """
-        from promptkit.language.text_files import filled_file_below, source_folder
-
         texts = hole_texts(values, str(path))
         return with_annotations(values.values(), filled_file_below(source_folder(1) / root, path, texts))
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 from promptkit.language.blocks import block_of, system_text
+from promptkit.language.cache_points import next_in_system, next_in_turn, settled_in_turn, settled_points
 from promptkit.language.content import Content, Role
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
@@ -122,8 +123,6 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
         if part is None or part is False:
             continue
         if isinstance(part, CachePoint):
-            from promptkit.language.cache_points import next_in_system  # most parts are none
-
             points.append(next_in_system(texts))
             continue
         if not isinstance(part, str | Text):
@@ -137,7 +136,6 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
     text = system_text(*texts)
     if not points:
         return workflow_of((), text)
-    from promptkit.language.cache_points import settled_points
 
     return workflow_of((), text, None, settled_points(points, text))
 
@@ -154,8 +152,6 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
                 run.append(part)
             continue
         if isinstance(part, CachePoint):
-            from promptkit.language.cache_points import next_in_turn  # most parts are none
-
             points.append(next_in_turn(blocks, run))
             continue
         try:
@@ -172,7 +168,6 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     messages = tuple([message_of(role, block) for block in blocks])
     if not points:
         return workflow_of(messages)
-    from promptkit.language.cache_points import settled_in_turn
 
     return workflow_of(messages, None, None, settled_in_turn(points, blocks))
 

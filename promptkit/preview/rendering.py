@@ -17,6 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
+from promptkit.compiler.skills.frontmatter import read_skill
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, UnknownResource
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
@@ -301,7 +302,6 @@ def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResou
     """Return a file of a skill; a ``SKILL.md`` without its fields, which stand beside it."""
     if document.uri != skill.uri_template or document.text is None:
         return document
-    from promptkit.compiler.skills.frontmatter import read_skill  # most recipes hold none
 
     _, body, _ = read_skill(document.text.encode())
     return EmbeddedResource(document.uri, text=body.lstrip("\n"), mime_type=document.mime_type)

@@ -26,6 +26,7 @@ from promptkit.errors.exceptions import (
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
+from promptkit.language.tools import Tool
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, encode, message_of
@@ -268,7 +269,6 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
 
 
 def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
-    from promptkit.language.tools import Tool  # most servers have no tools
 
     said = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
     return wire.ToolAnnotations(

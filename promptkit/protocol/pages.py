@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ToolMode
 from promptkit.protocol.digests import digest_of_lines
@@ -90,7 +91,6 @@ class _Listed(Struct, frozen=True):
 def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
     if not mode:
         return ()
-    from promptkit.catalog.tools import Tools  # few servers offer tools
 
     return Tools(catalog, search=mode == "search").listed
 

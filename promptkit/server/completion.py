@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from promptkit.catalog.completion import Completion
 from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams
@@ -13,7 +14,7 @@ from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limit import TokenBuckets
 
 if TYPE_CHECKING:  # not every client completes values
-    from promptkit.catalog.completion import Completer, Completion
+    from promptkit.catalog.completion import Completer
 
 __all__ = ["CompletionMethod"]
 
@@ -41,8 +42,6 @@ class CompletionMethod:
         completer = _completer_of(pending)
         lowering = pending.snapshot.lowerings[pending.request.revision]
         if completer is None:
-            from promptkit.catalog.completion import Completion
-
             return lowering.completion(Completion())
         typed, chosen = params.argument.value, params.context.arguments if params.context else {}
 

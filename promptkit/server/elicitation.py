@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
@@ -21,11 +21,10 @@ from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import MissingCapability, RequestId
+from promptkit.protocol.key_ring import RequestStateSigner
+from promptkit.server import elicitation_forms
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
-
-if TYPE_CHECKING:
-    from promptkit.protocol.key_ring import RequestStateSigner
 
 __all__ = ["Elicitation", "Question", "askable"]
 
@@ -84,8 +83,6 @@ class Question(Struct, frozen=True):
 
             InvalidParams: If *result* is malformed.
         """
-        from promptkit.server import elicitation_forms  # most prompts never ask
-
         names = {argument.name for argument in askable(self.prompt, self.errors)}
         entered = None if result is None else elicitation_forms.answers(result, names)
         if entered is None:
@@ -169,8 +166,6 @@ class Elicitation:
         request, prompt, errors = question.pending.request, question.prompt, question.errors
         if question.asked >= _MAX_QUESTIONS:
             raise errors
-        from promptkit.server import elicitation_forms  # most prompts never ask
-
         if not askable(prompt, errors):
             raise errors
         if not self._can_ask(request):
@@ -250,8 +245,6 @@ class Elicitation:
     def _signer(self) -> "RequestStateSigner":
         with self._asking:  # two signers would refuse each other's states
             if self._made_signer is None:
-                from promptkit.protocol.key_ring import RequestStateSigner
-
                 self._made_signer = RequestStateSigner()
             return self._made_signer
 

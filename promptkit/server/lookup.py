@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from promptkit.catalog import redaction
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
@@ -107,8 +109,6 @@ def _item(request: Request, snapshot: Snapshot) -> "CompiledPrompt | CompiledRes
 
 def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
     """The prompt that a call is about, which may be the one that a tool is to get."""
-    from promptkit.catalog.tools import GET  # few servers offer tools
-
     name: Any = params.name
     if snapshot.tools.is_search:
         name = (params.arguments or {}).get("name") if name == GET else None
@@ -140,6 +140,4 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
 
     The author's code sees them next, and may leave threads or objects behind that print them.
     """
-    from promptkit.catalog import redaction  # few prompts take secrets
-
     redaction.hide(arguments, values, read=read)

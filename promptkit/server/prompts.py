@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET, Raw
 
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
+from promptkit.language.context import Context, Progress
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.decoding import check_arguments
@@ -20,9 +22,6 @@ from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.lookup import read_hidden
 from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limit import REPORTS_PER_S, TokenBucket
-
-if TYPE_CHECKING:
-    from promptkit.language.context import Context
 
 __all__ = ["PromptMethods"]
 
@@ -72,11 +71,8 @@ class PromptMethods:
         """Return the result of ``tools/call``; None if it comes later."""
         tools = pending.snapshot.tools
         pending.about = tools[pending.request.params.name]
-        if tools.is_search:
-            from promptkit.catalog.tools import GET  # few servers offer a search
-
-            if pending.about.name == GET:
-                self._unwrap(pending)
+        if tools.is_search and pending.about.name == GET:
+            self._unwrap(pending)
         return self.get(pending)
 
     def _unwrap(self, pending: PendingRequest) -> None:
@@ -169,8 +165,6 @@ def _result(
 
 def _context(request: Request, send: Callable[[bytes], None]) -> "Context":
     """What a prompt may know of the request that it answers; *send* takes whole lines."""
-    from promptkit.language.context import Context, Progress  # most prompts do without
-
     client = request.client
     progress = Progress(_progress_sender(request, send))
     request.when_answered(lambda _: progress.end())

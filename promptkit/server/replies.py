@@ -9,10 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
+from promptkit.catalog.redaction import Redactor
 from promptkit.errors.cancellation import RequestCancelledError
 from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
 from promptkit.errors.stacks import authors_line
 from promptkit.errors.standard_error import say
+from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_result
 from promptkit.server.lookup import RequestTarget, name_of, target_of
@@ -103,8 +105,6 @@ def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitErr
 
 def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
     """Print *error* on stderr; the client gets only a number that finds it there."""
-    from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
-
     correlation = _error_id(pending.request)
     shown = _shown(pending.request, target_of(pending.request, pending.snapshot.catalog))
     trace = f"{type(error).__name__}\n"
@@ -133,6 +133,5 @@ def _redacted(text: str, pending: PendingRequest) -> str:
     target = target_of(pending.request, pending.snapshot.catalog)
     if target is None or target.found is None or not target.secrets:
         return text
-    from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
 
     return Redactor.of(target.found.arguments, target.given).redacted(text)

@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec import Raw
 
-from promptkit.errors.exceptions import nearest, shortened
+from promptkit.errors.exceptions import shortened
+from promptkit.errors.near_names import nearest
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.pages import Pages

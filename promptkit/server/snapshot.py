@@ -11,16 +11,17 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, PageKey, ServerInfo, ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import LISTS, lists_the_same, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:
-    from promptkit.catalog.tools import Tools
     from promptkit.protocol.pages import Pages
 
 __all__ = ["CACHED", "CACHED_BYTES", "MOST_VIEWS", "ReplyCache", "Snapshot"]
@@ -123,8 +124,6 @@ class Snapshot:
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
         """Return the methods that list something else here than in *other*."""
-        from promptkit.protocol.pages import LISTS, lists_the_same
-
         newest, tools = self.lowerings[_NEWEST], self.capabilities.tools
         return {
             method
@@ -146,8 +145,6 @@ class Snapshot:
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """Return every page of every list, for every revision."""
-        from promptkit.protocol.pages import LISTS
-
         for method in LISTS:
             for revision in REVISIONS.values():
                 # Not kept, as nobody may ever ask for them.
@@ -181,15 +178,11 @@ class Snapshot:
     @cached_property
     def tools(self) -> "Tools":
         """What models may call."""
-        from promptkit.catalog.tools import Tools  # few servers offer tools
-
         return Tools(self.catalog, search=self.capabilities.tools == "search")
 
     @cached_property
     def digest(self) -> str:
         """What servers of the same catalog have in common: a digest of all that they list, and to whom."""
-        from promptkit.protocol.pages import LISTS
-
         listed = [self._listed(method, _NEWEST) for method in LISTS]
         lines = (pages.page(cursor) for pages in listed for cursor in pages.cursors)
         needed = (encode([item.name, sorted(item.scopes)]) for item in self.catalog.scoped)
@@ -205,7 +198,6 @@ class Snapshot:
     def _encode(
         self, method: str, revision: Revision, before: "tuple[Catalog, Pages] | None" = None
     ) -> "Pages":
-        from promptkit.protocol.pages import pages_of  # the first lists were made before, if they are cached
 
         lowering, offered = self.lowerings[revision], self.capabilities
         return pages_of(method, self.catalog, lowering, self.page_size, offered=offered, before=before)

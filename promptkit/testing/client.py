@@ -16,9 +16,10 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.testing import received
 from promptkit.testing.connection import ServerConnection
+from promptkit.testing.skills import ListedSkill, received_skill
 
 if TYPE_CHECKING:
-    from promptkit.testing.skills import ListedSkill, ReceivedSkill
+    from promptkit.testing.skills import ReceivedSkill
 
 __all__ = ["Client"]
 
@@ -175,8 +176,6 @@ class Client(ServerConnection):
         Raises:
             ProtocolError: If the server refuses, as it does where there are none.
         """
-        from promptkit.testing.skills import ListedSkill  # few tests are of skills
-
         return self._listed("skills/list", "skills", ListedSkill)
 
     def get_skill(self, name: str) -> "ListedSkill":
@@ -190,8 +189,6 @@ class Client(ServerConnection):
         Raises:
             ProtocolError: If there is no such skill.
         """
-        from promptkit.testing.skills import ListedSkill
-
         if ":" not in name:  # no skill's name has one
             named = (skill.uri for skill in self.list_skills() if skill.name == name)
             name = next(named, f"skill://{name}/SKILL.md")
@@ -213,8 +210,6 @@ class Client(ServerConnection):
 
             ProtocolError: If there is no such skill.
         """
-        from promptkit.testing.skills import received_skill
-
         return received_skill(self.get_skill(name), self.read_resource)
 
     def complete(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from promptkit.compiler.checks import rule_of
-from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.errors.rules import WARNINGS, Rule, rule_of
 
 HEAD = "from promptkit import prompt\n\n@prompt\n"
 

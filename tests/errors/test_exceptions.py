@@ -25,7 +25,7 @@ from promptkit.errors import (
     UnknownTool,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.exports.turns import UnfitPart

@@ -1,5 +1,3 @@
-"""Which file was probably meant. Names are tested with `promptkit.errors.exceptions.nearest`."""
-
 import pytest
 
 from promptkit.errors.near_names import near_file

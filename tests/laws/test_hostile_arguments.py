@@ -11,7 +11,7 @@ from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 from tests.wire import MODERN, Client, line, request
 
 pytestmark = pytest.mark.timeout(20)

@@ -26,7 +26,7 @@ from promptkit.compiler.remedies import missing_name, undefined_name
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
 
-__all__ = ["lint_file"]
+__all__ = ["lint_source"]
 
 #: Each node of a file is asked for these: to write them with | would make a union each time.
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
@@ -38,7 +38,7 @@ _READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
 _LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
 
-def lint_file(file: Path) -> tuple[Diagnostic, ...]:
+def lint_source(file: Path) -> tuple[Diagnostic, ...]:
     """
     Return probable mistakes in a recipe file, and in the helpers beside it that it imports.
 

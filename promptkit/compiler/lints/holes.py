@@ -11,7 +11,8 @@ from promptkit.compiler.lints.scopes import Scope
 from promptkit.compiler.lints.ways import choices_of
 from promptkit.compiler.loading.targets import display_path
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.errors.exceptions import MediaError, nearest
+from promptkit.errors.exceptions import MediaError
+from promptkit.errors.near_names import nearest
 from promptkit.errors.sources import text_of
 from promptkit.fragments.filling import fill
 from promptkit.fragments.text import dedent

@@ -22,6 +22,7 @@ from promptkit.compiler.docstrings import may_have_sections, read_descriptions, 
 from promptkit.compiler.lints.cases import lint_cases
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited
+from promptkit.compiler.lints.skills import lint_skill_names
 from promptkit.compiler.lints.ways import choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
@@ -31,7 +32,8 @@ from promptkit.conversion.functions import FORWARD, notes_of
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
-from promptkit.errors.exceptions import ArgumentErrors, MediaError, nearest
+from promptkit.errors.exceptions import ArgumentErrors, MediaError
+from promptkit.errors.near_names import nearest
 from promptkit.errors.sources import function_at, lines_of, own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import is_role_tuple, remedy_for
@@ -307,8 +309,6 @@ def with_lints(catalog: Catalog) -> Catalog:
     found += _answered_by_templates(catalog.resources)
     found += (one for item in catalog.declared for one in lint_cases(item))
     if catalog.skills:
-        from promptkit.compiler.lints.skills import lint_skill_names
-
         found += lint_skill_names(catalog)
     found.sort(key=lambda one: (one.location, one.rule.value, one.message))
     return catalog.with_diagnostics(found)

@@ -10,7 +10,10 @@ from typing import Any, Final
 
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile
-from promptkit.errors.exceptions import LoadError, nearest
+from promptkit.compiler.resources import Resource
+from promptkit.compiler.skills.declaration import Skill
+from promptkit.errors.exceptions import LoadError
+from promptkit.errors.near_names import nearest
 
 __all__ = ["declared_in", "named_declarations"]
 
@@ -76,9 +79,6 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     Raises:
         LoadError: If it has nothing of that name, or something else.
     """
-    from promptkit.compiler.resources import Resource  # few targets name an object
-    from promptkit.compiler.skills.declaration import Skill
-
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:
         found = reduce(getattr, attribute.split("."), module)

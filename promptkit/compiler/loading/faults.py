@@ -15,6 +15,7 @@ from typing import Final
 
 from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases
 from promptkit.compiler.recipes import LoadedFile
+from promptkit.compiler.remedies import import_remedy
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.tracebacks import is_authors_file
@@ -116,7 +117,6 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
-    from promptkit.compiler.remedies import import_remedy  # it looks through what is installed
 
     text = _CUT.sub("", format_exception_only(error)[-1].strip())
     remedy, location = import_remedy(file, error), _location_of(error, file, folder)

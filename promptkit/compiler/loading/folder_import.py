@@ -15,6 +15,7 @@ from promptkit.compiler.loading.faults import fault_of, not_served
 from promptkit.compiler.loading.finders import RecipeFinder
 from promptkit.compiler.loading.packages import import_package, read_files
 from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases, mentions_prompts
+from promptkit.compiler.loading.skill_folders import load_skills
 from promptkit.compiler.loading.targets import is_within
 from promptkit.compiler.prompts import declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
@@ -174,7 +175,6 @@ class FolderImport:
         folders = sorted({*files.skills, *self._skills})
         if not folders:
             return []
-        from promptkit.compiler.loading.skill_folders import load_skills  # most recipes hold none: 6 MB
 
         return [load_skills(folder, self.folder) for folder in folders]
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit.compiler.loading.recipe_files import PROJECT_MARKERS, folders_with_recipes
-from promptkit.errors.exceptions import nearest
+from promptkit.errors.near_names import nearest
 from promptkit.files.regular import is_foreign
 
 if TYPE_CHECKING:

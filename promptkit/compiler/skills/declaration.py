@@ -19,6 +19,7 @@ from promptkit.compiler.skills.files import SkillFault, compiled_skill, paths_be
 from promptkit.compiler.skills.frontmatter import FrontmatterFault, write_skill
 from promptkit.conversion.functions import FORWARD
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.filled_text import explain_filling
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message
 from promptkit.language.results import workflow_from
@@ -159,8 +160,6 @@ def _called(path: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except Exception as error:  # an author's function may raise anything
-        from promptkit.errors.filled_text import explain_filling  # few fail
-
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
         remedy = explain_filling(error) or "correct it: it is called once, without arguments"
         raise SkillFault(msg, remedy, Rule.SKILL_FAILS) from error

@@ -20,6 +20,7 @@ from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
+from promptkit.server.audit import Audit
 from promptkit.server.observers import Observer
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
@@ -330,8 +331,6 @@ def _observers(settings: Settings) -> list[Observer]:
     """What is notified of each request. Each process opens the audit by itself."""
     observers: list[Observer] = [one for one in (settings.telemetry, settings.metrics) if one is not None]
     if settings.audit is not None:
-        from promptkit.server.audit import Audit  # few keep one
-
         observers.insert(0, Audit(settings.audit))
     return observers
 
