@@ -152,4 +152,4 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         telemetry=telemetry,
         faulty=lambda: reloader.faulty,
     )
-    return Application(catalog, settings, reloader.start if watches else bool)
+    return Application(catalog, settings, reloader.start) if watches else Application(catalog, settings)

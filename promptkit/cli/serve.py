@@ -1,5 +1,6 @@
 """``promptkit serve``: answer an MCP client on standard input and output, or many over HTTP."""
 
+import gc
 import os
 from argparse import Namespace
 from collections.abc import Sequence
@@ -149,7 +150,7 @@ class StdioSession:
     def _import(self) -> None:
         """Import the recipes, and serve them."""
         try:
-            catalog = self._reloader.load()
+            catalog = self._load()
             self._report_faults(catalog)
             if self._options.strict and not catalog.healthy:
                 say("nothing is served because of --strict: fix the faults above, or leave out the option")
@@ -161,9 +162,17 @@ class StdioSession:
             self._server.load(catalog)
             report_hidden(catalog, self._options.scopes)
             if self._server.capabilities.changes:
-                self._reloader.start(self._server.replace)
+                self._reloader.start(self._server.replace, lambda: self._server.is_idle)
         finally:
             self._imported.set()
+
+    def _load(self) -> Catalog:
+        gc.disable()  # imports leave no garbage, and what is imported stays
+        try:
+            return self._reloader.load()
+        finally:
+            gc.freeze()
+            gc.enable()
 
     def _report_faults(self, catalog: Catalog) -> None:
         report_faults(catalog, self._options.ignore)

@@ -323,7 +323,9 @@ class _Work(Struct):
         )
         application.start()
         if self.options.watch:
-            self.reloader.start(application.replace)  # what has changed since the load is loaded first
+            self.reloader.start(
+                application.replace, application.is_idle
+            )  # what has changed since the load is loaded first
         worker.run(self.announce if lifeline is None else bool)
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 

@@ -72,6 +72,8 @@ class Reloader:
         self._report, self._lint, self._has_cases = report, lint, cases
         self.is_quiet, self.faulty, self.clock = False, 0, ImportClock()
         self._publish: Callable[[Catalog], None] = lambda _: None
+        self._is_idle: Callable[[], bool] = lambda: True
+        self._has_old_versions = False
         self._stop = Event()
         self._folders: dict[Path, str] = {}
         self._targets = [self._located(one) for one in targets_of(target)]
@@ -108,15 +110,18 @@ class Reloader:
         self.faulty = linked.catalog.faulty
         return linked.catalog
 
-    def start(self, publish: Callable[[Catalog], None]) -> None:
+    def start(self, publish: Callable[[Catalog], None], is_idle: Callable[[], bool] = lambda: True) -> None:
         """
         Watch the files from now on. What has changed since `load` is loaded, too.
 
         Args:
             publish:
                 Called on another thread with each new catalog.
+
+            is_idle:
+                Returns whether no request is being answered, so that old versions may be freed.
         """
-        self._publish = publish
+        self._publish, self._is_idle = publish, is_idle
         if self._folders:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
@@ -142,6 +147,7 @@ class Reloader:
         while not self._stop.wait(_POLL_EVERY_S):
             if not self._settled or self._has_changed():
                 self._reload()
+            self._free_old_versions()
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or other folders hold the files."""
@@ -151,6 +157,7 @@ class Reloader:
             for paths in rounds:
                 if due := self._is_due(paths):
                     self._reload()
+                self._free_old_versions()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -199,12 +206,21 @@ class Reloader:
         self._settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
         if not self._settled:
             return  # the next round tries again
+        if self._has_old_versions:  # the server is never idle
+            old_versions.collect()
         gc.disable()  # with 2,000 files, it takes a third of the time, and blocks requests
         try:
             self._import_again(before)
         finally:
+            old_versions.freeze()
             gc.enable()
-        old_versions.release(all_are_new=not any(file.age for file in self._served))
+        old_versions.forget_parts(all_are_new=not any(file.age for file in self._served))
+        self._has_old_versions = True
+
+    def _free_old_versions(self) -> None:
+        if self._has_old_versions and self._is_idle():
+            old_versions.collect()
+            self._has_old_versions = False
 
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()

@@ -204,6 +204,11 @@ class Dispatcher:
         with self._lock:
             return self._leader is not None and self._leader.is_alive()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request has come for a second."""
+        return self._clock.is_resting
+
     def start(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
         Start the first leader.

@@ -144,6 +144,11 @@ class Server:
         """Whether a thread reads. It ends at the end of the input, or if reading fails again and again."""
         return self._dispatcher.is_reading
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request has come for a second."""
+        return self._dispatcher.is_idle
+
     def receive_data(self, data: bytes) -> None:
         """
         Take bytes as they arrive, and send the replies.

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.old_versions import release
+from promptkit.compiler.loading.old_versions import forget_parts
 from promptkit.compiler.loading.watcher import Debounce, find_files
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
@@ -1164,10 +1164,36 @@ class TestLoadingAgain:
             os.utime(folder / "greet.py", (1, 1))
             reloader._reload()
             served.pop().render("greet", given)
-        gc.collect()
+        reloader._free_old_versions()
 
         assert len(held) == 7
         assert [ref() for ref in held if ref() is not None] == []
+
+    @pytest.mark.parametrize("next_step", ["idle", "reload"])
+    def test_they_are_freed_when_nobody_waits(self, recipes, next_step):
+        """
+        Freeing stops all threads, so it waits until no request is answered, or until the next reload.
+        """
+        folder = recipes(greet="from promptkit import prompt\n@prompt\ndef greet():\n    return 'hello'\n")
+        reloader = Reloader(folder, print)
+        catalog = reloader.load()
+        held = weakref.ref(catalog["greet"].renderer.function)
+        del catalog
+        is_idle = False
+        reloader._is_idle = lambda: is_idle
+        os.utime(folder / "greet.py", (1, 1))
+        reloader._reload()
+
+        reloader._free_old_versions()
+        gc.collect()
+        assert held() is not None
+
+        is_idle = True
+        if next_step == "reload":
+            reloader._reload()
+        else:
+            reloader._free_old_versions()
+        assert held() is None
 
 
 class TestFindingFiles:
@@ -1463,4 +1489,4 @@ def test_a_module_that_another_thread_is_importing(name, monkeypatch):
     """
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
-    release(all_are_new=True)
+    forget_parts(all_are_new=True)

@@ -1,4 +1,9 @@
-"""Old versions of recipes: after a reload, the caches that hold parts of them are cleared."""
+"""
+Old versions of recipes: how their memory is freed after a reload.
+
+Their modules and functions hold each other, so only the garbage collector frees them. It looks at all objects
+there are while nothing else runs: a few milliseconds for 20 files, and a third of a second for 2,000.
+"""
 
 import gc
 import linecache
@@ -7,7 +12,7 @@ import typing
 from collections.abc import Collection
 from typing import Any, Final
 
-__all__ = ["forget_modules", "release"]
+__all__ = ["collect", "forget_modules", "forget_parts", "freeze"]
 
 #: The caches of parts of recipes, if they are imported: the module, and its function that clears them.
 _CACHES: Final = {
@@ -24,9 +29,21 @@ _TYPES: Final = {"promptkit.conversion.scalar_types": "forget_replaced"}
 _GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
 
 
-def release(*, all_are_new: bool) -> None:
+def freeze() -> None:
+    """Keep the collector from looking at anything that there is now, until the next `collect`."""
+    gc.freeze()
+
+
+def collect() -> None:
+    """Free the versions that nothing needs any more. No other thread runs meanwhile."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def forget_parts(*, all_are_new: bool) -> None:
     """
-    Free the memory of replaced recipes, after a reload. Recipes that are still served, or run, stay.
+    Clear the caches that hold parts of replaced recipes, after a reload.
 
     Args:
         all_are_new:
@@ -38,9 +55,6 @@ def release(*, all_are_new: bool) -> None:
     # `Annotated[...]` and `Optional[...]` are kept by their arguments, with classes and functions of recipes.
     for clear in getattr(typing, "_cleanups", ()):
         clear()
-    # A module and its functions hold each other. Python counts objects, and not how large they are, so it may
-    # be long in coming to collect them.
-    gc.collect()
 
 
 def forget_modules(names: Collection[str]) -> None:

@@ -72,7 +72,7 @@ class Application:
             How.
 
         on_start:
-            Called with `replace` once its threads are started.
+            Called with `replace` and `is_idle` once its threads are started.
 
     Attributes:
         draining:
@@ -93,7 +93,7 @@ class Application:
         self,
         catalog: Catalog,
         settings: Settings,
-        on_start: Callable[[Callable[[Catalog], None]], object] = bool,
+        on_start: Callable[[Callable[[Catalog], None], Callable[[], bool]], object] = lambda *_: None,
     ) -> None:
         self.draining = False
         self.body_within, self.comment_every = 10.0, 15.0
@@ -125,6 +125,10 @@ class Application:
         if self._metrics is not None:
             self._metrics.reloaded()
 
+    def is_idle(self) -> bool:
+        """Return whether no request has come for a second."""
+        return self._server is None or self._server.is_idle
+
     def start(self) -> SharedServer:
         """Start the threads of the server, unless they are. The process must not be forked after this."""
         with self._lock:
@@ -149,7 +153,7 @@ class Application:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
             server.handle_from(self._inbox.next_events)
             self._server = server
-        self._on_start(self.replace)
+        self._on_start(self.replace, self.is_idle)
         return server
 
     def _offer(self, server: SharedServer) -> None:
