@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -151,7 +152,7 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
 
 def _current_folder_is_gone() -> bool:
     try:
-        os.getcwd()  # noqa: PTH109 (pathlib takes long to import)
+        Path.cwd()
     except OSError:
         return True
     return False

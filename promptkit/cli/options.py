@@ -302,7 +302,7 @@ def _targets(options: Namespace, found: Configuration) -> list[str]:
     (usual,) = options.targets
     if is_foreign(usual):
         raise LoadError(usual, NOT_MINE)
-    if not os.path.isdir(usual):  # noqa: PTH112 (pathlib imports slowly)
+    if not os.path.isdir(usual):  # noqa: PTH112 (False for any text)
         # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
         if options.command != "serve":
             raise LoadError(usual, NO_FOLDER)
