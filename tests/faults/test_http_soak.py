@@ -14,7 +14,8 @@ import pytest
 from tests.wire import modern
 
 RECIPE = '''
-import asyncio, time
+import asyncio
+import time
 from promptkit import prompt
 
 VERSION = "{version}"
@@ -35,6 +36,24 @@ def sleeps():
     """Hold a thread."""
     time.sleep(0.02)
     return VERSION
+
+@prompt
+def works():
+    """Hold the processor."""
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end:
+        pass
+    return VERSION
+
+@prompt
+def fails():
+    """Raise an exception."""
+    raise LookupError(VERSION)
+
+@prompt(timeout=0.05)
+async def overdue():
+    """Take longer than its own limit."""
+    await asyncio.sleep(60)
 
 @prompt
 async def late():
@@ -75,7 +94,7 @@ def get(name):
     return posted(modern(1, "prompts/get", {"name": name}))
 
 
-PLAIN, OTHERS = get("plain"), [get("waits"), get("sleeps")]
+PLAIN, OTHERS = get("plain"), [get(name) for name in ("waits", "sleeps", "works", "fails", "overdue")]
 LATE = get("late")
 LISTEN = posted(modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}}))
 
@@ -128,13 +147,13 @@ async def one(port, request):
     writer.transport.abort()
 
 
-async def client(port, count, statuses):
+async def client(port, first, count, statuses):
     """Send requests one after the other, and leave some of them alone."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for number in range(count):
+    for number in range(first, first + count):
         if number % ROUND == 50:
             await one(port, LATE if number % (2 * ROUND) == 50 else LISTEN)
-        writer.write(OTHERS[number // ROUND % 2] if number % ROUND == 0 else PLAIN)
+        writer.write(OTHERS[number // ROUND % len(OTHERS)] if number % ROUND == 0 else PLAIN)
         head = await reader.readuntil(b"\r\n\r\n")
         (size,) = re.findall(rb"content-length: (\d+)", head)
         await reader.readexactly(int(size))
@@ -145,7 +164,8 @@ async def client(port, count, statuses):
 
 async def soak(port, count, statuses):
     """Have all clients send *count* requests together."""
-    await asyncio.gather(*(client(port, count // CLIENTS, statuses) for _ in range(CLIENTS)))
+    starts = range(0, 10 * CLIENTS, 10)  # so that a short soak has requests of all kinds, too
+    await asyncio.gather(*(client(port, start, count // CLIENTS, statuses) for start in starts))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")

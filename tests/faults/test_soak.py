@@ -66,6 +66,11 @@ async def late():
     """Take longer than it may."""
     await asyncio.sleep(60)
 
+@prompt
+def fails():
+    """Raise an exception."""
+    raise LookupError(VERSION)
+
 @prompt(elicit=True)
 def asks(name: str):
     """Ask for a name."""
@@ -79,7 +84,7 @@ def one() -> str:
 
 #: Of so many requests one each takes its time.
 ROUND = 100
-SLOW = ["blocks", "sleeps", "works", "delegates", "late", "asks", "harmless", "harmless"]
+SLOW = ["blocks", "sleeps", "works", "delegates", "late", "fails", "asks", "harmless"]
 
 #: In how many parts the requests are sent; after each the recipes change.
 PARTS = 10
@@ -135,7 +140,7 @@ def test_soak(serve, tmp_path, whole, figures):
     figures(seed=SEED)
     folder = tmp_path / "soaked"
     folder.mkdir()
-    recipe, count = folder / "recipe.py", 200_000 if whole else 6_000
+    recipe, count = folder / "recipe.py", 500_000 if whole else 6_000
     recipe.write_text(RECIPE.format(version="v0"))
     serving = serve(folder=folder)
     exchange = Exchange(serving, Everything(), Chance(SEED))
