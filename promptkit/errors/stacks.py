@@ -1,15 +1,15 @@
 """Where an author's code is: the line that another thread runs, or in which it awaits something."""
 
+import gc
 import sys
 from collections.abc import Iterator
-from gc import get_referents
 from types import FrameType
 from typing import Any, Final
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.tracebacks import is_authors_file
 
-__all__ = ["authors_line"]
+__all__ = ["authors_line", "current_frames"]
 
 #: What has a frame that may be suspended: by the attribute that has it, the one that has what it waits for.
 _SUSPENDED: Final = {"cr_frame": "cr_await", "ag_frame": "ag_await", "gi_frame": "gi_yieldfrom"}
@@ -31,7 +31,7 @@ def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Lo
             The file of the function that was called, which is the author's wherever it lies.
     """
     if coroutine is None or getattr(coroutine, "cr_running", False):
-        frames = _frames_around(sys._current_frames().get(thread or 0))  # noqa: SLF001 (documented)
+        frames = _frames_around(current_frames().get(thread or 0))
     else:
         frames = reversed(list(_frames_waiting(coroutine)))
     for frame in frames:
@@ -39,6 +39,24 @@ def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Lo
         if file == own or is_authors_file(file):
             return Location(file, frame.f_lineno)
     return None
+
+
+def current_frames() -> dict[int, FrameType]:
+    """
+    Return the innermost frame of each thread, by the number of the thread.
+
+    In Python 3.11, a garbage collection meanwhile may block all threads forever.
+
+    See Also:
+        https://github.com/python/cpython/issues/106883
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()  # noqa: SLF001 (documented)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _frames_around(frame: FrameType | None) -> Iterator[FrameType]:
@@ -65,7 +83,7 @@ def _frames_waiting(awaited: Any) -> Iterator[FrameType]:
 def _wrapped_in(awaited: Any) -> Any:
     """What an iterator of C code waits for: a task's coroutine, or an asynchronous generator; else None."""
     # Nothing else leads from the step of an asynchronous generator to the generator.
-    for held in get_referents(awaited):
+    for held in gc.get_referents(awaited):
         if hasattr(held, "get_coro"):  # a task
             return held.get_coro()
         if any(hasattr(held, name) for name in _SUSPENDED):

@@ -1,9 +1,12 @@
 """Which line of an author's a thread is in, or a coroutine waits in."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from contextlib import asynccontextmanager
 from functools import partial
+from textwrap import dedent
 
 import pytest
 
@@ -227,3 +230,31 @@ def test_tasks_that_wait_for_each_other():
     loop.close()
 
     assert found.file == __file__
+
+
+def test_frames_while_garbage_is_collected():
+    """
+    A collection while the frames of all threads are read blocks no thread: in Python 3.11 it would, forever.
+    """
+    code = """
+        import gc, threading, time
+        from promptkit.errors.stacks import current_frames
+
+        gc.callbacks.append(lambda *_: time.sleep(0.001))
+        gc.set_threshold(1)
+        ends = False
+
+        def start_threads():
+            while not ends:
+                thread = threading.Thread(target=bool)
+                thread.start()
+                thread.join()
+
+        for _ in range(2):
+            threading.Thread(target=start_threads, daemon=True).start()
+        for _ in range(300):
+            current_frames()
+            time.sleep(0.001)
+        ends = True
+    """
+    subprocess.run([sys.executable, "-c", dedent(code)], check=True, timeout=50)

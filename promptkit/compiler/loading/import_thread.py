@@ -1,7 +1,6 @@
 """Imports recipes on a thread that is abandoned if an import hangs."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -11,6 +10,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from promptkit.compiler.loading.import_clock import ImportClock
 from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.compiler.loading.targets import Targets, place_of, targets_of
+from promptkit.errors.stacks import current_frames
 from promptkit.files.regular import Stamps, file_stamp
 
 __all__ = ["ImportTimeoutError", "Importer", "import_progress"]
@@ -132,7 +132,7 @@ class ImportThread(Thread, Generic[T]):
 
     def running_files(self, file: Path) -> set[str]:
         """Return the files whose code runs now, *file* among them."""
-        innermost = sys._current_frames().get(self.ident or 0)  # noqa: SLF001 (documented)
+        innermost = current_frames().get(self.ident or 0)
         return {str(file), *(frame.f_code.co_filename for frame in _frames(innermost))}
 
     def abandon(self, file: Path) -> bool:
@@ -167,7 +167,7 @@ def import_progress(target: Targets) -> str:
     """
     folders = tuple(os.path.join(place[0], "") for place in map(place_of, targets_of(target)) if place)
     found = list[str]()
-    for innermost in sys._current_frames().values():  # noqa: SLF001 (the only way)
+    for innermost in current_frames().values():
         own = [frame for frame in _frames(innermost) if frame.f_code.co_filename.startswith(folders)]
         if own and own[-1].f_code.co_name == "<module>":  # else a prompt is called
             file = own[-1].f_code.co_filename
