@@ -10,6 +10,7 @@ from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.loading.import_thread import import_progress
@@ -48,9 +49,7 @@ def run(options: Namespace) -> int:
         # The folder, and the project, in which a server of many is started say nothing of its clients.
         os.environ["PROMPTKIT_WORKSPACE"] = options.workspace or ""
     if is_http:
-        from promptkit.cli import serve_http  # it needs the extra http
-
-        return serve_http.run(options)
+        return _serve_http(options)
     if stray := sorted(options.http_options & options.typed_options):
         options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
     options.grace = GRACE_S if options.grace is None else options.grace
@@ -80,6 +79,15 @@ def run(options: Namespace) -> int:
         return code
     # The client has left, so threads that prompts left running are not waited for.
     return stdio.exit_now()
+
+
+def _serve_http(options: Namespace) -> int:
+    try:
+        from promptkit.cli import serve_http  # it needs the extra
+    except ModuleNotFoundError as error:
+        named = "--http" if options.http is not None else "--uds" if options.uds is not None else "--fd"
+        return fail(f"{named} needs {error.name}: {install_command('http')}", Exit.USAGE)
+    return serve_http.run(options)
 
 
 class StdioSession:

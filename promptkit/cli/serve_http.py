@@ -48,9 +48,6 @@ __all__ = ["application_factory", "run"]
 #: More would be a typo.
 _MAX_WORKERS: Final = 256
 
-#: The package of the extra `http` that nothing replaces. Without uvloop, asyncio's own loop is used.
-_REQUIRED: Final = "httptools"
-
 
 def application_factory(
     options: Namespace, reloader: Reloader, catalog: Catalog, listening: Sequence[Listener]
@@ -167,11 +164,6 @@ def _close_on_signal(ends: ExitStack) -> None:
 
 def _unusable(options: Namespace) -> str | None:
     """Say why nothing can be served with these options; None if something can."""
-    try:
-        import_module(_REQUIRED)
-    except ModuleNotFoundError as error:
-        named = "--http" if options.http is not None else "--uds" if options.uds is not None else "--fd"
-        return f"{named} needs {error.name}: {install_command('http')}"
     if options.metrics and find_spec("prometheus_client") is None:
         return f"--metrics needs prometheus_client: {install_command('http,metrics')}"
     if options.workers > 1 and sys.platform == "win32":

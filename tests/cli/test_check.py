@@ -576,7 +576,7 @@ def clients(monkeypatch):
 
     known = {"narrow": client_profiles.ClientProfile("Narrow"), "wide": client_profiles.ClientProfile("Wide")}
     monkeypatch.setattr(client_profiles, "CLIENTS", known)
-    monkeypatch.setattr("promptkit.compiler.lints.clients.lint_client", lint_client)
+    monkeypatch.setattr("promptkit.compiler.checks.lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

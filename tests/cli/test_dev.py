@@ -27,9 +27,9 @@ IMPATIENT = [
     """
 import sys
 from promptkit.cli import main
-from promptkit.cli import dev
+from promptkit.cli import preview_server
 from promptkit.transports.http.connection_limits import ConnectionLimits
-dev._LIMITS = ConnectionLimits(head_s=0.2)
+preview_server._LIMITS = ConnectionLimits(head_s=0.2)
 sys.exit(main())
 """,
 ]
@@ -227,13 +227,13 @@ def test_no_place_for_the_file_that_a_browser_opens(monkeypatch, capsys):
     """
     The page is served, and the error says why no browser opens.
     """
-    from promptkit.cli import dev
+    from promptkit.cli import preview_server
 
     def full(**_options):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("promptkit.files.scratch.mkstemp", full)
     with ExitStack() as ends:
-        dev._open("http://127.0.0.1:1/", ends)
+        preview_server._open("http://127.0.0.1:1/", ends)
 
     assert capsys.readouterr().err.startswith("promptkit: no browser is opened, as no temporary file can be")

@@ -36,7 +36,7 @@ METHODS: Final = {
 #: What a module may use nevertheless, by its name: each with the reason.
 EXCEPTIONS: Final = {
     "promptkit.cli": {"os.open": "the null device takes the place of a closed standard stream"},
-    "promptkit.cli.dev": {"webbrowser.open": "it opens a page"},
+    "promptkit.cli.preview_server": {"webbrowser.open": "it opens a page"},
     "promptkit.cli.output": {
         "FileIO": "the descriptor of standard output",
         "open": "the descriptor of standard output",
