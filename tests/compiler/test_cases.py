@@ -258,7 +258,7 @@ class TestFiles:
 
 def test_a_server_keeps_none(recipes):
     """
-    While it serves, nothing of cases is imported, and fifty of them leave nothing behind.
+    While it serves, no file of cases is imported, and fifty of them leave nothing behind.
     """
     many = "".join(f"\nreview.case('{number}', 'x')" for number in range(50))
     folder = recipes(
@@ -272,7 +272,7 @@ def test_a_server_keeps_none(recipes):
 
             @prompt
             def probe():
-                loaded = [name for name in sys.modules if "cases" in name and "cli" not in name]
+                loaded = [name for name in sys.modules if "cases" in name and "promptkit" not in name]
                 return f"{review.cases} {loaded}"
         """,
     )
