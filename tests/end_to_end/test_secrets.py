@@ -887,21 +887,6 @@ class TestWhatPythonPrints:
         assert f"left_behind {HIDDEN}" in found
         assert "other-" not in found
 
-    def test_a_server_without_secrets_looks_for_none(self, recipes):
-        """
-        What looks for secrets is not even imported where no parameter is one.
-        """
-        source = """
-        import sys
-        from promptkit import prompt
-
-        @prompt
-        def asked():
-            print("promptkit.catalog.redaction" in sys.modules)
-        """
-
-        assert self.printed(recipes(recipe=source), self.get(1, "asked")) == "False\n"
-
 
 class TestRecentSecrets:
     def test_what_is_kept_is_bounded(self):

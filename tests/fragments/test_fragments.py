@@ -1154,7 +1154,7 @@ class TestUntrusted:
             def __init__(self, data):
                 self.hexdigest = lambda: next(codes)
 
-        monkeypatch.setattr("promptkit.fragments.foreign_text.sha256", Hash)
+        monkeypatch.setattr("hashlib.sha256", Hash)
 
         assert delimiters(untrusted(f"see {'a' * 32}"))[0] == "b" * 32
 
