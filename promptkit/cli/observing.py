@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from promptkit.errors.distribution import install_command
 from promptkit.errors.standard_error import say
-from promptkit.server.metrics import Metrics
 
 if TYPE_CHECKING:
+    from promptkit.server.metrics import Metrics
     from promptkit.server.telemetry import Telemetry
 
 __all__ = ["metrics_of", "telemetry_of"]
@@ -22,6 +22,7 @@ def metrics_of(options: Namespace) -> "Metrics | None":
     """
     if not options.metrics:
         return None
+    from promptkit.server.metrics import Metrics  # it needs the extra
 
     try:
         return Metrics(options.workers)

@@ -1,40 +1,18 @@
 """``promptkit package``: the recipes as a wheel that others install and run by one command."""
 
-import json
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
-from msgspec import structs
-
 from promptkit.cli import Exit
-from promptkit.cli.arguments import current_folder
-from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.loading import check_existence, load_catalog
-from promptkit.cli.options import words_of
+from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
-from promptkit.cli.packages.contents import read_contents, requirements_of
-from promptkit.cli.packages.project import PackageFault, read_project
-from promptkit.cli.packages.registry import registry_name, server_entry, variables_of
-from promptkit.cli.packages.sources import SourceReader, find_secrets
-from promptkit.cli.packages.wheel import WheelParts, build_wheel
-from promptkit.compiler.configuration import Configuration, find_configuration
-from promptkit.compiler.loading.targets import is_project, place_of, project_root
-from promptkit.errors.distribution import install_command, quoted
-from promptkit.errors.exceptions import shortened
-from promptkit.files.folder import Folder
-from promptkit.files.regular import check_regular
+from promptkit.errors.distribution import install_command
 
 __all__ = ["run"]
 
 #: What the extra installs, and nothing else imports.
 _EXTRA: Final = ("flit_core.buildapi", "packaging.requirements", "tomli_w")
-
-#: The options of a server that its lists depend on: others are those of a machine.
-_LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -49,80 +27,6 @@ def run(options: Namespace, output: Output) -> int:
             import_module(name)
     except ModuleNotFoundError as error:
         return fail(f"package needs {error.name}: {install_command('package')}", Exit.USAGE)
+    from promptkit.cli.packages.build import package  # it needs the extra
 
-    folder, *others = map(place_of, options.targets)
-    if others or folder is None or folder[1]:
-        check_existence(options.targets)
-        named = " ".join(options.targets)
-        return fail(f"cannot package {named!r}: name one folder", Exit.USAGE)
-    try:
-        return _package(Path(folder[0]), options, output)
-    except PackageFault as fault:
-        return fail(f"nothing was built: {fault}", Exit.FAULTY)
-    except OSError as error:
-        where = "" if error.filename is None else f" ({shortened(str(error.filename))})"
-        return fail(f"nothing was built: {error.strerror or error}{where}", Exit.FAULTY)
-
-
-def _package(folder: Path, options: Namespace, output: Output) -> int:
-    """Write the wheel, and ``server.json``, and say so."""
-    here = current_folder()  # a recipe may change it
-    with _refusing_to_write(options.out):
-        out = Folder.named(options.out)
-        _check_places(out, "server.json")
-    if out.path == folder:
-        msg = "--out names the folder of the recipes, whose next package would contain this one: name another"
-        return fail(f"nothing was built: {msg}", Exit.FAULTY)
-    root = folder if is_project(str(folder)) else Path(project_root(folder))
-    project = read_project(root, options)
-    registered = registry_name(options.server_name, project.name, root)
-    catalog = load_catalog(options.targets)
-    print_diagnostics(catalog.diagnostics, output)
-    if not catalog.healthy:
-        output.send()
-        return fail("nothing was built: fix the faults above", Exit.FAULTY)
-    declared = counted(len(catalog), "prompt")
-    project = project.described(f"{declared} for MCP clients: {', '.join(catalog)}")
-    configuration = find_configuration(folder)
-    reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
-    contents = read_contents(folder, out.path, reader)
-    project = project.requiring(requirements_of(contents, root, project))
-    entry = server_entry(registered, project, variables_of(catalog))
-    words = _options(configuration, project.name)
-    parts = WheelParts(project, root, folder.name, contents.files, words, registered.name)
-    wheel = build_wheel(parts, reader)
-    text = json.dumps(entry, indent=2, ensure_ascii=False)
-    with _refusing_to_write(options.out):
-        _check_places(out, wheel.name, "server.json")
-        out.create()
-        out.write(wheel.name, wheel.data)
-        out.write("server.json", f"{text}\n".encode())
-    shown = [str(Path(options.out, name)) for name in (wheel.name, "server.json")]
-    output.print_lines([f"built {shown[0]} of {declared}", f"wrote {shown[1]} for {registered.name}"])
-    output.print_lines([*project.notes, *registered.notes(entry["description"] != project.description)])
-    output.print_lines([f"next: uvx --from {quoted(shown[0])} {project.name}"])
-    return Exit.FINE
-
-
-@contextmanager
-def _refusing_to_write(folder: str) -> Iterator[None]:
-    """Raise PackageFault in place of OSError, with the folder that cannot be written into."""
-    try:
-        yield
-    except OSError as error:
-        msg = f"cannot write into {folder!r}: {error.strerror} ({shortened(str(error.filename))})"
-        raise PackageFault(msg) from None
-
-
-def _check_places(out: Folder, *names: str) -> None:
-    """Raise OSError if a link, a pipe, a device or a folder is in the place of a file."""
-    if out.exists():
-        for name in names:
-            if (status := out.status(name)) is not None:
-                check_regular(status, name)
-
-
-def _options(configuration: Configuration, name: str) -> list[str]:
-    """How the recipes are served, as far as clients see it."""
-    listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
-    return words_of(structs.replace(configuration, serve={"name": name, **listed}))
+    return package(options, output)

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import pytest
 
+from promptkit import compiler
 from promptkit.catalog.cases import Case
+from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.compiler.checks import Checks
 from promptkit.compiler.configuration import find_configuration, find_targets
@@ -26,7 +28,15 @@ from promptkit.testing.checks import (
     check_generated,
 )
 
-__all__ = ["add_targets", "recipe_file", "targets_for"]
+__all__ = ["add_targets", "configured_catalog", "recipe_file", "targets_for"]
+
+
+def configured_catalog(config: pytest.Config) -> Catalog:
+    """Return the compiled prompts of the targets. The test fails if there are none."""
+    try:
+        return compiler.compile(targets_for(config))
+    except PromptkitError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def targets_for(config: pytest.Config) -> tuple[str, ...]:

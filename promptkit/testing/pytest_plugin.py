@@ -79,14 +79,9 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     """
     The compiled prompts and resources of the configured target, with what is wrong with them.
     """
-    from promptkit import compiler
-    from promptkit.errors import PromptkitError
-    from promptkit.testing.collection import targets_for
+    from promptkit.testing.collection import configured_catalog
 
-    try:
-        return compiler.compile(targets_for(pytestconfig))
-    except PromptkitError as error:
-        pytest.fail(str(error), pytrace=False)
+    return configured_catalog(pytestconfig)
 
 
 @pytest.fixture

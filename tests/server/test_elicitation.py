@@ -490,8 +490,8 @@ class TestState:
         After that it does not count, nor does the answer that comes with it: the question is asked again.
         """
         now = [1_790_000_000.0]
-        signer = key_ring.RequestStateSigner
-        monkeypatch.setattr(key_ring, "RequestStateSigner", lambda: signer(clock=lambda: now[0]))
+        signer = partial(key_ring.RequestStateSigner, clock=lambda: now[0])
+        monkeypatch.setattr("promptkit.server.elicitation.RequestStateSigner", signer)
         asked = Asked(client_of(MODERN), diff="x")
 
         now[0] += later

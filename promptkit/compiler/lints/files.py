@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from promptkit.compiler.lints.functions import LINTS
 from promptkit.compiler.lints.scopes import Scope
+from promptkit.compiler.loading.missing_modules import missing_module
 from promptkit.compiler.loading.targets import project_root
-from promptkit.compiler.missing_modules import missing_module
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies import missing_name, undefined_name
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule

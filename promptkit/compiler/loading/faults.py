@@ -13,9 +13,9 @@ from pathlib import Path
 from traceback import FrameSummary, extract_tb, format_exception_only
 from typing import Final
 
+from promptkit.compiler.loading.import_errors import import_remedy
 from promptkit.compiler.loading.recipe_files import FoundFiles, is_cases
 from promptkit.compiler.recipes import LoadedFile
-from promptkit.compiler.remedies import import_remedy
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.tracebacks import is_authors_file

@@ -11,19 +11,19 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import iter_modules
-from types import ModuleType
 from typing import Final
 
 from promptkit.compiler.known_elsewhere import instead_of
 from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.compiler.loading.targets import project_root
+from promptkit.compiler.remedies import modules_of
 from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
 from promptkit.errors.near_names import is_misspelt, nearest
 from promptkit.errors.sources import nodes_of, tree_of
 from promptkit.files.regular import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
 
-__all__ = ["import_from_project", "missing_module", "modules_of"]
+__all__ = ["import_from_project", "missing_module"]
 
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
@@ -90,11 +90,6 @@ def _written(place: Path) -> str | None:
     parts = place.with_suffix("").parts if place.name else ()  # the root itself has no name
     named = bool(parts) and all(part.isidentifier() for part in parts)
     return f"write 'from {'.'.join(parts)} import ...'" if named else None
-
-
-def modules_of(package: ModuleType) -> list[str]:
-    """The names of the modules in a package; none if it is no package."""
-    return [module.name for module in iter_modules(getattr(package, "__path__", ()))]
 
 
 def _in_project(name: str, file: Path) -> str | None:
