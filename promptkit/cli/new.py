@@ -23,6 +23,9 @@ __all__ = ["run"]
 _CONFIGURATION: Final = """\
 [tool.promptkit]
 target = "prompts"
+
+[tool.ruff.lint]
+extend-select = ["ASYNC", "B006", "B008"]
 """
 
 _PROMPT: Final = '''\

@@ -2,11 +2,9 @@
 
 import inspect
 import re
-from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
-__all__ = ["may_have_sections", "read_descriptions", "read_summary", "unread_descriptions"]
+__all__ = ["read_descriptions", "read_summary"]
 
 # Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
 
@@ -18,13 +16,6 @@ _PARAMETERS: Final = (
     rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
     rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"
 )
-
-#: A title as people write it, on a line of its own.
-_TITLE: Final = r"^[^\w\n]*(?:keyword )?(?:arg|argument|param|parameter)s?[^\w\n]*$"
-
-#: Where a parameter is described, below such a title or as in Sphinx.
-_DESCRIBED: Final = r"^[ \t*`-]*{0}[*`]*[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|--?[ \t])"
-_FIELD: Final = r"^[ \t]*[:@](?:param|arg|argument|parameter)\b[^:\n]*\b{0}\b"
 
 #: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
 _TITLES: Final = (
@@ -40,15 +31,15 @@ _SECTION: Final = (
 )
 
 
-def may_have_sections(text: str | None) -> bool:
-    """Return whether a docstring may say more than a summary."""
+def _may_have_sections(text: str | None) -> bool:
+    """Whether a docstring may say more than a summary."""
     return not {"\n", ":", "@"}.isdisjoint(text or "")
 
 
 def read_summary(text: str | None) -> str | None:
     """Return a docstring's summary, which is its first paragraph, on one line."""
     text = inspect.cleandoc(text or "")
-    section = re.search(_SECTION, text, re.MULTILINE) if may_have_sections(text) else None
+    section = re.search(_SECTION, text, re.MULTILINE) if _may_have_sections(text) else None
     prose = text[: section.start()] if section else text
     return " ".join(prose.partition("\n\n")[0].split()) or None
 
@@ -58,10 +49,9 @@ def read_descriptions(text: str | None) -> dict[str, str]:
     return {name: said for name, said in _parameters_in(text).items() if said}
 
 
-@lru_cache(maxsize=64)  # a file is compiled, then linted; to parse takes a millisecond
 def _parameters_in(text: str | None) -> dict[str, str]:
     """What a docstring says about each parameter that it names, ``""`` for a type alone."""
-    if not text or not may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
+    if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
         return {}
     from docstring_parser import parse
 
@@ -75,29 +65,3 @@ def _parameters_in(text: str | None) -> dict[str, str]:
         if "attribute" not in p.args
         for name in p.arg_name.split(",")
     }
-
-
-def unread_descriptions(text: str | None, parameters: Iterable[str]) -> list[str]:
-    """
-    Return the parameters that a docstring seems to describe, in a layout that is not read.
-
-    Args:
-        text:
-            The docstring.
-
-        parameters:
-            The names of the parameters.
-    """
-    known = {name.strip("-*` ") for name in _parameters_in(text)}
-    missing = [name for name in parameters if name not in known]
-    if not text or not missing or not may_have_sections(text):
-        return []
-    flags = re.MULTILINE | re.IGNORECASE
-    title = re.search(_TITLE, text, flags)
-    below = text[title.end() :] if title else ""
-    return [
-        name
-        for name in missing
-        if re.search(_DESCRIBED.format(name), below, re.MULTILINE)
-        or re.search(_FIELD.format(name), text, re.MULTILINE)
-    ]

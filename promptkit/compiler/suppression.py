@@ -1,7 +1,7 @@
 """
 Suppression: which findings are not reported.
 
-The configuration takes back all findings of a rule, and ``# promptkit: ignore[PK311]`` one about its line.
+The configuration takes back all findings of a rule, and ``# promptkit: ignore[PK207]`` one about its line.
 """
 
 import ast
@@ -22,7 +22,7 @@ __all__ = ["lint_suppressions", "without_suppressed"]
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
-_NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore[PK311]"
+_NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore[PK207]"
 
 
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -60,7 +60,6 @@ class Rule(Enum):
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     UNFILLABLE_TEXT = "PK221", "a text whose holes and values do not agree, so that Python cannot fill it in"
-    BLOCKING_CALL = "PK222", "a call in an `async` function that holds up all others", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
     CASE_FAILS = "PK231", "a case that fails, or is not refused as its author expects"
     LATE_CACHE_POINT = "PK240", "a cache point behind text that differs from call to call", _WARNING
@@ -75,16 +74,8 @@ class Rule(Enum):
     BAD_COMPLETION = "PK308", "completions that cannot be offered"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist", _WARNING
     FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse", _WARNING
-    CHANGED_DEFAULT = "PK314", "a default that its function changes, for all calls", _WARNING
-    UNREAD_DESCRIPTION = (
-        "PK315",
-        "a description of a parameter in a docstring that is not read, as it is laid out otherwise",
-        _WARNING,
-    )
-    FIXED_DEFAULT = "PK316", "a default that is the time, or the number, of the start", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command may read as an option", _WARNING
@@ -147,7 +138,7 @@ def rule_of(code: str) -> Rule:
 
     Args:
         code:
-            Its code: ``PK311``.
+            Its code: ``PK207``.
 
     Raises:
         ValueError: If there is no such rule, or if it is an error: what an error concerns is not served,

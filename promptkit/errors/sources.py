@@ -24,7 +24,6 @@ __all__ = [
     "forget_sources",
     "function_at",
     "line_of",
-    "lines_of",
     "nodes_below",
     "nodes_of",
     "own_nodes",
@@ -70,13 +69,6 @@ def line_of(file: str, line: int) -> str:
     """
     lines = _lines(file)
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
-
-
-def lines_of(file: str, first: int, last: int) -> list[str]:
-    """
-    Return the lines of a file from *first* to *last*, without their line ends.
-    """
-    return [line.rstrip("\n") for line in _lines(file)[first - 1 : last]]
 
 
 def function_at(file: str, line: int) -> Function | None:

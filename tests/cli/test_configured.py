@@ -222,8 +222,8 @@ class TestServe:
 MISTAKES = [
     ("[tool.promptkit]\ntarge = 'x'", "[tool.promptkit] has no setting 'targe': did you mean 'target'?"),
     (
-        "[tool.promptkit]\nignore = ['PK3111']",
-        "[tool.promptkit] ignore: there is no code 'PK3111'; did you mean 'PK311'?",
+        "[tool.promptkit]\nignore = ['PK2077']",
+        "[tool.promptkit] ignore: there is no code 'PK2077'; did you mean 'PK207'?",
     ),
     (
         "[tool.promptkit]\nignore = ['PK301']",
@@ -265,7 +265,7 @@ def test_a_mistake_is_wrong_usage(table, said, argv, project):
     ("table", "said"),
     [
         ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
-        ("ignore = ['PK3111']", "ignore: there is no code 'PK3111'; did you mean 'PK311'?"),
+        ("ignore = ['PK2077']", "ignore: there is no code 'PK2077'; did you mean 'PK207'?"),
         ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
         ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),
     ],
@@ -287,6 +287,6 @@ def test_rules_are_what_is_ignored(project):
     """
     Commands are given rules, not texts.
     """
-    project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK311", "PK205"]\n')
+    project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK207", "PK205"]\n')
 
-    assert configure(parse(["check"]), ["check"]).ignore == {Rule.STRAY_DESCRIPTION, Rule.SAYS_NOTHING}
+    assert configure(parse(["check"]), ["check"]).ignore == {Rule.FORGOTTEN_F, Rule.SAYS_NOTHING}

@@ -35,7 +35,7 @@ WHOLE = """
     [tool.promptkit]
     target = "src/prompts"
     clients = ["claude-code", "zed"]
-    ignore = ["PK311"]
+    ignore = ["PK207"]
 
     [tool.promptkit.serve]
     page-size = 10
@@ -55,7 +55,7 @@ class TestFinding:
             file=str(folder / "pyproject.toml"),
             targets=(str(folder / "src" / "prompts"),),
             clients=("claude-code", "zed"),
-            ignore=("PK311",),
+            ignore=("PK207",),
             serve={"page-size": 10, "watch": False},
         )
 
@@ -63,7 +63,7 @@ class TestFinding:
         """
         A project is its own: what a file above it says is not read.
         """
-        project("[tool.promptkit]\nignore = ['PK311']", "inner")
+        project("[tool.promptkit]\nignore = ['PK207']", "inner")
         inner = project("[project]\nname = 'promptkit-things'", below="project/inner")
 
         assert find_configuration(inner).file == ""
@@ -149,8 +149,8 @@ class TestFaults:
                 "[tool.promptkit] clients: there is no client 'zedd': did you mean 'zed'?",
             ),
             (
-                "tool.promptkit.ignore = ['PK311', 'PK3111']",
-                "[tool.promptkit] ignore: there is no code 'PK3111'; did you mean 'PK311'?",
+                "tool.promptkit.ignore = ['PK207', 'PK2077']",
+                "[tool.promptkit] ignore: there is no code 'PK2077'; did you mean 'PK207'?",
             ),
             ("tool.promptkit.serve = true", "[tool.promptkit] serve takes a table of options, not True"),
             ("tool.promptkit = 5", "tool.promptkit is no table"),

@@ -10,7 +10,6 @@ import pytest
 
 from promptkit import Arg, Context, prompt, resource
 from promptkit.conversion.functions import with_own_defaults
-from promptkit.errors.diagnostics import Rule
 
 
 @prompt
@@ -138,60 +137,3 @@ def test_a_wrong_call_is_pythons_own_error():
     """
     with pytest.raises(TypeError, match="too many positional arguments"):
         joined("x", [], {}, "too many")
-
-
-@pytest.mark.parametrize(
-    ("parameters", "body", "changed"),
-    [
-        ("names: list = []", "names.append(1)", True),
-        ("*, names: dict = {}", "names['x'] = 1", True),
-        ("first: int = 1, names: set = set()", "names.add(1)", True),
-        ("names: dict = {}", "del names['x']", True),
-        ("names: list = []", "names += [1]", True),
-        ("names: dict = {}", "names |= {1: 2}\n    names['x'] = 1", True),
-        ("count: int = 0, names: list = []", "count += 1", False),
-        ("names: list = []", "names = [*names, 1]\n    names.append(1)", False),
-        ("names: list = []", "return len(names)", False),
-        ("names: list = None", "names.append(1)", False),
-        ("names: tuple = ()", "other = []\n    other.append(names)", False),
-    ],
-)
-def test_a_default_that_is_changed_is_found(parameters, body, changed, found):
-    """
-    What is changed is found, and not what is only read, or was made anew.
-    """
-    recipe = "from promptkit import prompt\n\n@prompt\ndef plan(): return 'x'\n\n"
-
-    diagnostics = found(gathered=f"{recipe}def gathered({parameters}):\n    {body}\n")
-
-    assert {diagnostic.rule for diagnostic in diagnostics} == ({Rule.CHANGED_DEFAULT} if changed else set())
-
-
-@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning")  # since Python 3.12
-@pytest.mark.parametrize(
-    ("parameter", "fixed"),
-    [
-        ("since: dt.date = dt.date.today()", True),
-        ("since: date = date.today()", True),
-        ("*, since: datetime = datetime.now(dt.UTC)", True),
-        ("since: date = datetime.utcnow().date() - dt.timedelta(days=1)", True),
-        ("key: str = str(uuid4())", True),
-        ("at: float = time.time()", True),
-        ("since: date = date(2026, 1, 1)", False),
-        ("at: dt.time = dt.time()", False),
-        ("since: date | None = None", False),
-        ("clock: object = lambda: time.time()", False),
-        ("clock: object = time.time", False),
-        ("since: str = today()", False),
-    ],
-)
-def test_a_default_that_stands_still_is_found(parameter, fixed, found):
-    """
-    A call of the clock or of chance; not a function itself, nor an author's own of that name.
-    """
-    imports = "import datetime as dt, time\nfrom datetime import date, datetime\nfrom uuid import uuid4\n"
-    own = "from promptkit import prompt\n\ndef today(): return 'x'\n\n@prompt\ndef plain(): return 'x'\n"
-
-    diagnostics = found(held=f"{imports}{own}\ndef held({parameter}):\n    return 1\n")
-
-    assert {diagnostic.rule for diagnostic in diagnostics} == ({Rule.FIXED_DEFAULT} if fixed else set())

@@ -9,11 +9,9 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.blocking import lint_blocking_call
 from promptkit.compiler.lints.commands import lint_command
 from promptkit.compiler.lints.containers import shown_container
 from promptkit.compiler.lints.conversations import role_of
-from promptkit.compiler.lints.defaults import lint_changed_default, lint_fixed_default
 from promptkit.compiler.lints.formats import lint_filled_text
 from promptkit.compiler.lints.holes import lint_holes, lint_shifted_lines
 from promptkit.compiler.lints.scopes import TEXT_METHODS, CallResult, Scope, Unawaited
@@ -271,18 +269,16 @@ def _lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
 
 #: By kind of syntax, what is looked for there.
 LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
-    "FunctionDef": (_lint_docstring, lint_fixed_default),
-    "AsyncFunctionDef": (_lint_docstring, lint_fixed_default),
+    "FunctionDef": (_lint_docstring,),
+    "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
     "BinOp": (lint_filled_text,),
     "Call": (
-        *(_lint_text, lint_changed_default, _lint_deprecated, lint_holes, lint_shifted_lines),
-        *(lint_filled_text, lint_blocking_call, lint_command),
+        *(_lint_text, _lint_deprecated, lint_holes, lint_shifted_lines),
+        *(lint_filled_text, lint_command),
     ),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),
-    "AugAssign": (lint_changed_default,),
-    "Subscript": (lint_changed_default,),
 }

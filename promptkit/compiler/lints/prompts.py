@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
@@ -18,7 +17,6 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.docstrings import may_have_sections, read_descriptions, unread_descriptions
 from promptkit.compiler.lints.cases import lint_cases
 from promptkit.compiler.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.compiler.lints.scopes import Scope, Unawaited
@@ -28,13 +26,12 @@ from promptkit.compiler.loading.targets import display_path
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.compiler.signature import read_hints
-from promptkit.conversion.functions import FORWARD, notes_of
+from promptkit.conversion.functions import notes_of
 from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, MediaError
-from promptkit.errors.near_names import nearest
-from promptkit.errors.sources import function_at, lines_of, own_nodes
+from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import is_role_tuple, remedy_for
 
@@ -78,7 +75,6 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
             _lint_system(sent, report)
             _lint_first(sent, report)
             _lint_media(scope, report)
-    _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
         _lint_examples(argument, report)
@@ -205,59 +201,6 @@ def _lint_media(scope: Scope, report: Report) -> None:
                 except MediaError as error:
                     fault, _, remedy = str(error).replace(str(folder / path), path).rpartition(": ")
                     report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
-
-
-def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
-    if not may_have_sections(prompt.function.__doc__):
-        return
-    parameters = inspect.signature(prompt.function, **FORWARD).parameters
-    unread = unread_descriptions(prompt.function.__doc__, parameters)
-    stray = [name for name in read_descriptions(prompt.function.__doc__) if name not in parameters]
-    if not (unread or stray):
-        return
-    docstring = _Docstring(report.location)  # found only where something is wrong
-    if unread:
-        fault = f"what the docstring says of {', '.join(map(repr, unread))} is not read"
-        remedy = (
-            "write 'Args:' as far in as the text above it, and each parameter further in: 'name: what it is'"
-        )
-        report.add(Rule.UNREAD_DESCRIPTION, fault, remedy, docstring.location_of(unread[0]))
-    for name in stray:
-        meant = nearest(name, parameters)
-        fault = f"the docstring describes {name!r}, which is not a parameter"
-        remedy = f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter"
-        report.add(Rule.STRAY_DESCRIPTION, fault, remedy, docstring.location_of(name))
-
-
-class _Docstring:
-    """
-    The lines of a docstring, by the words in them: it may describe thousands of parameters.
-
-    Args:
-        place:
-            The function.
-    """
-
-    def __init__(self, place: Location) -> None:
-        self._place = place
-        self._lines: dict[str, list[tuple[int, str]]] = {}
-        function = function_at(place.file, place.line)
-        first = function.body[0] if function else None
-        if first is not None and first.end_lineno is not None:
-            lines = lines_of(place.file, first.lineno, first.end_lineno)
-            for number, line in enumerate(lines, first.lineno):
-                for word in set(re.findall(r"\w+", line)):
-                    self._lines.setdefault(word, []).append((number, line))
-
-    def location_of(self, name: str) -> Location:
-        """Return where the docstring describes *name*; the function if that cannot be found."""
-        before = r"^\s*(?:[:@]\w+\s+(?:[^:]*\s)?)?(?:[\w*]+,\s*)*[-*`\s]*"
-        described = re.compile(rf"{before}({re.escape(name)})\b[*`]*\s*(?:[,:(]|--?\s|$)")
-        *_, word = re.findall(r"\w+", name) or [""]
-        for number, line in self._lines.get(word, ()):
-            if found := described.match(line):
-                return Location(self._place.file, number, found.start(1) + 1, found.end(1) + 1)
-        return self._place
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
