@@ -21,27 +21,12 @@ class AnswerError(Exception):
 
 
 class _Schema(Struct):
-    """The keywords of a JSON Schema that are compared."""
+    """The keywords of a JSON Schema that are read by themselves."""
 
     type: str = ""
     reference: str = field(name="$ref", default="")
     any_of: "list[_Schema]" = field(name="anyOf", default_factory=list)
     enum: list[Any] = []
-    items: "_Schema | bool" = True
-    prefix_items: "list[_Schema]" = field(name="prefixItems", default_factory=list)
-    properties: "dict[str, _Schema]" = {}
-    required: list[str] = []
-    additional_properties: "_Schema | bool" = field(name="additionalProperties", default=True)
-    minimum: float = 0
-    maximum: float = 0
-    exclusive_minimum: float = field(name="exclusiveMinimum", default=0)
-    exclusive_maximum: float = field(name="exclusiveMaximum", default=0)
-    min_length: int = field(name="minLength", default=0)
-    max_length: int = field(name="maxLength", default=0)
-    min_items: int = field(name="minItems", default=0)
-    max_items: int = field(name="maxItems", default=0)
-    min_properties: int = field(name="minProperties", default=0)
-    max_properties: int = field(name="maxProperties", default=0)
 
 
 class _Argument(Struct):

@@ -93,7 +93,7 @@ ROWS = {
     "looser bound": (
         ask("a: Annotated[int, Meta(le=9)]"),
         ask("a: Annotated[int, Meta(le=10)]"),
-        [Kind.ARGUMENT_WIDENED],
+        [Kind.ARGUMENT_NARROWED],
     ),
     "pattern": (ask("a: str"), ask("a: Annotated[str, Meta(pattern='x')]"), [Kind.ARGUMENT_NARROWED]),
     "items narrowed": (ask("a: list[str]"), ask("a: list[int]"), [Kind.ARGUMENT_NARROWED]),
@@ -108,7 +108,7 @@ ROWS = {
     "optional field added": (
         POINT.format("") + ask("a: P"),
         POINT.format("    y: int = 0\n") + ask("a: P"),
-        [Kind.ARGUMENT_WIDENED],
+        [Kind.ARGUMENT_NARROWED],
     ),
     "another type of the same values": (ask("a: float"), ask("a: float | int"), [Kind.ARGUMENT_TYPE]),
     "optional field removed": (
