@@ -3,14 +3,14 @@
 import gc
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import NO_SAMPLE
+from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.cli import Exit
 from promptkit.cli.calls import NEEDS_EXAMPLES, render_examples
 from promptkit.cli.diagnostics import (
@@ -30,7 +30,7 @@ from promptkit.transports.authorization.token_file import TokenFile
 from promptkit.transports.secret_files import InvalidSecrets, read_key_file
 
 if TYPE_CHECKING:
-    from promptkit.cli.stable_prefix import StablePrefix
+    from promptkit.cli.common_prefix import CommonPrefix
 
 __all__ = ["run"]
 
@@ -44,18 +44,14 @@ class Beside(Struct):
             Why prompts and resources were not rendered, by their names.
 
         prefixes:
-            What of each prompt never differs, from its beginning.
-
-        unmeasured:
-            Why that is not known of others.
+            What the renderings of each prompt begin with; None if nothing asks for it.
 
         refused:
             Why a server does not take files of tokens or keys.
     """
 
     skipped: Mapping[str, str] = {}
-    prefixes: "Mapping[str, StablePrefix]" = {}
-    unmeasured: Mapping[str, str] = {}
+    prefixes: "Mapping[str, CommonPrefix | str] | None" = None
     refused: Sequence[str] = ()
 
 
@@ -63,18 +59,24 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
 
-    With ``--cache``, also print how much of each prompt never differs; with ``--token-file`` and
+    With ``--cache``, also print what all renderings of each prompt begin with; with ``--token-file`` and
     ``--state-keys``, why a server would not take these files.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
-    if options.cache and (missing := _what_is_missing()) is not None:
-        return fail(missing, Exit.USAGE)
+    measure: Callable[[CompiledPrompt], CommonPrefix | str] | None = None
+    if options.cache:
+        try:
+            from promptkit.cli.common_prefix import common_prefix as measure
+        except ModuleNotFoundError as error:
+            return fail(str(error), Exit.USAGE)
     beside = Beside(refused=list(_why_refused(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = _linted(options.targets)
     catalog = catalog.with_diagnostics(checks.kept(_findings(options, catalog, checks, beside)))
+    if measure is not None:
+        beside.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
     if options.format == "json":
         output.print_json(_data(options, catalog, beside))
     else:
@@ -82,15 +84,6 @@ def run(options: Namespace, output: Output) -> int:
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.FINE if is_fine and not beside.refused else Exit.FAULTY
-
-
-def _what_is_missing() -> str | None:
-    """What has to be installed to make arguments up; None if it is there."""
-    try:
-        from promptkit.cli.stable_prefix import stable_prefixes  # noqa: F401 (it is slow to import)
-    except ModuleNotFoundError as error:
-        return str(error)
-    return None
 
 
 def _findings(options: Namespace, catalog: Catalog, checks: Checks, beside: Beside) -> list[Diagnostic]:
@@ -101,11 +94,6 @@ def _findings(options: Namespace, catalog: Catalog, checks: Checks, beside: Besi
     if options.render:
         rendered, beside.skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
         found += rendered
-    if options.cache:
-        from promptkit.cli.stable_prefix import stable_prefixes
-
-        differing, beside.prefixes, beside.unmeasured = stable_prefixes(catalog)
-        found += differing
     return found
 
 
@@ -140,9 +128,10 @@ def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any
     }
     if options.render:
         data["not_rendered"] = beside.skipped
-    if options.cache:
-        data["never_differs"] = {name: prefix.as_data() for name, prefix in beside.prefixes.items()}
-        data["not_measured"] = beside.unmeasured
+    if (prefixes := beside.prefixes) is not None:
+        data["common_prefixes"] = {
+            name: found if isinstance(found, str) else found.as_data() for name, found in prefixes.items()
+        }
     if options.token_file is not None or options.state_keys is not None:
         data["refused"] = beside.refused
     return data
@@ -160,10 +149,8 @@ def _notes(beside: Beside) -> Iterator[tuple[str, str]]:
         for name, reason in skipped.items():
             if reason not in whys:
                 yield "notice", f"not rendered for its defaults: {name}: {reason}"
-    for name, prefix in beside.prefixes.items():
-        yield "notice", prefix.told(name)
-    for name, reason in beside.unmeasured.items():
-        yield "notice", f"not measured: {name}: {reason}"
+    for name, found in (beside.prefixes or {}).items():
+        yield "notice", f"not measured: {name}: {found}" if isinstance(found, str) else f"{name}: {found}"
     yield from (("error", f"no server starts with {reason}") for reason in beside.refused)
 
 

@@ -103,7 +103,7 @@ def _add_check(check: ArgumentParser) -> None:
     _add_format(check)
     examples = "also render every prompt, and read every resource, for its examples"
     add("--render", action="store_true", help=examples)
-    cache = "also find how much of each prompt never differs, from its beginning: vendors cache that"
+    cache = "also print what all renderings of a prompt begin with: vendors cache that"
     add("--cache", action="store_true", help=cache)
     fail_on = "the least that ends with 1 (default: that of the configuration, else error)"
     add("--fail-on", choices=("error", "warning"), help=fail_on)

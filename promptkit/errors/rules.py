@@ -62,8 +62,6 @@ class Rule(Enum):
     UNFILLABLE_TEXT = "PK221", "a text whose holes and values do not agree, so that Python cannot fill it in"
     BAD_CASE = "PK230", "a case that no client can send, or that has the name of another"
     CASE_FAILS = "PK231", "a case that fails, or is not refused as its author expects"
-    LATE_CACHE_POINT = "PK240", "a cache point behind text that differs from call to call", _WARNING
-    STABLE_TEXT_BEHIND = "PK241", "text that never differs, behind text that does", _WARNING
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"

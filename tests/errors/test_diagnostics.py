@@ -43,12 +43,8 @@ ASKED = {
 }
 
 #: Found by rendering, which nothing but `check --render` does: tests/cli/test_check.py. The next is found by
-#: starting again, which nothing but `check` does: tests/cli/test_skills.py. The last are found for arguments
-#: that are made up, which nothing but `check --cache` does: tests/cli/test_stable_prefix.py.
-RENDERED = {
-    *(Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL),
-    *(Rule.LATE_CACHE_POINT, Rule.STABLE_TEXT_BEHIND),
-}
+#: starting again, which nothing but `check` does: tests/cli/test_skills.py.
+RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: What an author changes who does as the remedy says: this text of the recipe, into that.
