@@ -7,7 +7,6 @@ from itertools import compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import promptkit
 from promptkit.errors.exceptions import ResultError
 from promptkit.errors.filled_text import explain_filling
 from promptkit.files.regular import INSTALLED
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["drop_internal_frames", "format_exception", "is_authors_file"]
+
+#: The folder of promptkit.
+_PACKAGE: Final = Path(__file__).parents[1]
 
 #: Libraries that, beside promptkit, call an author's code, or check and convert its values.
 _RUNNING: Final = (
@@ -62,7 +64,7 @@ def drop_internal_frames(error: BaseException) -> None:
         entries.append(entry)
         entry = entry.tb_next
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
-    own = str(Path(promptkit.__file__).parent) + os.sep
+    own = str(_PACKAGE) + os.sep
     first = next((i for i, file in enumerate(files) if file.startswith(own)), len(files))
     shown = _shown(files) if first < len(files) else []
     kept = entries[:first] + list(compress(entries[first:], shown[first:]))
@@ -94,8 +96,8 @@ def _shown(files: Sequence[str]) -> list[bool]:
 def _internals() -> tuple[str, ...]:
     """Return the folders and files of promptkit, and of the loaded libraries of `_RUNNING`."""
     loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _RUNNING)
-    files = [Path(promptkit.__file__), *(Path(file) for file in loaded if file)]
-    return tuple(str(file.parent if file.name == "__init__.py" else file) for file in files)
+    files = [Path(file) for file in loaded if file]
+    return str(_PACKAGE), *(str(file.parent if file.name == "__init__.py" else file) for file in files)
 
 
 def _is_below(file: str, places: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.structure import MODULES, tree_of
+from tests.package import MODULES, tree_of
 
 #: What opens, reads, writes, creates or removes files, by the module that has it.
 FUNCTIONS: Final = {

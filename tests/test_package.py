@@ -1,0 +1,106 @@
+"""What holds for the package as a whole. The order of imports is checked by import-linter."""
+
+import ast
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import promptkit
+from promptkit import fragments, workspace
+from promptkit.protocol.revisions import REVISIONS
+from tests.package import MODULES, tree_of
+
+ROOT = Path(__file__).parents[1]
+
+#: What users import from, so that all that these export is documented whole.
+EXPORTING = (
+    *("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports", "promptkit.workspace"),
+    *("promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
+    *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.bridges.templates"),
+)
+
+#: Classes that decorators make, and no author calls: their parameters are not the author's to fill.
+MADE_BY_DECORATORS = {"promptkit.Prompt", "promptkit.Resource", "promptkit.Skill"}
+
+
+def test_what_is_exported_is_documented():
+    """
+    Each name that users import has a sentence on what it is, and `Args` names each of its parameters.
+    """
+    assert incomplete_docstrings() == []
+
+
+def test_a_revision_is_dated_in_one_module():
+    """
+    No module but `revisions` holds a revision's date, so that no other can ask for one.
+    """
+    constants = {
+        module: {node.value for node in ast.walk(tree_of(module)) if isinstance(node, ast.Constant)}
+        for module in MODULES
+        if module != "promptkit.protocol.revisions"
+    }
+
+    assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []
+
+
+def test_recipes_import_what_authors_may():
+    """
+    Our own recipes need no name that is not public: everything that they do, any author can do.
+    """
+    public = {module.__name__: {*module.__all__} for module in (promptkit, fragments, workspace)}
+    recipes = [file for file in (ROOT / "recipes").glob("*.py") if not file.name.startswith("test_")]
+    used = [
+        (node.module, name.name)
+        for file in recipes
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("promptkit")
+        for name in node.names
+    ]
+
+    assert len(recipes) > 13
+    assert [(module, name) for module, name in used if name not in public.get(module, ())] == []
+
+
+def incomplete_docstrings():
+    """
+    What is exported without a sentence on what it is, or with a parameter that Args does not name.
+
+    A class may leave to its bases what it takes over from them.
+    """
+    return [
+        f"{module}.{name}: {missing}"
+        for module in EXPORTING
+        for name in import_module(module).__all__
+        for missing in _missing(f"{module}.{name}", getattr(import_module(module), name))
+    ]
+
+
+def _missing(name, exported):
+    if not (inspect.isclass(exported) or inspect.isfunction(exported)):
+        return  # a version, and an alias of types, have no docstring of their own
+    if not re.match(r"[A-Z`].*[.:]$", _text(exported).partition("\n\n")[0], re.DOTALL):
+        yield "no sentence says what it is"
+    if name in MADE_BY_DECORATORS:
+        return
+    bases = inspect.getmro(exported) if inspect.isclass(exported) else [exported]
+    described = {parameter for base in bases for parameter in _described(base)}
+    for parameter in _parameters(exported):
+        if parameter not in described:
+            yield f"Args does not name {parameter!r}"
+
+
+def _text(documented):
+    return inspect.cleandoc(documented.__doc__ or "")
+
+
+def _described(documented):
+    section = re.search(r"^Args:\n((?:[ ]+.*\n?|\n)*)", _text(documented), re.MULTILINE)
+    return re.findall(r"^ {4}\**(\w+)(?: \(.*\))?:", section[1], re.MULTILINE) if section else []
+
+
+def _parameters(exported):
+    try:
+        return list(inspect.signature(exported).parameters)
+    except ValueError:  # an exception without a constructor of its own
+        return []
