@@ -595,8 +595,7 @@ class TestBackgroundWriter:
 
         assert sorted(self.read(pipe, writer).split()) == sorted(["last", "x"] * 2000)
 
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-    def test_a_thread_without_memory(self, pipe, writer):
+    def test_a_thread_without_memory(self, pipe, writer, monkeypatch):
         """
         If memory runs out on the writing thread, later text is written.
         """
@@ -606,13 +605,11 @@ class TestBackgroundWriter:
                 raise MemoryError
             return text
 
+        reported = threading.Event()
+        monkeypatch.setattr(sys, "unraisablehook", lambda _: reported.set())
         writer.redact = redact
         writer.write(pipe[1], b"lost")
-        deadline = time.monotonic() + 20
-        while (
-            writer._has_thread and time.monotonic() < deadline
-        ):  # until it waits no longer for the line's end
-            time.sleep(0.01)
+        assert reported.wait(20)  # until it waits no longer for the line's end
         writer.write(pipe[1], b"later\n")
 
         assert self.read(pipe, writer) == "later\n"
