@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from promptkit.compiler.compilation import compile, compile_files
 from promptkit.compiler.linking import link, merge
+from promptkit.compiler.loading import old_versions
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.reloading import Reloader
@@ -209,6 +210,8 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
         (root / "pyproject.toml").touch()  # the project ends here, whatever lies beside it
         folder = Folder(root / root.name)  # a name that no other example has
         monkeypatch.chdir(root)
+        for name in ("collect", "freeze"):  # a process of tests has millions of objects
+            monkeypatch.setattr(old_versions, name, lambda: None)
         folder.edit("data", "", "zero")
         for name, module in first.items():
             folder.edit("write", name, module)
