@@ -251,14 +251,15 @@ def test_a_line_that_is_refused(opened, figures, whole, revision):
 @pytest.mark.parametrize("revision", [HANDSHAKES[-1], MODERN])
 def test_a_line_that_is_read(opened, figures, whole, revision):
     """
-    To serve it takes no more than twelve times its size, and 5 MiB.
+    To serve it takes no more than twelve times its size, and 7 MiB: how much free memory Python has before,
+    and in pieces of which sizes, differs.
     """
     serving, found = opened(revision), {}
 
     for name, text in chosen(read(), revision, whole).items():
         data = (text if b"initialize" in text else enveloped(text, revision)) + b"\n"
         more, _ = grown(serving, data)
-        found[name] = round((more - 5 * MIB) / len(data), 1)
+        found[name] = round((more - 7 * MIB) / len(data), 1)
         assert serving.serves(name)
 
     figures(revision=revision, most=max(found.values()))
