@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 from math import inf
-from threading import Event, Lock, Thread
+from threading import Event, Lock, current_thread
 from typing import Final
 
 from promptkit.errors.standard_error import say
+from promptkit.server.threads import DaemonThread
 
 __all__ = ["TICK_S", "Clock"]
 
@@ -35,7 +36,7 @@ class Clock:
         self._look = look
         self._woken = Event()
         self._lock = Lock()
-        self._thread: Thread | None = None
+        self._thread: DaemonThread | None = None
         self._ends = False
 
     def wake(self) -> None:
@@ -43,7 +44,7 @@ class Clock:
         self._woken.set()
         with self._lock:
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="promptkit-clock", daemon=True)
+                self._thread = DaemonThread(self._run, "clock")
                 try:
                     self._thread.start()
                 except (RuntimeError, MemoryError) as error:  # the next request tries again
@@ -56,6 +57,9 @@ class Clock:
         self._woken.set()
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is not current_thread():  # it has started too late
+                return
         try:
             while self._look_and_wait():
                 pass

@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 from operator import attrgetter
-from threading import Lock, Thread, get_ident
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from promptkit.errors.cancellation import cancelled_by
@@ -45,6 +45,7 @@ from promptkit.server.hang_guard import HangGuard
 from promptkit.server.pending import PendingRequest
 from promptkit.server.replies import reply_to, timeout_error
 from promptkit.server.snapshot import Snapshot
+from promptkit.server.threads import DaemonThread
 from promptkit.server.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class Dispatcher:
         self._replies: list[bytes] = []
         self._is_busy = False
         self._turn = _Turn()
-        self._leader: Thread | None = None
+        self._leader: DaemonThread | None = None
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
         self._clock = Clock(self._look)
@@ -234,13 +235,15 @@ class Dispatcher:
 
     def _start_leader(self) -> None:
         """Let another thread lead. The lock is held, and the new thread waits for it."""
-        leader = Thread(target=self._lead, name="promptkit-leader", daemon=True)
+        turn = _Turn()
+        leader = DaemonThread(self._lead, "leader", turn)
         leader.start()
-        self._turn, self._leader = _Turn(), leader
+        self._turn, self._leader = turn, leader
 
-    def _lead(self) -> None:
+    def _lead(self, turn: _Turn) -> None:
         with self._lock:
-            turn = self._turn
+            if self._turn is not turn:  # it has started too late
+                return
         turn.thread, failures, leads = get_ident(), 0, True
         with cancelled_by(turn.is_cancelled):
             while leads:
@@ -656,7 +659,7 @@ class Dispatcher:
         if self.is_loaded:
             for _ in range(min(len(self._line), self._limits.renders - len(self._aside))):
                 with suppress(RuntimeError):  # no more threads can be started: the next one that ends runs it
-                    Thread(target=self._run_waiting, name="promptkit-render", daemon=True).start()
+                    DaemonThread(self._run_waiting, "render").start()
 
     def _run_waiting(self) -> None:
         """Run requests that wait on this thread, while there is room."""

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
 from functools import partial
-from threading import Thread
 from typing import Any, Final, TypeVar
 
 from promptkit.errors.cancellation import cancelled_by
 from promptkit.errors.standard_error import say
 from promptkit.server.pending import PendingRequest
+from promptkit.server.threads import DaemonThread
 
 __all__ = ["EventLoopThread"]
 
@@ -43,7 +43,7 @@ class EventLoopThread:
         self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._tasks: dict[PendingRequest, asyncio.Task[Any] | None] = {}
         self._ends = False
-        self._thread = Thread(target=self._run, name="promptkit-event-loop", daemon=True)
+        self._thread = DaemonThread(self._run, "event-loop")
         try:
             self._thread.start()
         except RuntimeError:

@@ -51,12 +51,17 @@ class Serving:
         self.stdin, self.stdout = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self.stdin, False)
         self.lines = []  # when each came, and what it was
-        self.rest = b""
+        self._pieces = []  # of the line that has not ended
         self.ended = False
         self._is_read = False
         self._changed = threading.Condition()
         if reads:
             self.read_on()
+
+    @property
+    def rest(self):
+        """What has come of the line that has not ended."""
+        return b"".join(self._pieces)
 
     def read_on(self):
         """Read everything from now on, on a thread."""
@@ -72,11 +77,14 @@ class Serving:
 
     def take(self, data):
         """Take what has been read, ``b""`` at the end."""
-        now = time.monotonic()
-        *lines, self.rest = (self.rest + data).split(b"\n")
+        now, is_end, lines = time.monotonic(), not data, []
+        if b"\n" in data:  # else joining the pieces of a long line again and again would take minutes
+            *lines, data = b"".join((*self._pieces, data)).split(b"\n")
+            self._pieces = []
+        self._pieces.append(data)
         with self._changed:
             self.lines += [(now, found) for found in lines]
-            self.ended = self.ended or not data
+            self.ended = self.ended or is_end
             self._changed.notify_all()
 
     def read(self, size, seconds=PATIENCE):

@@ -156,7 +156,7 @@ WIDE_ARGUMENT = WIDE[:SERVED]
 
 
 def read():
-    """Lines that are served, or read at least: each takes at most twelve times its size, and 5 MiB."""
+    """Lines that are served, or read at least: each takes at most twelve times its size, and 7 MiB."""
     return {
         "an argument": asked(argument(PLAIN[:SERVED])),
         "a wide argument": asked(argument(WIDE_ARGUMENT)),

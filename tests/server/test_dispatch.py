@@ -169,7 +169,7 @@ class TestLeading:
         client = serve(gate.prompt, quick)
         client.get(1, "quick")
         client.replies(1)
-        monkeypatch.setattr(dispatch_module, "Thread", lambda **_: (_ for _ in ()).throw(RuntimeError))
+        monkeypatch.setattr(dispatch_module, "DaemonThread", lambda *_: (_ for _ in ()).throw(RuntimeError))
         client.send(modern(2, "prompts/get", {"name": "gated"}), modern(3, "prompts/get", {"name": "quick"}))
         assert gate.entered.acquire(timeout=30)
         time.sleep(0.05)
