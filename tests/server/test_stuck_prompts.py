@@ -224,8 +224,8 @@ def test_requests_above_the_limit_wait(start):
     others are answered meanwhile.
     """
     client = start("--max-renders", "2", "--max-waiting", "1")
-    client.ask(6, "prompts/list", {})
-    client.wait_for(6)  # before that, these wait for the import
+    await_import(client)
+    time.sleep(0.2)  # until the thread that has answered it takes no room
     for number in (1, 2):
         client.ask(number, "prompts/get", {"name": "awaits"})
     for number in (3, 4):
