@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from promptkit.catalog.prompts import SCHEMA
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.cli.differences.widening import WORDS, takes_all
+from promptkit.cli.differences.widening import WORDS, definitions_of, takes_all
 
 __all__ = ["Difference", "Kind", "changes_between"]
 
@@ -331,8 +331,8 @@ def _type(owner: str, name: str, old: Item, new: Item) -> Iterator[Difference]:
 def _schema_text(argument: Item) -> str:
     """The schema of its type, with the definitions that it refers to, if it does."""
     found = {key: value for key, value in argument["schema"].items() if key not in WORDS}
-    text = _as_text(found)
-    return _as_text({**found, "$defs": argument["$defs"]}) if '"$ref"' in text else text
+    definitions = definitions_of(found, argument)
+    return _as_text({**found, "$defs": definitions} if definitions else found)
 
 
 def _ordered(schema: str) -> list[str]:

@@ -1,10 +1,11 @@
 """Whether an argument still takes every text that it took, by the JSON Schemas of its type."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["WORDS", "takes_all"]
+__all__ = ["WORDS", "definitions_of", "takes_all"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -13,6 +14,8 @@ WORDS: Final = frozenset({"title", "description", "examples", "default", "$comme
 
 #: The types of JSON by those of Python.
 _TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+_REFERENCE: Final = re.compile(r'"\$ref": "#/\$defs/([^"]*)"')
 
 
 def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> bool:
@@ -61,13 +64,34 @@ def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
         elif "enum" in one:
             yield from ({"const": value} for value in one["enum"])
         else:
-            yield {key: value for key, value in one.items() if key not in WORDS}
+            yield _without_words(one)
+
+
+def _without_words(schema: Any, of_fields: bool = False) -> Any:
+    """The schema without what does not bound values, in records too; what is *of_fields* has their names as keys."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _without_words(value, not of_fields and key == "properties")
+            for key, value in schema.items()
+            if of_fields or key not in WORDS
+        }
+    return [_without_words(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _text(schema: Schema, root: Schema) -> str:
-    """The schema, with all definitions if it refers to any."""
-    text = json.dumps(schema, sort_keys=True)
-    return text + json.dumps(root["$defs"], sort_keys=True) if '"$ref"' in text else text
+    bounds = _without_words(schema), {k: _without_words(v) for k, v in definitions_of(schema, root).items()}
+    return json.dumps(bounds, sort_keys=True)
+
+
+def definitions_of(schema: Schema, root: Schema) -> dict[str, Schema]:
+    """Return the definitions of *root* that the schema refers to, also by others."""
+    found, ahead = dict[str, Schema](), [schema]
+    while ahead:
+        names = set(_REFERENCE.findall(json.dumps(ahead.pop()))) - found.keys()
+        new = {name: root["$defs"][name] for name in sorted(names) if name in root.get("$defs", ())}
+        found |= new
+        ahead += new.values()
+    return found
 
 
 def _types_of(schema: Schema) -> tuple[str, ...]:

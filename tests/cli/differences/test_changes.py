@@ -38,6 +38,10 @@ def teach(body="'Hello.'", options="", doc="How to say hello."):
 
 ICON = "icons=[Icon('https://example.org/a.png')]"
 POINT = "@dataclass\nclass P:\n    x: int\n{}"
+#: Records that hold themselves, so that schemas refer to them.
+TREES = "".join(
+    f"@dataclass\nclass {name}:\n    below: 'list[{name}]'\n{more}" for name, more in [("P", ""), ("Q", "{}")]
+)
 EXAMPLE = "a: Annotated[str, Arg(examples=['x'])]"
 
 #: What stood there, what stands there now, and what has changed.
@@ -108,6 +112,17 @@ ROWS = {
     "optional field added": (
         POINT.format("") + ask("a: P"),
         POINT.format("    y: int = 0\n") + ask("a: P"),
+        [Kind.ARGUMENT_NARROWED],
+    ),
+    "a docstring and a default of a record": (
+        POINT.format("    y: int = 0\n") + ask("a: list[P]"),
+        POINT.format("    y: int = 1\n").replace("class P:\n", 'class P:\n    """Somewhere."""\n')
+        + ask("a: list[P]"),
+        [Kind.ARGUMENT_TYPE],
+    ),
+    "the record of another argument": (
+        TREES.format("") + ask("a: P, b: Q"),
+        TREES.format("    y: int\n") + ask("a: P, b: Q"),
         [Kind.ARGUMENT_NARROWED],
     ),
     "another type of the same values": (ask("a: float"), ask("a: float | int"), [Kind.ARGUMENT_TYPE]),
@@ -200,12 +215,13 @@ def changes(recipes):
     """A function that returns what has changed between two sources."""
 
     def found(before, after):
-        folders = [
-            recipes(f"side{next(numbers)}/recipes", a=HEAD + dedent(source)) for source in (before, after)
-        ]
-        old, new = (compiler.compile(load(folder)) for folder in folders)
+        def catalog(source):
+            return compiler.compile(load(recipes(f"side{next(numbers)}/recipes", a=HEAD + dedent(source))))
+
+        old = catalog(before)
         examples = own_examples(old)
-        return changes_between(side_of(old, examples), side_of(new, examples))
+        old_side = side_of(old, examples)  # before the other module of this name is imported
+        return changes_between(old_side, side_of(catalog(after), examples))
 
     return found
 
