@@ -254,14 +254,14 @@ def _add_json(command: ArgumentParser, summary: str) -> None:
     command.add_argument("--json", action="store_true", help=summary)
 
 
-def _from(module: str, name: str) -> Callable[[ArgumentParser], None]:
+def _added_by(module: str, name: str) -> Callable[[ArgumentParser], None]:
     """Return what adds the options that stand in a module which other commands do not load."""
     return lambda command: getattr(import_module(f"promptkit.cli.{module}"), name)(command, _TARGETS)
 
 
-_add_export: Final = _from("client_files.options", "add_export")
-_add_install: Final = _from("install_options", "add_install")
-_add_uninstall: Final = _from("install_options", "add_uninstall")
+_add_export: Final = _added_by("client_files.options", "add_export")
+_add_install: Final = _added_by("install_options", "add_install")
+_add_uninstall: Final = _added_by("install_options", "add_uninstall")
 
 #: What each command does, and what adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
@@ -274,18 +274,9 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "diff": ("show what clients would see differently from a git revision", _add_diff),
     "package": ("build a wheel of the recipes, which others install and run by one command", _add_package),
     "batch": ("render a prompt for every row of a table, for a vendor's batch interface", _add_batch),
-    "export": (
-        "write prompts as slash commands and skills of clients, or remove these",
-        _add_export,
-    ),
+    "export": ("write prompts as slash commands and skills of clients, or remove these", _add_export),
     "import": ("write recipes from commands and prompt files of other clients", _add_import),
     "new": ("make a folder with one prompt, or one skill, its test and the configuration", _add_new),
-    "install": (
-        "put a server of prompts into the configuration of a client, or skills",
-        _add_install,
-    ),
-    "uninstall": (
-        "take a server of prompts, or skills, out of a client",
-        _add_uninstall,
-    ),
+    "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
+    "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),
 }

@@ -206,7 +206,6 @@ class _Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-
         self.exit(2, refusal(self.prog, self._get_positional_actions(), message))
 
     def _check_value(self, action: Action, value: Any) -> None:

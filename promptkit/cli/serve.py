@@ -1,6 +1,5 @@
 """``promptkit serve``: answer an MCP client on standard input and output, or many over HTTP."""
 
-import gc
 import os
 from argparse import Namespace
 from collections.abc import Sequence
@@ -158,7 +157,7 @@ class StdioSession:
     def _import(self) -> None:
         """Import the recipes, and serve them."""
         try:
-            catalog = self._load()
+            catalog = self._reloader.load()
             self._report_faults(catalog)
             if self._options.strict and not catalog.healthy:
                 say("nothing is served because of --strict: fix the faults above, or leave out the option")
@@ -173,14 +172,6 @@ class StdioSession:
                 self._reloader.start(self._server.replace, lambda: self._server.is_idle)
         finally:
             self._imported.set()
-
-    def _load(self) -> Catalog:
-        gc.disable()  # imports leave no garbage, and what is imported stays
-        try:
-            return self._reloader.load()
-        finally:
-            gc.freeze()
-            gc.enable()
 
     def _report_faults(self, catalog: Catalog) -> None:
         report_faults(catalog, self._options.ignore)

@@ -315,9 +315,8 @@ class _Work(Struct):
         )
         application.start()
         if self.options.watch:
-            self.reloader.start(
-                application.replace, application.is_idle
-            )  # what has changed since the load is loaded first
+            # What has changed since the load is loaded first.
+            self.reloader.start(application.replace, application.is_idle)
         worker.run(self.announce if lifeline is None else bool)
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
@@ -328,7 +327,6 @@ class _Work(Struct):
 
 
 def _connection_limits(options: Namespace) -> "ConnectionLimits":
-
     chosen = {
         "connections": options.max_connections,
         "keep_alive": options.keep_alive,

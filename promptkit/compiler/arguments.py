@@ -87,7 +87,6 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
-
     name, annotation = parameter.name, parameter.annotation
     part, place = unreadable_part(annotation, name)
     inside = "" if place == name else f": {place} is of type {type_name(part)}"

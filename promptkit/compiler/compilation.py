@@ -6,7 +6,6 @@ One pass finds every error of what was imported, and equal input gives an equal 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, cast
@@ -62,7 +61,9 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     recipes = target if isinstance(target, Recipes) else _recipes_of(target)
     catalog = link(compile_files(recipes, lint=lint), root=recipes.root).catalog
     if lint:
-        catalog = _linting().lint_catalog(catalog)
+        from promptkit.compiler import linting  # which a server does not need
+
+        catalog = linting.lint_catalog(catalog)
     return catalog
 
 
@@ -132,7 +133,9 @@ def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT0
         diagnostics += found
         declarations.append(Declaration(key_of(definition), definition, compiled))
     if lint:
-        diagnostics += _linting().lint_file(loaded, declarations)
+        from promptkit.compiler import linting  # which a server does not need
+
+        diagnostics += linting.lint_file(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
 
 
@@ -140,8 +143,3 @@ def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:
     return sorted(
         definitions, key=lambda one: (one.location, one.options.name if isinstance(one, Prompt) else one.name)
     )
-
-
-def _linting() -> ModuleType:
-    """The lints, which a server does not load."""
-    return import_module("promptkit.compiler.linting")

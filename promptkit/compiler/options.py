@@ -166,7 +166,6 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
 
 
 def _check_answer(answer: Any, report: Report) -> None:
-
     try:
         answer_schema(answer)
     except TypeError as error:
@@ -201,7 +200,6 @@ def check_scopes(scopes: object, report: Report) -> None:
 
 
 def _several(words: Iterable[str]) -> str:
-
     shown = ", ".join(repr(word) for word in words if is_scope(word))
     return f"write them as in scopes=[{shown or repr('reviews:read')}]"
 

@@ -167,7 +167,6 @@ _COMMON_NAMES: Final = (
 
 
 def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
-
     if (remedy := operand_remedy(error)) is not None:
         return remedy
     name = error.name if isinstance(error, NameError) else None

@@ -269,7 +269,6 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
 
 
 def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
-
     said = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
     return wire.ToolAnnotations(
         said.read_only,

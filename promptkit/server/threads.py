@@ -11,7 +11,11 @@ _START_WITHIN_S: Final = 1.0
 
 
 class _Started(Event):
-    """Set by a thread that has started; one without memory ends before."""
+    """
+    Set by a thread that has started; one without memory ends before.
+
+    `Thread.start` waits for it without a limit.
+    """
 
     def wait(self, timeout: float | None = None) -> bool:
         if not super().wait(_START_WITHIN_S if timeout is None else timeout):

@@ -20,6 +20,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server import dispatch as dispatch_module
 from promptkit.server.replies import reply_to
+from promptkit.server.threads import DaemonThread, _Started
 from tests.wire import initialize, line, modern, notification, request
 
 
@@ -162,14 +163,19 @@ class TestLeading:
         assert former is not handed_on  # a second thread led, and a third one from then on
         assert leader not in (former, handed_on)
 
-    def test_the_lead_changes_only_with_a_thread_to_take_it(self, serve, gate, monkeypatch):
+    @pytest.mark.parametrize("start", ["fails", "is too late"])
+    def test_the_lead_changes_only_with_a_thread_to_take_it(self, serve, gate, monkeypatch, start):
         """
         Where no thread can be started, everything waits for the prompt, and is answered then.
         """
+
+        def fail(*_):
+            raise RuntimeError
+
         client = serve(gate.prompt, quick)
         client.get(1, "quick")
         client.replies(1)
-        monkeypatch.setattr(dispatch_module, "DaemonThread", lambda *_: (_ for _ in ()).throw(RuntimeError))
+        monkeypatch.setattr(*((DaemonThread, "start") if start == "fails" else (_Started, "wait")), fail)
         client.send(modern(2, "prompts/get", {"name": "gated"}), modern(3, "prompts/get", {"name": "quick"}))
         assert gate.entered.acquire(timeout=30)
         time.sleep(0.05)

@@ -67,14 +67,12 @@ def _alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
             yield _without_words(one)
 
 
-def _without_words(schema: Any, of_fields: bool = False) -> Any:
-    """The schema without what does not bound values, in records too; what is *of_fields* has their names as keys."""
+def _without_words(schema: Any, key: str = "") -> Any:
+    """The schema that is at *key* of another without what does not bound values, within it too."""
     if isinstance(schema, Mapping):
-        return {
-            key: _without_words(value, not of_fields and key == "properties")
-            for key, value in schema.items()
-            if of_fields or key not in WORDS
-        }
+        if key == "properties":  # the keys are names of fields, such as "title"
+            return {name: _without_words(one) for name, one in schema.items()}
+        return {key: _without_words(one, key) for key, one in schema.items() if key not in WORDS}
     return [_without_words(one) for one in schema] if isinstance(schema, list) else schema
 
 

@@ -117,7 +117,6 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
-
     text = _CUT.sub("", format_exception_only(error)[-1].strip())
     remedy, location = import_remedy(file, error), _location_of(error, file, folder)
     return _import_failed(file, f"cannot be imported: {text}", remedy, location)
