@@ -12,6 +12,8 @@ import typing
 from collections.abc import Collection
 from typing import Any, Final
 
+from promptkit.memory import return_free_memory
+
 __all__ = ["collect", "forget_modules", "forget_parts", "freeze"]
 
 #: The caches of parts of recipes, if they are imported: the module, and its function that clears them.
@@ -39,6 +41,7 @@ def collect() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+    return_free_memory()
 
 
 def forget_parts(*, all_are_new: bool) -> None:

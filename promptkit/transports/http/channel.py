@@ -14,7 +14,7 @@ from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, r
 from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
-from promptkit.transports.http.memory import return_free_memory
+from promptkit.memory import return_free_memory
 
 __all__ = ["HttpChannel", "Sent", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
 

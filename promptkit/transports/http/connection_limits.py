@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from promptkit.protocol.limits import Limits
-from promptkit.transports.http.memory import return_free_memory
+from promptkit.memory import return_free_memory
 
 __all__ = ["Backlogs", "ConnectionLimits", "Connections", "Phase", "refusal"]
 

@@ -257,7 +257,7 @@ class TestLeaving:
 
 
 def left_to_the_collector(before=()):
-    """Objects of clients and requests that only a garbage collection would find, besides those in *before*."""
+    """Objects of clients and requests that only a garbage collection finds, except those in *before*."""
     kinds = (HttpConnection, Cycle, HttpChannel)
     known = {id(one) for one in before}
     return [one for one in gc.get_objects() if issubclass(type(one), kinds) and id(one) not in known]

@@ -1,4 +1,4 @@
-"""The memory of the process, which glibc keeps after large replies."""
+"""The memory of the process, which glibc keeps after it was freed."""
 
 import sys
 from contextlib import suppress
