@@ -8,13 +8,13 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from promptkit.memory import return_free_memory
 from promptkit.protocol.events import MemoryBudget, Request, Send
 from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
-from promptkit.memory import return_free_memory
 
 __all__ = ["HttpChannel", "Sent", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from promptkit.protocol.limits import Limits
 from promptkit.memory import return_free_memory
+from promptkit.protocol.limits import Limits
 
 __all__ = ["Backlogs", "ConnectionLimits", "Connections", "Phase", "refusal"]
 
