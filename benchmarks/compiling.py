@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from benchmarks import long_text
 from promptkit import Arg, Prompt, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
+from promptkit.loader.loader import Recipes
 
 PROMPTS = 1000
 

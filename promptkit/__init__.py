@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.version import VERSION as __version__  # noqa: N811 (what the ecosystem looks for)
 
 if TYPE_CHECKING:
-    from promptkit.compiler.prompts import Prompt, prompt
-    from promptkit.compiler.resources import Resource, resource
-    from promptkit.compiler.skills.declaration import Skill, skill
-    from promptkit.conversion.scalar_types import register_type
+    from promptkit.declarations.prompts import Prompt, prompt
+    from promptkit.declarations.resources import Resource, resource
+    from promptkit.declarations.skills import Skill, skill
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
+    from promptkit.language.annotations import Arg
     from promptkit.language.content import Content
     from promptkit.language.context import Context
-    from promptkit.language.declarations import Arg
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
     from promptkit.language.media import Audio, Icon, Image
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from promptkit.language.text import Text
     from promptkit.language.tools import Tool
     from promptkit.language.turns import assistant, cache_point, system, user
+    from promptkit.types.scalars import register_type
 
 __all__ = [
     "Arg",

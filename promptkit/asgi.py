@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from promptkit.cli.loading import report_faults
-from promptkit.compiler.loading.targets import targets_of
 from promptkit.compiler.reloading import Reloader
-from promptkit.language.declarations import scopes_of
+from promptkit.language.annotations import scopes_of
+from promptkit.loader.targets import targets_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
-from promptkit.transports.authorization.authorizer import protect
+from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.secret_files import own_key, state_keys

@@ -16,7 +16,7 @@ import pytest
 
 import promptkit
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 
 
 def pytest_configure(config):

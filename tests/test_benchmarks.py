@@ -17,7 +17,7 @@ from benchmarks.runner import FULL, Plan, Runner
 from benchmarks.session import Refused, Session
 from benchmarks.wire import ERAS, MODERN
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 
 PEERS = [Peer(OURS, OURS, ()), Peer("bare", "bare loop", ()), Peer("mcp", "mcp 1.0", ())]
 PLAN = Plan(seconds=0, least=1, most=5, sizes=(10,), many=20)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 EXPORTING = (
     *("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports", "promptkit.workspace"),
     *("promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
-    *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.bridges.templates"),
+    *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.exports.templates"),
 )
 
 #: Classes that decorators make, and no author calls: their parameters are not the author's to fill.

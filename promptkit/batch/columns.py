@@ -9,9 +9,9 @@ import attrs
 import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
+from promptkit.types.unstructuring import json_of
 
 __all__ = ["ColumnError", "Columns", "RowError", "check_key", "listed"]
 

@@ -9,14 +9,14 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
-from promptkit.batch.bodies import Bodies, Said
 from promptkit.batch.columns import Columns, RowError
-from promptkit.batch.line_formats import LINE_FORMATS
-from promptkit.batch.tables import ColumnTypes, columns_of, known_table, rows_of, with_columns
+from promptkit.batch.dataframes import ColumnTypes, columns_of, known_table, rows_of, with_columns
+from promptkit.batch.request_bodies import Bodies, Said
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
-from promptkit.compiler.prompts import Prompt
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnfitAnswer, openai_chat
 from promptkit.language.messages import Workflow, workflow_of
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
-from promptkit.bridges.templates import Hole, PromptTemplate, TemplateTurn, UnfitTemplate, template_of
-from promptkit.compiler.prompts import Prompt
+from promptkit.declarations.prompts import Prompt
+from promptkit.exports.templates import Hole, PromptTemplate, TemplateTurn, UnfitTemplate, template_of
 
 __all__ = ["braced"]
 

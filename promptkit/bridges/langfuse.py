@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from promptkit.bridges.braces import braced
-from promptkit.compiler.prompts import Prompt
+from promptkit.declarations.prompts import Prompt
 from promptkit.exports.requests import openai_chat_request
 from promptkit.language.messages import workflow_of
 

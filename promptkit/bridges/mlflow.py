@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from promptkit.bridges.braces import braced
-from promptkit.compiler.prompts import Prompt
+from promptkit.declarations.prompts import Prompt
 
 __all__ = ["template"]
 

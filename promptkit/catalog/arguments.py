@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct, structs
 
-from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.conversion.kinds import is_bytes, is_constrained, is_list, plain
-from promptkit.conversion.parsing import Read, holds_more
-from promptkit.conversion.scalar_types import Reader
-from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import ArgumentErrors, Fault
-from promptkit.errors.near_names import nearest
-from promptkit.language.declarations import NO_DEFAULT, Arg
+from promptkit.errors.suggestions import nearest
+from promptkit.language.annotations import NO_DEFAULT, Arg
+from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.types.kinds import is_bytes, is_constrained, is_list, plain
+from promptkit.types.parsing import Read, holds_more
+from promptkit.types.scalars import Reader
+from promptkit.types.unstructuring import can_be_sent, text_of
 
 if TYPE_CHECKING:
     from promptkit.catalog.completion import Completer  # many arguments have none

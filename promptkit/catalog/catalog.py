@@ -14,7 +14,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:  # most recipes hold neither resources nor skills, and few requests complete a value

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from promptkit.conversion.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 from promptkit.errors.exceptions import ResultError
 from promptkit.language.bounds import TooLong, all_of, all_of_async
+from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 
 __all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
 

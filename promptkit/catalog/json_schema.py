@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from promptkit.catalog.arguments import Argument, shortened
-from promptkit.conversion.definitions import Definitions
-from promptkit.conversion.type_descriptions import default_clause, described
-from promptkit.conversion.type_schemas import type_schema, with_words
-from promptkit.conversion.unstructuring import can_be_sent, json_of
-from promptkit.language.declarations import NO_DEFAULT
+from promptkit.language.annotations import NO_DEFAULT
+from promptkit.types.definitions import Definitions
+from promptkit.types.descriptions import default_clause, described
+from promptkit.types.schemas import type_schema, with_words
+from promptkit.types.unstructuring import can_be_sent, json_of
 
 __all__ = ["alternative_of", "schema_of"]
 

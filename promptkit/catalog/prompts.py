@@ -8,8 +8,6 @@ from msgspec import Struct, structs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.json_schema import schema_of
-from promptkit.conversion.answers import answer_schema
-from promptkit.conversion.functions import is_asynchronous, run_async
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPrompt, ResultError
 from promptkit.language.bounds import LONGEST_REPLY, TooLong
@@ -17,6 +15,8 @@ from promptkit.language.context import Context
 from promptkit.language.messages import Workflow, workflow_of
 from promptkit.language.results import FREE_MESSAGES, Said
 from promptkit.language.validation import Unsendable
+from promptkit.types.answer_schemas import answer_schema
+from promptkit.types.functions import is_asynchronous, run_async
 
 if TYPE_CHECKING:
     from promptkit.catalog.cases import Case

@@ -17,11 +17,11 @@ from urllib.parse import quote, quote_plus
 
 import attrs
 
+from promptkit import standard_error
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.conversion.kinds import plain
-from promptkit.conversion.unstructuring import json_of
-from promptkit.errors import standard_error
-from promptkit.language.declarations import NO_DEFAULT
+from promptkit.language.annotations import NO_DEFAULT
+from promptkit.types.kinds import plain
+from promptkit.types.unstructuring import json_of
 
 __all__ = ["HIDDEN", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 

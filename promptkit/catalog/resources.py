@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.uri_templates import URITemplate, Value, expanded
-from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
+from promptkit.types.errors import ConversionError
 
 if TYPE_CHECKING:  # a server needs none
     from promptkit.catalog.cases import Case

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
-from promptkit.catalog.kept_bytes import KeptBytes
 from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.spooled_bytes import KeptBytes
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
 

@@ -10,16 +10,16 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
-from promptkit.conversion.fast_path import json_read
-from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownTool
-from promptkit.errors.near_names import nearest
-from promptkit.language.declarations import NO_DEFAULT, Arg
+from promptkit.errors.suggestions import nearest
+from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.tools import Tool
+from promptkit.types.fast_path import json_read
+from promptkit.types.readers import reader_of
 
 if TYPE_CHECKING:
-    from promptkit.conversion.scalar_types import Reader
+    from promptkit.types.scalars import Reader
 
 __all__ = [
     "FIND",

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 import attrs
 from msgspec import Struct
 
-from promptkit.conversion.unstructuring import text_of
+from promptkit.types.unstructuring import text_of
 
 __all__ = ["MAX_URI_LENGTH", "URITemplate", "Value", "expanded", "is_template"]
 

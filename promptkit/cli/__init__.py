@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import ConfigurationError, LoadError
-from promptkit.errors.standard_error import say
+from promptkit.standard_error import say
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -12,12 +12,12 @@ from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
-from promptkit.conversion.kinds import is_bytes, members_of, plain
 from promptkit.errors.exceptions import ArgumentErrors
-from promptkit.errors.near_names import near_file
+from promptkit.errors.suggestions import near_file
 from promptkit.files.named import read_named_file
 from promptkit.files.regular import TooLargeError
 from promptkit.protocol.limits import Limits
+from promptkit.types.kinds import is_bytes, members_of, plain
 
 __all__ = [
     "ArgumentSyntaxError",

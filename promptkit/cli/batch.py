@@ -15,26 +15,26 @@ from promptkit import compiler
 from promptkit.batch.checkpoints import REJECTED, Checkpoint, UnfinishedBatch, batch_files, is_whole
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
-from promptkit.batch.files import open_table
 from promptkit.batch.joining import joined
-from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Shards, Tally
+from promptkit.batch.tables import open_table
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.batch.workers import WorkerEnded, start_workers
-from promptkit.batch.writing import Keys, KeysError, write
+from promptkit.batch.writer import Keys, KeysError, write
 from promptkit.cli import Exit
-from promptkit.cli.absence import explain_absence
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments
 from promptkit.cli.diagnostics import console_on, counted, fail, print_error
 from promptkit.cli.loading import load_recipes
+from promptkit.cli.not_found import explain_absence
 from promptkit.cli.output import Output
-from promptkit.compiler.prompts import Prompt
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
-from promptkit.errors.standard_error import stderr_stream
 from promptkit.exports import UnfitAnswer
 from promptkit.files.folder import Folder
 from promptkit.language.messages import workflow_of
+from promptkit.standard_error import stderr_stream
 from promptkit.version import VERSION
 
 __all__ = ["run"]

@@ -23,10 +23,10 @@ from promptkit.cli.diagnostics import (
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.cli.stability import unstable_skills
-from promptkit.compiler.checks import Checks
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import other_package
-from promptkit.transports.authorization.token_file import TokenFile
+from promptkit.lints.checks import Checks
+from promptkit.transports.auth.token_file import TokenFile
 from promptkit.transports.secret_files import InvalidSecrets, read_key_file
 
 if TYPE_CHECKING:

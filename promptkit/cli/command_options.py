@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
-from promptkit.compiler.client_profiles import client_of
+from promptkit.clients.profiles import client_of
 
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup

@@ -15,8 +15,8 @@ from promptkit.cli.output import Output, width_of
 from promptkit.cli.workflow_commands import escape_commands
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.sources import line_of
-from promptkit.errors.standard_error import say, stderr_stream
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.standard_error import say, stderr_stream
 
 if TYPE_CHECKING:
     from rich.console import Console

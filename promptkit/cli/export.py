@@ -9,28 +9,22 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.kept_bytes import KeptBytes, keep
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.spooled_bytes import KeptBytes, keep
 from promptkit.cli import Exit
-from promptkit.cli.absence import told_unknown
-from promptkit.cli.client_files import claude, gemini, skills
-from promptkit.cli.client_files.prompts import ExportRefused, LiveCommand, target_word
-from promptkit.cli.clients.folders import (
-    FILE,
-    FolderChange,
-    FolderRefused,
-    describe_failure,
-    folder_change,
-)
-from promptkit.cli.clients.skills import files_by_skill
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
+from promptkit.cli.not_found import told_unknown
 from promptkit.cli.output import Output
-from promptkit.compiler.loading.targets import is_within, split_target
+from promptkit.clients.folders import FILE, FolderChange, FolderRefused, describe_failure, folder_change
+from promptkit.clients.skill_folders import files_by_skill
 from promptkit.errors.exceptions import UnknownPrompt
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
+from promptkit.exports.client_files import claude, gemini, skills
+from promptkit.exports.client_files.prompts import ExportRefused, LiveCommand, target_word
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.loader.targets import is_within, split_target
 
 __all__ = ["run"]
 

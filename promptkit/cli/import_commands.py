@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.output import Output
-from promptkit.cli.slash_commands.claude import read_claude_command
-from promptkit.cli.slash_commands.frontmatter import one_line
-from promptkit.cli.slash_commands.gemini import read_gemini_command
-from promptkit.cli.slash_commands.names import FreeNames, file_stem, folder_name, prompt_name
-from promptkit.cli.slash_commands.parsed import SlashCommand, UnreadableCommand, brief
-from promptkit.cli.slash_commands.recipes import written
-from promptkit.cli.slash_commands.vscode import read_vscode_prompt
-from promptkit.errors.near_names import near_file
+from promptkit.clients.slash_commands.claude import read_claude_command
+from promptkit.clients.slash_commands.command import SlashCommand, UnreadableCommand, brief
+from promptkit.clients.slash_commands.frontmatter import one_line
+from promptkit.clients.slash_commands.gemini import read_gemini_command
+from promptkit.clients.slash_commands.names import FreeNames, file_stem, folder_name, prompt_name
+from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.vscode import read_vscode_prompt
+from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
 
 __all__ = ["run"]

@@ -10,9 +10,16 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
-from promptkit.cli.clients.changes import EntryChange, change_of
-from promptkit.cli.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
-from promptkit.cli.clients.servers import (
+from promptkit.cli.diagnostics import print_error, print_text
+from promptkit.cli.install_list import lines_of_others, print_clients
+from promptkit.cli.install_skills import change_skills
+from promptkit.cli.options import configured_targets
+from promptkit.cli.output import Output
+from promptkit.cli.serve_arguments import given_options, served_words, with_options
+from promptkit.clients.changes import EntryChange, change_of
+from promptkit.clients.configurations import ConfigurationFile, Scope, ServerTable, read_servers
+from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.servers import (
     InstalledServer,
     as_name,
     command_in,
@@ -22,13 +29,6 @@ from promptkit.cli.clients.servers import (
     served_in,
     variables_in,
 )
-from promptkit.cli.diagnostics import print_error, print_text
-from promptkit.cli.install_list import lines_of_others, print_clients
-from promptkit.cli.install_skills import change_skills
-from promptkit.cli.options import configured_targets
-from promptkit.cli.output import Output
-from promptkit.cli.served_words import given_options, served_words, with_options
-from promptkit.compiler.client_profiles import INSTALLABLE, client_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.edits import FileRefused, NotOurs
 from promptkit.fragments.invisible import escape_invisible

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from promptkit.cli.clients.configurations import ConfigurationFile, read_servers
-from promptkit.cli.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.cli.output import Output
-from promptkit.cli.served_words import served_words
-from promptkit.compiler.client_profiles import INSTALLABLE, ClientConfiguration
+from promptkit.cli.serve_arguments import served_words
+from promptkit.clients.configurations import ConfigurationFile, read_servers
+from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
+from promptkit.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.files.edits import FileRefused
 from promptkit.files.regular import may_exist
 from promptkit.fragments.invisible import escape_invisible

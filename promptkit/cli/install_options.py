@@ -4,10 +4,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from itertools import takewhile
 from typing import Any, Final
 
-from promptkit.cli.clients.servers import as_name
 from promptkit.cli.serve_options import refuse_unless
-from promptkit.compiler.client_profiles import INSTALLABLE, client_of
-from promptkit.errors.near_names import nearest
+from promptkit.clients.profiles import INSTALLABLE, client_of
+from promptkit.clients.servers import as_name
+from promptkit.errors.suggestions import nearest
 
 __all__ = ["add_install", "add_uninstall"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
-from promptkit.cli.clients.configurations import ConfigurationFile
-from promptkit.cli.clients.folders import FolderChange, FolderRefused, describe_failure
-from promptkit.cli.clients.skills import has_skills, skill_change
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
-from promptkit.compiler.client_profiles import INSTALLABLE
+from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.folders import FolderChange, FolderRefused, describe_failure
+from promptkit.clients.profiles import INSTALLABLE
+from promptkit.clients.skill_folders import has_skills, skill_change
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["change_skills"]

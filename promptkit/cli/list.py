@@ -16,15 +16,15 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted
 from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
-from promptkit.conversion.kinds import is_enum, is_union, type_name
-from promptkit.conversion.type_descriptions import default_clause
-from promptkit.conversion.unstructuring import typed_text
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.declarations import NO_DEFAULT
+from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pages import LISTS, pages_of
+from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.lookup import name_of
+from promptkit.types.descriptions import default_clause
+from promptkit.types.kinds import is_enum, is_union, type_name
+from promptkit.types.unstructuring import typed_text
 
 if TYPE_CHECKING:
     from rich.text import Text

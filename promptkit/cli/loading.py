@@ -6,12 +6,12 @@ from typing import Final
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.diagnostics import report_diagnostics
-from promptkit.compiler.loading.import_clock import ImportClock
-from promptkit.compiler.loading.loader import Recipes, load
-from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.diagnostics import Rule, printable
 from promptkit.errors.exceptions import LoadError
-from promptkit.errors.standard_error import say, stderr_stream
+from promptkit.loader.loader import Recipes, load
+from promptkit.loader.slow_imports import ImportClock
+from promptkit.loader.targets import place_of
+from promptkit.standard_error import say, stderr_stream
 
 __all__ = [
     "check_existence",

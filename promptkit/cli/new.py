@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.cli import Exit
-from promptkit.cli.clients.configurations import ConfigurationFile
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
-from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.distribution import pip
 from promptkit.files.folder import Folder
 from promptkit.fragments.shell_words import quoted, quoted_path

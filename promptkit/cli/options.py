@@ -22,10 +22,10 @@ from promptkit.compiler.configuration import (
     check_keys,
     find_configuration,
 )
-from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.rules import rule_of
 from promptkit.files.regular import is_foreign
+from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 

@@ -16,8 +16,8 @@ from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
 from typing import Any, Final, TextIO
 
 from promptkit.cli.workflow_commands import escape_commands, is_in_workflow
-from promptkit.errors.standard_error import stderr_stream
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.standard_error import stderr_stream
 
 __all__ = ["Output", "OutputError", "capture_output", "width_of"]
 

@@ -20,14 +20,14 @@ from promptkit.cli.diagnostics import print_error
 from promptkit.cli.differences.since_commit import SinceCommit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
-from promptkit.compiler.checks import Checks
-from promptkit.compiler.lints.prompts import with_lints
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors.standard_error import say
 from promptkit.files.scratch import scratch_file
+from promptkit.lints.checks import Checks
+from promptkit.lints.prompts import with_lints
 from promptkit.preview.application import application
 from promptkit.preview.guard import TOKEN
 from promptkit.preview.live import Live
+from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.listeners import Listener

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.cli.arguments import ArgumentSyntaxError
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.exports import openai_chat
 from promptkit.language.messages import Workflow, workflow_of
 

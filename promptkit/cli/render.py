@@ -16,7 +16,6 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.absence import explain_absence, told_unknown
 from promptkit.cli.arguments import (
     ArgumentSyntaxError,
     current_folder,
@@ -38,13 +37,14 @@ from promptkit.cli.formats import (
     write_media,
 )
 from promptkit.cli.loading import load_recipes, report_faults
+from promptkit.cli.not_found import explain_absence, told_unknown
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -177,7 +177,7 @@ class _Request:
         if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
             return given
         try:
-            from promptkit.cli.questions import ask
+            from promptkit.cli.interactive import ask
         except ModuleNotFoundError:
             print_error(f"to be asked for what is missing, run: {install_command('cli')}")
             return given

@@ -12,17 +12,17 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.cli.options import limits_of
-from promptkit.compiler.loading.import_thread import import_progress
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
-from promptkit.errors.standard_error import say, stamp_lines
 from promptkit.fragments.shell_words import quoted_path
+from promptkit.loader.import_thread import import_progress
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S
 from promptkit.server import Server
 from promptkit.server.audit import Audit
 from promptkit.server.hang_guard import HangGuard
 from promptkit.server.observers import Observer
+from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 

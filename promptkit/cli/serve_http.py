@@ -15,19 +15,19 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
-from promptkit.cli.observing import metrics_of, telemetry_of
+from promptkit.cli.observers import metrics_of, telemetry_of
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors import standard_error
 from promptkit.errors.distribution import install_command
-from promptkit.errors.standard_error import say
 from promptkit.protocol.limits import HTTP_GRACE_S
 from promptkit.server.audit import Audit
-from promptkit.transports.authorization.authorizer import protect
+from promptkit.standard_error import say
+from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http import listeners
 from promptkit.transports.http.access_log import LoggedApplication
 from promptkit.transports.http.application import Application
@@ -41,7 +41,7 @@ from promptkit.transports.secret_files import own_key, state_keys
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
-    from promptkit.transports.authorization.authorizer import Authorizer
+    from promptkit.transports.auth.authorizer import Authorizer
 
 __all__ = ["application_factory", "run"]
 

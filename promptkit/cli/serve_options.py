@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Final
 
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.declarations import scopes_of
+from promptkit.language.annotations import scopes_of
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 __all__ = ["add_serve", "is_port", "refuse_unless"]

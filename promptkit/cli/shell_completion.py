@@ -13,11 +13,11 @@ from argcomplete.completers import FilesCompleter
 from argcomplete.finders import CompletionFinder
 from argcomplete.lexers import split_line
 
+from promptkit.cli.completion_words import ShellWords
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import configure, is_argument, options_of, parse, program_parser
 from promptkit.cli.output import capture_output
-from promptkit.cli.shell_words import ShellWords
-from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
 __all__ = ["complete_and_exit"]

@@ -5,7 +5,7 @@ from argparse import Action
 from collections.abc import Iterable
 from typing import Any, Final
 
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["refusal", "suggestion", "unknown_choice", "without_value"]

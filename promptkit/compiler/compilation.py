@@ -13,14 +13,15 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.linking import CompiledFile, Declaration, Definition, is_sound, key_of, link
-from promptkit.compiler.loading.faults import fault_of
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.recipes import LoadedFile, Recipes
-from promptkit.compiler.resources import Resource
-from promptkit.compiler.skills.declaration import Skill
+from promptkit.compiler.linking import CompiledFile, is_sound, link
+from promptkit.declarations.declaration import Declaration, Definition, key_of
+from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.resources import Resource
+from promptkit.declarations.skills import Skill
 from promptkit.errors.exceptions import CompileError
+from promptkit.loader.failures import fault_of
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import LoadedFile, Recipes
 
 __all__ = ["LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 
@@ -42,7 +43,7 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     Args:
         target:
             A folder, a file or a module, or several; prompts and resources; a catalog, which is returned as
-            it is; or what `promptkit.compiler.loading.loader.load` found.
+            it is; or what `promptkit.loader.loader.load` found.
 
         lint:
             Whether to look for probable mistakes, too, in what can be served. Serving does not
@@ -61,9 +62,9 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     recipes = target if isinstance(target, Recipes) else _recipes_of(target)
     catalog = link(compile_files(recipes, lint=lint), root=recipes.root).catalog
     if lint:
-        from promptkit.compiler import linting  # which a server does not need
+        from promptkit.lints import linter  # which a server does not need
 
-        catalog = linting.lint_catalog(catalog)
+        catalog = linter.lint_catalog(catalog)
     return catalog
 
 
@@ -133,9 +134,9 @@ def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT0
         diagnostics += found
         declarations.append(Declaration(key_of(definition), definition, compiled))
     if lint:
-        from promptkit.compiler import linting  # which a server does not need
+        from promptkit.lints import linter  # which a server does not need
 
-        diagnostics += linting.lint_file(loaded, declarations)
+        diagnostics += linter.lint_file(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from msgspec import Struct
 
-from promptkit.compiler.client_profiles import client_of
-from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
-from promptkit.compiler.loading.targets import is_project
+from promptkit.clients.profiles import client_of
 from promptkit.errors.exceptions import ConfigurationError, LoadError
-from promptkit.errors.near_names import nearest
 from promptkit.errors.rules import rule_of
+from promptkit.errors.suggestions import nearest
 from promptkit.files.regular import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
+from promptkit.loader.discovery import DEFAULT_FOLDERS
+from promptkit.loader.targets import is_project
 
 if TYPE_CHECKING:
     from pathlib import Path

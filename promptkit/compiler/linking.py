@@ -4,65 +4,30 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.loading.targets import display_path, recipes_near
-from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.skills.nesting import without_clashes
+from promptkit.compiler.uri_conflicts import without_clashes
+from promptkit.declarations.declaration import Declaration, Key
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
-
-if TYPE_CHECKING:  # most recipes hold neither
-    from promptkit.catalog.resources import CompiledResource
-    from promptkit.catalog.skills import CompiledSkill
-    from promptkit.compiler.resources import Resource
-    from promptkit.compiler.skills.declaration import Skill
-    from promptkit.compiler.skills.folders import SkillFolder
+from promptkit.loader.targets import display_path, recipes_near
 
 __all__ = [
     "CompiledFile",
-    "Declaration",
-    "Definition",
     "Linked",
     "Owners",
     "is_sound",
-    "key_of",
     "link",
     "merge",
     "summary",
 ]
 
-#: What an author's decorator makes, or a folder is.
-Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder"
-
-#: What only one declaration may have: what it is, and its name or URI template.
-Key: TypeAlias = tuple[Literal["prompt", "resource", "skill"], str]
-
 #: Which file has served what so far.
 Owners: TypeAlias = Mapping[Key, Path | None]
-
-
-class Declaration(Struct, frozen=True):
-    """
-    One prompt, resource or skill of a file.
-
-    Args:
-        key:
-            What no other declaration may have.
-
-        definition:
-            What the author's decorator made.
-
-        compiled:
-            What is served of it; None if it has an error.
-    """
-
-    key: Key
-    definition: Definition
-    compiled: "CompiledPrompt | CompiledResource | CompiledSkill | None"
 
 
 class CompiledFile(Struct, frozen=True):
@@ -137,13 +102,6 @@ class Linked(Struct, frozen=True):
 
 #: A key, and which declaration of which file would have it.
 Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
-
-
-def key_of(definition: Definition) -> Key:
-    """Return what no other declaration than that of *definition* may have."""
-    if isinstance(definition, Prompt):
-        return "prompt", definition.options.name
-    return definition.kind, definition.uri_template
 
 
 def link(

@@ -12,16 +12,16 @@ from typing import Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
-from promptkit.compiler.loading import old_versions
-from promptkit.compiler.loading.import_clock import ImportClock
-from promptkit.compiler.loading.import_thread import Importer, ImportTimeoutError
-from promptkit.compiler.loading.loader import begin
-from promptkit.compiler.loading.packages import ImportSnapshot
-from promptkit.compiler.loading.targets import Targets, split_target, targets_of
-from promptkit.compiler.loading.watcher import DEBOUNCE, WatchedFiles, changes_in, find_files
-from promptkit.errors.standard_error import say
 from promptkit.language import text_files
 from promptkit.language.files import reads_once
+from promptkit.loader import old_versions
+from promptkit.loader.import_thread import Importer, ImportTimeoutError
+from promptkit.loader.loader import begin
+from promptkit.loader.packages import ImportSnapshot
+from promptkit.loader.slow_imports import ImportClock
+from promptkit.loader.targets import Targets, split_target, targets_of
+from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
+from promptkit.standard_error import say
 
 __all__ = ["Reloader"]
 

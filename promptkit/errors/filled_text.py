@@ -16,8 +16,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from promptkit.errors.exceptions import shortened
-from promptkit.errors.near_names import nearest
 from promptkit.errors.sources import Span, line_of, segment_of
+from promptkit.errors.suggestions import nearest
 
 __all__ = ["FilledText", "Holes", "explain_filling", "filled_text"]
 

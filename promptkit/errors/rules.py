@@ -3,7 +3,7 @@
 from enum import Enum, unique
 from typing import Final, Self
 
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 
 __all__ = ["IGNORABLE", "WARNINGS", "Rule", "rule_of"]
 

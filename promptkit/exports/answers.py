@@ -6,8 +6,8 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
-from promptkit.conversion.answers import answer_name, answer_schema
 from promptkit.errors.exceptions import PromptkitError
+from promptkit.types.answer_schemas import answer_name, answer_schema
 
 __all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "UnfitAnswer", "schema_name"]
 

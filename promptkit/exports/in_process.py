@@ -16,7 +16,7 @@ from mcp.types import Completion, CompletionArgument, CompletionContext, GetProm
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import Target, sound
-from promptkit.language.declarations import NO_SCOPES
+from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
-from promptkit.conversion.answers import answer_schema
 from promptkit.language.lines import hanging_indent
 from promptkit.language.text import Text
+from promptkit.types.answer_schemas import answer_schema
 
 __all__ = ["answer_format"]
 

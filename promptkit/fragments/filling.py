@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from promptkit.fragments.text import dedent
-from promptkit.language.holes import TextWithHoles
+from promptkit.language.placeholders import TextWithHoles
 from promptkit.language.text import HoleValue, Text, hole_texts, plain_string, with_annotations
 
 __all__ = ["fill", "forget_texts"]

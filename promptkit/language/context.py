@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from promptkit.errors.cancellation import check_cancelled
 from promptkit.errors.exceptions import MissingClientCapability
+from promptkit.language.cancellation import check_cancelled
 
 __all__ = ["Context", "Progress"]
 

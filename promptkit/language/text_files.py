@@ -11,7 +11,7 @@ from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.files.regular import Stamp, file_stamp
 from promptkit.language import files
 from promptkit.language.files import source_file, source_folder
-from promptkit.language.holes import TextWithHoles
+from promptkit.language.placeholders import TextWithHoles
 
 __all__ = [
     "filled_file",

@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from promptkit.catalog.cases import sendable
-from promptkit.compiler.loading.targets import Targets, targets_of
+from promptkit.loader.targets import Targets, targets_of
 from promptkit.preview.changes import Comparison
 from promptkit.preview.conversation import Conversation
 from promptkit.preview.endpoints import Endpoints, unless_gone

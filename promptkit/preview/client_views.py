@@ -7,11 +7,11 @@ import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.client_profiles import ClientProfile, client_of
-from promptkit.compiler.lints.clients import lint_client, lint_workflow
-from promptkit.compiler.lints.conversations import SentMessages
+from promptkit.clients.profiles import ClientProfile, client_of
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
+from promptkit.lints.clients import lint_client, lint_workflow
+from promptkit.lints.conversations import SentMessages
 from promptkit.preview.rendering import Rendering, failure
 from promptkit.server.direct_calls import rendering_of, time_limit
 

@@ -20,11 +20,11 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
-from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.functions import notes_of
-from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
-from promptkit.conversion.readers import reader_of
-from promptkit.conversion.unstructuring import text_of
+from promptkit.types.errors import ConversionError
+from promptkit.types.functions import notes_of
+from promptkit.types.kinds import is_closed, is_list, members_of, plain
+from promptkit.types.readers import reader_of
+from promptkit.types.unstructuring import text_of
 
 __all__ = ["Choice", "Control", "control_of", "is_by_line", "is_json", "takes_file", "typeable", "value_of"]
 

@@ -15,11 +15,11 @@ from zlib import crc32
 import attrs
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.conversion.unstructuring import can_be_sent, text_of, typed_text
 from promptkit.errors.exceptions import Fault
-from promptkit.language.declarations import NO_DEFAULT
+from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.controls import Control, control_of, is_by_line, takes_file, typeable
 from promptkit.preview.uploads import Upload, Uploads, number_in
+from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
 __all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
 

@@ -16,8 +16,8 @@ from promptkit.catalog.cases import sendable
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.compiler.loading.targets import target_of
 from promptkit.errors.exceptions import UnknownPrompt
+from promptkit.loader.targets import target_of
 from promptkit.preview.cases import opening, views_of
 from promptkit.preview.changes import SINCE, Comparison, Comparisons
 from promptkit.preview.conversation import ALL_TURNS, Conversation

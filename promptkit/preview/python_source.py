@@ -11,7 +11,7 @@ import attrs
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
-from promptkit.compiler.prompts import Prompt
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible

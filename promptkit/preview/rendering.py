@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.compiler.skills.frontmatter import read_skill
+from promptkit.declarations.frontmatter import read_skill
 from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, UnknownResource
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource

@@ -8,7 +8,7 @@ import attrs
 import msgspec
 
 from promptkit.catalog.arguments import Argument
-from promptkit.compiler.client_profiles import CLIENTS
+from promptkit.clients.profiles import CLIENTS
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.exports import REQUESTS, ExportError, UnfitAnswer
 from promptkit.fragments.invisible import escape_invisible

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from promptkit.conversion.parsing import extent
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import (
@@ -38,6 +37,7 @@ from promptkit.protocol.limits import (
     OutOfMemoryLine,
     OverlongLine,
 )
+from promptkit.types.parsing import extent
 
 __all__ = ["Message", "check_arguments", "check_params", "decode_message", "find_excess", "leading_id"]
 

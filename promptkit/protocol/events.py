@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import CANCELLED, InternalError, Reply, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
+from promptkit.standard_error import say
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal

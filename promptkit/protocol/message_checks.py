@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from promptkit.errors.exceptions import shortened
-from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Method, method_not_found
 from promptkit.protocol.decoding import leading_id
@@ -32,6 +31,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, Revision
+from promptkit.standard_error import say
 
 __all__ = [
     "check_envelope",

@@ -21,13 +21,13 @@ import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.standard_error import say
 from promptkit.files.log import open_log
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply, encode
 from promptkit.protocol.principals import Principal
 from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
+from promptkit.standard_error import say
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 

@@ -6,8 +6,8 @@ from math import inf
 from threading import Event, Lock, current_thread
 from typing import Final
 
-from promptkit.errors.standard_error import say
 from promptkit.server.threads import DaemonThread
+from promptkit.standard_error import say
 
 __all__ = ["TICK_S", "Clock"]
 

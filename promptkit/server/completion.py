@@ -7,11 +7,11 @@ from promptkit.catalog.completion import Completion
 from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams
-from promptkit.server.authors_code import call_author
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.lookup import chosen_arguments, hide
 from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limit import TokenBuckets
+from promptkit.server.user_code import call_author
 
 if TYPE_CHECKING:  # not every client completes values
     from promptkit.catalog.completion import Completer

@@ -8,10 +8,10 @@ from threading import get_ident
 from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.cancellation import cancelled_by
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.errors.stacks import authors_line
+from promptkit.language.cancellation import cancelled_by
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 

@@ -26,9 +26,8 @@ from operator import attrgetter
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from promptkit.errors.cancellation import cancelled_by
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.errors.standard_error import say
+from promptkit.language.cancellation import cancelled_by
 from promptkit.protocol.events import Cancelled, ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import (
     CANCELLED,
@@ -47,6 +46,7 @@ from promptkit.server.replies import reply_to, timeout_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import DaemonThread
 from promptkit.server.waiting_line import WaitingLine
+from promptkit.standard_error import say
 
 if TYPE_CHECKING:
     from asyncio import Task

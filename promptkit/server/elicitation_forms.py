@@ -15,11 +15,11 @@ import msgspec
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import is_closed, is_list, plain
-from promptkit.conversion.readers import reader_of
-from promptkit.conversion.scalar_types import Reader
 from promptkit.protocol.jsonrpc import InvalidParams
+from promptkit.types.errors import ConversionError
+from promptkit.types.kinds import is_closed, is_list, plain
+from promptkit.types.readers import reader_of
+from promptkit.types.scalars import Reader
 
 __all__ = ["answers", "elicitation", "message", "requested_schema"]
 

@@ -12,10 +12,10 @@ from contextvars import Context
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from promptkit.errors.cancellation import cancelled_by
-from promptkit.errors.standard_error import say
+from promptkit.language.cancellation import cancelled_by
 from promptkit.server.pending import PendingRequest
 from promptkit.server.threads import DaemonThread
+from promptkit.standard_error import say
 
 __all__ = ["EventLoopThread"]
 

@@ -16,12 +16,12 @@ from promptkit.protocol.decoding import check_arguments
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode, encode_notification
 from promptkit.protocol.limits import Limits
-from promptkit.server.authors_code import call_author
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.lookup import read_hidden
 from promptkit.server.pending import PendingRequest
 from promptkit.server.rate_limit import REPORTS_PER_S, TokenBucket
+from promptkit.server.user_code import call_author
 
 __all__ = ["PromptMethods"]
 

@@ -10,15 +10,15 @@ from contextlib import suppress
 from math import inf
 
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.cancellation import RequestCancelledError
 from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
 from promptkit.errors.stacks import authors_line
-from promptkit.errors.standard_error import say
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.cancellation import RequestCancelledError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_result
 from promptkit.server.lookup import RequestTarget, name_of, target_of
 from promptkit.server.pending import PendingRequest
+from promptkit.standard_error import say
 
 __all__ = ["reply_to", "timeout_error"]
 

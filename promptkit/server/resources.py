@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from promptkit.errors.exceptions import UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
-from promptkit.server.authors_code import call_author
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.lookup import read_hidden
 from promptkit.server.notifier import Notifier
 from promptkit.server.pending import PendingRequest
+from promptkit.server.user_code import call_author
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.language.declarations import NO_SCOPES
+from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.session import Observe
 from promptkit.server.lookup import unmet_scopes

@@ -10,10 +10,10 @@ from typing import Final
 from msgspec import Raw
 
 from promptkit.errors.exceptions import shortened
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, encode
-from promptkit.protocol.pages import Pages
+from promptkit.protocol.pagination import Pages
 from promptkit.server.pending import PendingRequest
 
 __all__ = ["METHODS", "get_skill", "read_directory"]

@@ -18,11 +18,11 @@ from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pages import LISTS, lists_the_same, pages_of
+from promptkit.protocol.pagination import LISTS, lists_the_same, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:
-    from promptkit.protocol.pages import Pages
+    from promptkit.protocol.pagination import Pages
 
 __all__ = ["CACHED", "CACHED_BYTES", "MOST_VIEWS", "ReplyCache", "Snapshot"]
 

@@ -12,15 +12,15 @@ from promptkit import compiler
 from promptkit.catalog.cases import Case, is_refused
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.compiler.checks import Checks
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.targets import Targets
-from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.recipes import LoadedFile
-from promptkit.compiler.resources import Resource
+from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import PromptError
 from promptkit.language.messages import Workflow
+from promptkit.lints.checks import Checks
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import LoadedFile
+from promptkit.loader.targets import Targets
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 

@@ -10,13 +10,13 @@ from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.compiler.compilation import Target, sound
-from promptkit.conversion.unstructuring import json_of, text_of
-from promptkit.language.declarations import scopes_of
+from promptkit.language.annotations import scopes_of
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.testing import received
 from promptkit.testing.connection import ServerConnection
 from promptkit.testing.skills import ListedSkill, received_skill
+from promptkit.types.unstructuring import json_of, text_of
 
 if TYPE_CHECKING:
     from promptkit.testing.skills import ReceivedSkill

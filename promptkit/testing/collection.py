@@ -11,13 +11,13 @@ from promptkit import compiler
 from promptkit.catalog.cases import Case
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
-from promptkit.compiler.checks import Checks
 from promptkit.compiler.configuration import find_configuration, find_targets
-from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
-from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.lints.checks import Checks
+from promptkit.loader.discovery import holds_recipes, is_recipe, mentions_prompts
+from promptkit.loader.targets import split_target
 from promptkit.testing.checks import (
     CaseError,
     Checked,

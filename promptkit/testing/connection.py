@@ -10,7 +10,7 @@ from weakref import finalize
 import msgspec
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server

@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 from promptkit.files.regular import read_beginning
+from promptkit.loader.discovery import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
 __all__ = ["make_importable", "root_of"]
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.compiler.skills.frontmatter import FrontmatterFault, read_skill
+from promptkit.declarations.frontmatter import FrontmatterFault, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.documents import EmbeddedResource
 

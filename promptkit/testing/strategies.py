@@ -16,13 +16,13 @@ import msgspec
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.cases import sendable
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.prompts import Prompt
-from promptkit.conversion import kinds
-from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.unstructuring import json_of, text_of
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.distribution import needed_by
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
+from promptkit.types import kinds
+from promptkit.types.errors import ConversionError
+from promptkit.types.unstructuring import json_of, text_of
 
 with needed_by("making arguments up (wire_arguments, call_arguments, pytest --promptkit)", "hypothesis"):
     from hypothesis import HealthCheck, given, reject, settings

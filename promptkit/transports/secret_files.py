@@ -11,11 +11,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
-from promptkit.compiler.loading.targets import Targets, targets_of
-from promptkit.errors.standard_error import say
 from promptkit.files.regular import is_another_user, read_regular_file
 from promptkit.files.secret import write_new_secret
+from promptkit.loader.targets import Targets, targets_of
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
+from promptkit.standard_error import say
 
 __all__ = [
     "MAKE_A_KEY",

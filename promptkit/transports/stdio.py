@@ -17,9 +17,9 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
 
-from promptkit.errors.standard_error import finish, redirect, say
 from promptkit.protocol.limits import GRACE_S, CutOff
 from promptkit.server import Server
+from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
 __all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]

@@ -7,11 +7,11 @@ from operator import index
 from threading import Event
 from typing import Final, TypeAlias
 
-from promptkit.errors.cancellation import is_cancelled
 from promptkit.errors.exceptions import PromptError, shortened
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 from promptkit.fragments.text import truncate
+from promptkit.language.cancellation import is_cancelled
 from promptkit.workspace.execution import Outcome, execute
 from promptkit.workspace.folder import workspace
 

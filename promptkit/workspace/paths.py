@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from promptkit.errors.cancellation import is_cancelled
+from promptkit.language.cancellation import is_cancelled
 from promptkit.workspace.execution import execute
 from promptkit.workspace.folder import workspace
 

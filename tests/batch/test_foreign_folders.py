@@ -7,9 +7,9 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from promptkit.batch.line_formats import LINE_FORMATS
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.batch.workers import WorkerEnded
-from promptkit.batch.writing import write
+from promptkit.batch.writer import write
 from promptkit.cli import main
 from tests.batch.conftest import requests_in
 

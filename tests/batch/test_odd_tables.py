@@ -230,7 +230,7 @@ class TestResults:
                 raise LookupError(self.__class__.__name__)
 
         rows = {b"1": {"a": Odd()}, b"2": {"a": "b"}}
-        monkeypatch.setattr("promptkit.batch.files._from_json", rows.__getitem__)
+        monkeypatch.setattr("promptkit.batch.tables._from_json", rows.__getitem__)
         (folder / "t.jsonl").write_text("1\n2\n", encoding="utf-8")
         results = result("1-0123456789abcdef", "A") + result("2-0123456789abcdef", "B")
         (folder / "r.jsonl").write_text(results, encoding="utf-8")

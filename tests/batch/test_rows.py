@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.batch.columns import RowError
-from promptkit.batch.files import open_table
+from promptkit.batch.tables import open_table
 from promptkit.errors.distribution import install_command
 from tests.batch.conftest import requests_in
 
@@ -171,7 +171,7 @@ def test_lines_are_rows_wherever_they_are_cut(lines, end, block, is_ended):
     limits = {"_FIRST_BYTES": block, "_BLOCK_BYTES": block, "_MAX_LINE": 52}
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         for name, value in limits.items():
-            patched.setattr(f"promptkit.batch.files.{name}", value)
+            patched.setattr(f"promptkit.batch.tables.{name}", value)
         file = Path(folder, "t.jsonl")
         file.write_text(text, encoding="utf-8", newline="")
         with open_table(str(file)) as table:

@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import assistant, prompt, system, user
 from promptkit.bridges import langfuse, mlflow
-from promptkit.bridges.templates import UnfitTemplate
+from promptkit.exports.templates import UnfitTemplate
 
 STORES = pytest.mark.parametrize("store", [langfuse, mlflow], ids=["langfuse", "mlflow"])
 

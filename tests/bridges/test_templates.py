@@ -21,8 +21,8 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.bridges.templates import Hole, TemplateTurn, UnfitTemplate, template_of
 from promptkit.errors import ArgumentErrors
+from promptkit.exports.templates import Hole, TemplateTurn, UnfitTemplate, template_of
 from promptkit.fragments import code_block, fill, quote, tag, truncate, untrusted
 
 

@@ -13,13 +13,13 @@ from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.json_schema import schema_of
-from promptkit.compiler.arguments import compile_arguments
-from promptkit.compiler.signature import Parameter, Signature
-from promptkit.conversion.kinds import fits, type_name
-from promptkit.conversion.readers import reader_of
+from promptkit.declarations.arguments import compile_arguments
+from promptkit.declarations.signature import Parameter, Signature
 from promptkit.errors import ArgumentErrors, Fault
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.language.declarations import NO_DEFAULT, Arg
+from promptkit.language.annotations import NO_DEFAULT, Arg
+from promptkit.types.kinds import fits, type_name
+from promptkit.types.readers import reader_of
 from tests.ids import shown
 from tests.sample_types import Point
 

@@ -4,7 +4,7 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, prompt, resource
-from promptkit.conversion.unstructuring import text_of
+from promptkit.types.unstructuring import text_of
 
 
 def examples_of(function):

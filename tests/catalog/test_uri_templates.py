@@ -414,7 +414,7 @@ class TestTemplate:
         """
         Who has no resources does not wait for it.
         """
-        modules = "promptkit.catalog.catalog, promptkit.compiler.resources"
+        modules = "promptkit.catalog.catalog, promptkit.declarations.resources"
         script = f"import sys, {modules}\nprint('uritemplate' in sys.modules)"
 
         ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)

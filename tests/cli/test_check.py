@@ -11,7 +11,7 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.output import Output
-from promptkit.compiler import client_profiles
+from promptkit.clients import profiles
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.workspace import run
 from tests.terminal import command, on_terminal
@@ -574,9 +574,9 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    known = {"narrow": client_profiles.ClientProfile("Narrow"), "wide": client_profiles.ClientProfile("Wide")}
-    monkeypatch.setattr(client_profiles, "CLIENTS", known)
-    monkeypatch.setattr("promptkit.compiler.checks.lint_client", lint_client)
+    known = {"narrow": profiles.ClientProfile("Narrow"), "wide": profiles.ClientProfile("Wide")}
+    monkeypatch.setattr(profiles, "CLIENTS", known)
+    monkeypatch.setattr("promptkit.lints.checks.lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.clients import folders
+from promptkit.clients import folders
 
 RECIPES = '''
 from promptkit import prompt, skill

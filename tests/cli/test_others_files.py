@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from promptkit.compiler.loading.targets import project_root
+from promptkit.loader.targets import project_root
 from promptkit.testing.project_root import root_of
 from tests.terminal import command
 

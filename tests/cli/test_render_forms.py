@@ -13,8 +13,8 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.exports import FORMS
+from promptkit.loader.loader import load
 from tests.terminal import COMMAND, Person, command, environment, on_terminal
 
 SHELF = '''

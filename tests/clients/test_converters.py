@@ -17,9 +17,9 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.readers import reader_of
-from promptkit.conversion.unstructuring import json_of
+from promptkit.types.errors import ConversionError
+from promptkit.types.readers import reader_of
+from promptkit.types.unstructuring import json_of
 from tests.clients.python_packages import INSTALLING, install_packages
 from tests.laws.test_types import TYPES, compiled
 from tests.sample_types import Corner, Options, Pair, Point, Row, Tone

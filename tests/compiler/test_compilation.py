@@ -5,8 +5,8 @@ import pytest
 
 from promptkit import Arg, ArgumentErrors, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.diagnostics import Rule
+from promptkit.loader.loader import Recipes, load
 from tests.mistakes import FOUND, SIX_MISTAKES
 
 

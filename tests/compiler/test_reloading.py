@@ -13,11 +13,11 @@ from types import ModuleType
 
 import pytest
 
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.old_versions import forget_parts
-from promptkit.compiler.loading.watcher import Debounce, find_files
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
+from promptkit.loader.loader import load
+from promptkit.loader.old_versions import forget_parts
+from promptkit.loader.watching import Debounce, find_files
 
 PATIENCE = 10
 
@@ -90,7 +90,7 @@ def author(recipes, monkeypatch):
     """A function that makes an author of recipes, who is watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.reloading.DEBOUNCE", Debounce(quiet=10, every=50))
-    monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.05)
     authors = []
 
     def make(target=None, **files):
@@ -781,7 +781,7 @@ class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
         """An import is slow soon, and an import that hangs ends with the test."""
-        monkeypatch.setattr("promptkit.compiler.loading.import_clock._REPORT_AFTER_S", 0.2)
+        monkeypatch.setattr("promptkit.loader.slow_imports._REPORT_AFTER_S", 0.2)
         monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
         yield
         sys.release.set()
@@ -816,7 +816,7 @@ class TestImportsThatHang:
         """
         Without any other edit, too; and it is not imported again.
         """
-        monkeypatch.setattr("promptkit.compiler.loading.import_thread._TIMEOUT_S", 0.3)
+        monkeypatch.setattr("promptkit.loader.import_thread._TIMEOUT_S", 0.3)
         author = watched(greet=greet("one"))
         author.write("greet.py", f"{RAN}\n{SPINS}\n" + greet("two"))
         codes = author.codes()
@@ -955,7 +955,7 @@ class TestWatching:
         What another computer writes to a shared folder is found all the same, a few seconds later.
         """
         monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
-        monkeypatch.setattr("promptkit.compiler.loading.watcher._paths", lambda _: set())
+        monkeypatch.setattr("promptkit.loader.watching._paths", lambda _: set())
         author = watched(greet=greet("one"))
 
         author.write("greet.py", greet("two"))
@@ -1300,7 +1300,7 @@ class TestFindingFiles:
         """
         A walk comes to an end, and says that it did not see everything.
         """
-        monkeypatch.setattr("promptkit.compiler.loading.recipe_files._MAX_FOLDERS", 3)
+        monkeypatch.setattr("promptkit.loader.discovery._MAX_FOLDERS", 3)
         for name in "abcd":
             (tmp_path / name).mkdir()
 
@@ -1482,7 +1482,7 @@ def test_lints(recipes):
     assert [found.rule for found in (*first.diagnostics, *catalog.diagnostics)] == [Rule.SAYS_NOTHING] * 2
 
 
-@pytest.mark.parametrize("name", ["promptkit.conversion.structuring", "promptkit.conversion.pydantic_types"])
+@pytest.mark.parametrize("name", ["promptkit.types.structuring", "promptkit.types.pydantic"])
 def test_a_module_that_another_thread_is_importing(name, monkeypatch):
     """
     A request may import a module whose cache a reload clears: half of it has no cache yet.

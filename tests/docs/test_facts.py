@@ -19,10 +19,10 @@ from markdown_it import MarkdownIt
 from benchmarks import report
 from promptkit import Arg, Message, Workflow, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.errors import ArgumentErrors
+from promptkit.loader.loader import load
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pages import pages_of
+from promptkit.protocol.pagination import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.transports.secret_files import MAKE_A_KEY, read_key_file
 from promptkit.version import VERSION

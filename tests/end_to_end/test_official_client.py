@@ -11,7 +11,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "recipes"

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 from tests.clients.python_packages import INSTALLING, install_packages
 from tests.wire import line, modern
 

@@ -7,11 +7,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.lints.clients import lint_client
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.targets import display_path
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.rules import IGNORABLE, WARNINGS, Rule
+from promptkit.lints.clients import lint_client
+from promptkit.loader.loader import load
+from promptkit.loader.targets import display_path
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import errors
-from promptkit.conversion.errors import ConversionError
 from promptkit.errors import (
     ArgumentErrors,
     CompileError,
@@ -25,11 +24,12 @@ from promptkit.errors import (
     UnknownTool,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
-from promptkit.errors.near_names import nearest
 from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnfitAnswer
 from promptkit.exports.turns import UnfitPart
 from promptkit.language.validation import Unsendable
+from promptkit.types.errors import ConversionError
 
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.tracebacks import format_exception
+from promptkit.loader.loader import load
 from tests.wire import MODERN, Client
 
 #: What stands around the expression that fails.

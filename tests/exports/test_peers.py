@@ -12,9 +12,9 @@ from mcp.server.lowlevel import Server as LowLevelServer
 from mcp.server.mcpserver import MCPServer
 from mcp.types import Completion, PromptReference
 
-from promptkit.compiler.loading.loader import load
 from promptkit.errors import CompileError, LoadError
 from promptkit.exports import mcp as for_mcp
+from promptkit.loader.loader import load
 from tests.exports.fastmcp_peer import StdioTransport, fastmcp, for_fastmcp
 
 SHELF = '''

@@ -21,8 +21,8 @@ from promptkit import (
     compiler,
     user,
 )
-from promptkit.compiler.loading.loader import load
 from promptkit.exports import FORMS, ExportError
+from promptkit.loader.loader import load
 from tests.exports.vendors import validate
 
 RECIPES = Path(__file__).parents[2] / "recipes"

@@ -89,7 +89,7 @@ def data(part: int) -> bytes:
 SERVER = """
 import sys
 from promptkit.compiler import reloading
-from promptkit.compiler.loading.watcher import Debounce
+from promptkit.loader.watching import Debounce
 reloading.DEBOUNCE = Debounce(quiet=2, at_most=50, every=20)
 from promptkit.cli import main
 main(sys.argv[1:])

@@ -42,10 +42,10 @@ EXCEPTIONS: Final = {
         "open": "the descriptor of standard output",
     },
     "promptkit.cli.differences.sides": {"os.fdopen": "a pipe from the process that asks"},
-    "promptkit.cli.questions": {"os.fdopen": "copies of the descriptors of a terminal"},
-    "promptkit.compiler.lints.files": {"open": "the lint looks for it in recipes"},
+    "promptkit.cli.interactive": {"os.fdopen": "copies of the descriptors of a terminal"},
+    "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
     "promptkit.errors.distribution": {"found.read_text": "metadata of the installed package"},
-    "promptkit.errors.standard_error": {
+    "promptkit.standard_error": {
         "FileIO": "the descriptor of standard error",
         "open": "the descriptor of standard error",
     },
@@ -53,7 +53,7 @@ EXCEPTIONS: Final = {
     "promptkit.protocol.http.endpoint": {"self._sessions.open": "a sealed session"},
     "promptkit.protocol.http.sessions": {"self._ring.open": "a sealed token"},
     "promptkit.protocol.key_ring": {"self._ring.open": "a sealed token"},
-    "promptkit.transports.authorization.issuer": {"….open": "a URL"},
+    "promptkit.transports.auth.issuer": {"….open": "a URL"},
     "promptkit.transports.http.listeners": {
         "self._path.unlink": "a socket that this process has bound",
         "….unlink": "a socket that no process listens to",

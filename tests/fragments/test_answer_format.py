@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from promptkit import Text
-from promptkit.conversion.answers import answer_schema
 from promptkit.fragments import answer_format
+from promptkit.types.answer_schemas import answer_schema
 
 HEAD = "Answer with JSON in this form, and nothing else:\n"
 

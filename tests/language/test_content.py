@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import promptkit
 from promptkit import user
-from promptkit.compiler.loading.loader import load
 from promptkit.errors import MediaError
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Icon, Image
 from promptkit.language.text import Text
 from promptkit.language.validation import checked_uri
+from promptkit.loader.loader import load
 from tests.ids import shown
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import EmbeddedResource, user
-from promptkit.compiler.loading.loader import load
 from promptkit.errors import MediaError
 from promptkit.exports import anthropic_messages, openai_responses
 from promptkit.language.files import MAX_FILE_BYTES, recipe_uri
 from promptkit.language.media_checks import document_type
+from promptkit.loader.loader import load
 from promptkit.testing import Client
 
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n%%EOF\n"

@@ -9,9 +9,9 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource
-from promptkit.errors.near_names import nearest
+from promptkit.errors.suggestions import nearest
+from promptkit.loader.loader import Recipes
 from tests.wire import MODERN, Client, line, request
 
 pytestmark = pytest.mark.timeout(20)

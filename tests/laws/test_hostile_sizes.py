@@ -9,10 +9,10 @@ import pytest
 
 from promptkit import user
 from promptkit.catalog.completion import rank
-from promptkit.conversion import choices
-from promptkit.conversion.errors import MAX_FAULTS, ConversionError
-from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
+from promptkit.types import choices
+from promptkit.types.errors import MAX_FAULTS, ConversionError
+from promptkit.types.readers import reader_of
 from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
 
 pytestmark = pytest.mark.timeout(20)

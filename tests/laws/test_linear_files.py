@@ -10,13 +10,13 @@ from typing import Final
 import pytest
 
 from benchmarks.hostile import TIMES, Growth
-from promptkit.cli.clients import jsonc, toml, yaml
-from promptkit.cli.slash_commands.claude import read_claude_command
-from promptkit.cli.slash_commands.gemini import read_gemini_command
-from promptkit.cli.slash_commands.parsed import UnreadableCommand
-from promptkit.cli.slash_commands.recipes import written
-from promptkit.cli.slash_commands.vscode import read_vscode_prompt
-from promptkit.compiler.skills.frontmatter import FrontmatterFault, read_skill
+from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
+from promptkit.clients.slash_commands.claude import read_claude_command
+from promptkit.clients.slash_commands.command import UnreadableCommand
+from promptkit.clients.slash_commands.gemini import read_gemini_command
+from promptkit.clients.slash_commands.recipe_source import written
+from promptkit.clients.slash_commands.vscode import read_vscode_prompt
+from promptkit.declarations.frontmatter import FrontmatterFault, read_skill
 from promptkit.files.edits import FileRefused
 
 pytestmark = pytest.mark.timeout(120)
@@ -176,9 +176,9 @@ READERS = {
         | {"no end": within("---\n", repeated("a: b\n"), "")},
         YAML_SIZE,
     ),
-    "YAML": (edited(yaml), YAML, YAML_SIZE),
-    "JSON": (edited(jsonc), JSON, SIZE),
-    "TOML": (edited(toml), TOML, SIZE),
+    "YAML": (edited(yaml_edits), YAML, YAML_SIZE),
+    "JSON": (edited(jsonc_edits), JSON, SIZE),
+    "TOML": (edited(toml_edits), TOML, SIZE),
 }
 KINDS = [(reader, kind) for reader, (_, kinds, _) in READERS.items() for kind in kinds]
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from promptkit.compiler.compilation import compile, compile_files
 from promptkit.compiler.linking import link, merge
-from promptkit.compiler.loading import old_versions
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.reloading import Reloader
+from promptkit.loader import old_versions
+from promptkit.loader.loader import load
+from promptkit.loader.packages import ImportSnapshot
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS

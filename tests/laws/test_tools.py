@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
-from promptkit.conversion.unstructuring import json_of
+from promptkit.loader.loader import Recipes
 from promptkit.server import Server
+from promptkit.types.unstructuring import json_of
 from tests.laws.test_types import ALL, JSON, TYPES, beyond_schemas, closed, lenient, near, share
 from tests.wire import initialize, line, request
 

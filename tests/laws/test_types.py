@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from promptkit import Arg, Image, Message, Workflow, prompt
-from promptkit.conversion.constraints import InZone
-from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.readers import reader_of
-from promptkit.conversion.unstructuring import json_of, text_of, typed_text
+from promptkit.types.constraints import InZone
+from promptkit.types.errors import ConversionError
+from promptkit.types.readers import reader_of
+from promptkit.types.unstructuring import json_of, text_of, typed_text
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 
 

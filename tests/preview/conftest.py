@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from promptkit.cli.differences.texts import changed_words
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.errors.exceptions import PromptkitError
+from promptkit.loader.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
 

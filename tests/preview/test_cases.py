@@ -7,8 +7,8 @@ import pytest
 
 from promptkit.cli.differences.since_commit import SinceCommit
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.errors.exceptions import Fault
+from promptkit.loader.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
 from promptkit.preview.rendering import Rendering

@@ -17,11 +17,11 @@ from promptkit.preview.forms import Submission, query_of
 from promptkit.preview.templating import environment
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE, Uploads
 from promptkit.testing import wire_arguments
-from tests.conversion.test_type_table import FAULTS, VALUES
 from tests.ids import shown
 from tests.laws.test_types import TYPES, share
 from tests.preview import submission
 from tests.sample_types import Corner, Level, Point, Tone
+from tests.types.test_type_table import FAULTS, VALUES
 
 #: Every type of the type table, and a text that a client may send for it.
 SENT = [(kind, sent) for kind, sent, *_ in [*VALUES, *FAULTS, (list[str], "[1]")] if isinstance(sent, str)]

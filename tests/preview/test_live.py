@@ -3,7 +3,7 @@ import json
 from contextlib import aclosing
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import CatalogVersion, Live
 from tests.preview.conftest import HOST, TOKEN, cookie_of

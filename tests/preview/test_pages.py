@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
 from promptkit.preview.prompt_pages import PANELS

@@ -30,7 +30,7 @@ from promptkit import (
 )
 from promptkit.cli import main
 from promptkit.cli.command_options import VENDORS
-from promptkit.compiler.client_profiles import CLIENTS, ClientProfile
+from promptkit.clients.profiles import CLIENTS, ClientProfile
 from promptkit.compiler.compilation import compile
 from promptkit.exports import REQUESTS
 from promptkit.preview.client_views import sent_by

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt, resource
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
-from promptkit.conversion import parsing
-from promptkit.conversion.parsing import extent
+from promptkit.loader.loader import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection, LineBuffer
 from promptkit.protocol.decoding import leading_id
@@ -27,6 +25,8 @@ from promptkit.protocol.wire import Params
 from promptkit.server import rate_limit
 from promptkit.server.rate_limit import MOST_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
+from promptkit.types import parsing
+from promptkit.types.parsing import extent
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 

@@ -6,8 +6,8 @@ import pytest
 from promptkit import prompt, resource
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.rules import Rule
+from promptkit.loader.loader import Recipes
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.subscriptions import MAX_CHARACTERS, MAX_SUBSCRIPTIONS, Subscriptions
 from promptkit.protocol.wire import SubscriptionFilter

@@ -2,7 +2,7 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
+from promptkit.loader.loader import Recipes
 from tests.wire import MODERN, Client
 
 FORM = {"elicitation": {"form": {}}}

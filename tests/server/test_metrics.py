@@ -9,10 +9,10 @@ from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
 from promptkit import Arg, PromptError, prompt
-from promptkit.cli.observing import metrics_of
+from promptkit.cli.observers import metrics_of
 from promptkit.cli.options import parse
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
+from promptkit.loader.loader import Recipes
 from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.server.metrics import Metrics
 from tests.wire import MODERN, Client

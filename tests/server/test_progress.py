@@ -9,9 +9,9 @@ import pytest
 
 from promptkit import Context, PromptError, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
-from promptkit.errors.cancellation import RequestCancelledError
+from promptkit.language.cancellation import RequestCancelledError
 from promptkit.language.context import Progress
+from promptkit.loader.loader import Recipes
 from tests.wire import REVISIONS, Client, line, notification
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from promptkit import Arg, ArgumentErrors, PromptError, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.errors import EmptyPrompt
+from promptkit.loader.loader import load
 from promptkit.testing.checks import RenderingError, check_examples, check_generated
 
 CATALOG = compile(load(Path(__file__).parents[2] / "recipes"), lint=True)

@@ -24,9 +24,9 @@ from promptkit import (
     user,
 )
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.recipes import Recipes
 from promptkit.errors import LoadError, MissingClientCapability
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import Recipes
 from promptkit.testing import Client, ProtocolError
 from tests.wire import MODERN, REVISIONS
 

@@ -9,8 +9,8 @@ from textwrap import dedent
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import load
 from promptkit.errors.distribution import install_command
+from promptkit.loader.loader import load
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, Message, ResourceLink, Text, Workflow, assistant, user
-from promptkit.compiler.loading.targets import project_root
+from promptkit.loader.targets import project_root
 from promptkit.testing.comparisons import explain
 from promptkit.testing.project_root import make_importable, root_of
 
@@ -385,7 +385,7 @@ NAMED = {
     "tests/test_NAME.py": """
         from pathlib import Path
         from NAME_lib import Own
-        from promptkit.compiler.loading.loader import load
+        from promptkit.loader.loader import load
 
         def test_there_is_one_class():
             for name in ("first", "second", "first", "second"):
@@ -434,8 +434,8 @@ LOOKS = """
     def test_modules():
         names = {name for name in sys.modules if name.startswith("promptkit")}
         own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
-        packages = {"promptkit", "promptkit.compiler", "promptkit.compiler.loading", "promptkit.files"}
-        reading = {"promptkit.compiler.loading.recipe_files", "promptkit.files.regular"}
+        packages = {"promptkit", "promptkit.compiler", "promptkit.loader", "promptkit.files"}
+        reading = {"promptkit.loader.discovery", "promptkit.files.regular"}
         assert names == {*packages, "promptkit.version", *reading, *own}
         assert "msgspec" not in sys.modules
 

@@ -12,9 +12,9 @@ from hypothesis.errors import NoSuchExample
 
 from promptkit import Arg, CompileError, prompt, register_type
 from promptkit.testing import call_arguments, wire_arguments
-from tests.conversion.test_type_table import VALUES, Corner, Money, Node
 from tests.ids import shown
 from tests.laws.test_types import TYPES, share
+from tests.types.test_type_table import VALUES, Corner, Money, Node
 
 BOUNDED = [
     Annotated[int, msgspec.Meta(gt=0, lt=3)],

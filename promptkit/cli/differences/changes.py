@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from promptkit.catalog.prompts import SCHEMA
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.cli.differences.widening import WORDS, definitions_of, takes_all
+from promptkit.cli.differences.compatibility import WORDS, definitions_of, takes_all
 
 __all__ = ["Difference", "Kind", "changes_between"]
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from promptkit.cli.differences.revisions import Repository, RevisionError
-from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.scratch import scratch_folder
+from promptkit.loader.targets import split_target
 
 __all__ = ["loading_from", "written"]
 

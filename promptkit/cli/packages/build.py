@@ -21,11 +21,11 @@ from promptkit.cli.packages.registry import registry_name, server_entry, variabl
 from promptkit.cli.packages.sources import SourceReader, find_secrets
 from promptkit.cli.packages.wheel import WheelParts, build_wheel
 from promptkit.compiler.configuration import Configuration, find_configuration
-from promptkit.compiler.loading.targets import is_project, place_of, project_root
 from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 from promptkit.files.regular import check_regular
+from promptkit.loader.targets import is_project, place_of, project_root
 
 __all__ = ["package"]
 

@@ -17,12 +17,12 @@ from packaging.utils import canonicalize_name
 
 from promptkit.cli.packages.project import PackagedProject, PackageFault, distribution_of
 from promptkit.cli.packages.sources import PackagedFile, SourceReader
-from promptkit.compiler.loading.recipe_files import FolderWalk, find_recipes, is_cases, is_test, may_enter
-from promptkit.compiler.loading.targets import is_within
-from promptkit.compiler.skills.files import SkillFault, is_left_out, paths_below
+from promptkit.declarations.skill_files import SkillFault, is_left_out, paths_below
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import check_plain
 from promptkit.files.regular import INSTALLED
+from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_test, may_enter
+from promptkit.loader.targets import is_within
 
 __all__ = ["Contents", "read_contents", "requirements_of"]
 

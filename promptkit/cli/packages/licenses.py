@@ -7,7 +7,7 @@ from glob import has_magic
 from typing import Final
 
 from promptkit.cli.packages.project import PackageFault
-from promptkit.compiler.skills.files import is_left_out
+from promptkit.declarations.skill_files import is_left_out
 from promptkit.files.folder import Folder, check_plain
 
 __all__ = ["find_licenses"]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from promptkit.cli.packages.project import PackageFault
 from promptkit.compiler.configuration import Configuration
-from promptkit.compiler.skills.files import is_left_out
+from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 

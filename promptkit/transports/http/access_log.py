@@ -5,9 +5,9 @@ import time
 from http import HTTPStatus
 
 from promptkit.errors.exceptions import shortened
-from promptkit.errors.standard_error import say
 from promptkit.protocol.http.messages import RETRY
 from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.standard_error import say
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.asgi_types import Event, Receive, Scope, Send
 

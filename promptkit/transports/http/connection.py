@@ -8,7 +8,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from promptkit.transports.http.asgi_types import ASGIApplication
 from promptkit.transports.http.connection_limits import Connections, Phase, refusal
-from promptkit.transports.http.cycles import CONTINUE, Cycle, scope_of, target
+from promptkit.transports.http.request_cycle import CONTINUE, Cycle, scope_of, target
 from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
 
 __all__ = ["HttpConnection"]

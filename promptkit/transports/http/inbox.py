@@ -5,11 +5,11 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.messages import CLOSE, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError
+from promptkit.standard_error import say
 from promptkit.transports.http.channel import HttpChannel
 
 __all__ = ["Inbox"]

@@ -13,7 +13,7 @@ from promptkit.protocol.limits import PAGE_SIZE, Limits
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
     from promptkit.server.telemetry import Telemetry
-    from promptkit.transports.authorization.authorizer import Authorizer
+    from promptkit.transports.auth.authorizer import Authorizer
 
 __all__ = ["BODY_BYTES", "Settings", "public_names"]
 

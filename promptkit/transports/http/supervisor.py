@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from promptkit.errors.standard_error import finish, say
+from promptkit.standard_error import finish, say
 from promptkit.transports.http.worker import die_of
 
 __all__ = ["Supervisor"]

@@ -11,7 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Final, Protocol
 
-from promptkit.errors.standard_error import finish, say
+from promptkit.standard_error import finish, say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections

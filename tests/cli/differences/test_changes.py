@@ -9,7 +9,7 @@ import pytest
 from promptkit import compiler
 from promptkit.cli.differences.changes import Difference, Kind, changes_between
 from promptkit.cli.differences.sides import own_examples, side_of
-from promptkit.compiler.loading.loader import load
+from promptkit.loader.loader import load
 
 HEAD = """
 from dataclasses import dataclass

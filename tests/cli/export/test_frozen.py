@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt
-from promptkit.cli.client_files import claude, gemini, skills
-from promptkit.cli.client_files.prompts import ExportRefused
+from promptkit.exports.client_files import claude, gemini, skills
+from promptkit.exports.client_files.prompts import ExportRefused
 from tests.cli.export.clients import Claude, gemini_says
 
 #: Pieces of text that clients read in a way of their own, and what is near to that.

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 
 from promptkit.cli import main
-from promptkit.cli.client_files import claude, gemini
-from promptkit.cli.slash_commands.claude import read_claude_command
-from promptkit.cli.slash_commands.gemini import read_gemini_command
-from promptkit.cli.slash_commands.parsed import ArgumentPart, TextPart
+from promptkit.clients.slash_commands.claude import read_claude_command
+from promptkit.clients.slash_commands.command import ArgumentPart, TextPart
+from promptkit.clients.slash_commands.gemini import read_gemini_command
+from promptkit.exports.client_files import claude, gemini
 from promptkit.testing import Client
 from tests.cli.export.test_frozen import TEXTS, made_of, written
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from promptkit import prompt
 from promptkit.cli import main
 from promptkit.cli.arguments import ArgumentSyntaxError, read_typed
-from promptkit.cli.client_files import claude, gemini
-from promptkit.cli.client_files.prompts import LiveCommand
+from promptkit.exports.client_files import claude, gemini
+from promptkit.exports.client_files.prompts import LiveCommand
 from tests.cli.export.clients import Claude, gemini_runs
 
 END = "end-0123456789abcdef0123456789abcdef"

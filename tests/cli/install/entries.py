@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from promptkit.cli.clients.configurations import ConfigurationFile, read_servers
+from promptkit.clients.configurations import ConfigurationFile, read_servers
 
 
 def file_of(name, scope="user"):

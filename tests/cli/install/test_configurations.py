@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from promptkit.cli.clients.configurations import ServerTable
-from promptkit.compiler.client_profiles import INSTALLABLE
+from promptkit.clients.configurations import ServerTable
+from promptkit.clients.profiles import INSTALLABLE
 from promptkit.files.edits import FileRefused
 
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]

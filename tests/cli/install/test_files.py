@@ -14,7 +14,7 @@ KILLED = """
 import os, sys
 from itertools import count
 from promptkit.cli import main
-import promptkit.cli.install, promptkit.cli.clients.jsonc
+import promptkit.cli.install, promptkit.clients.jsonc_edits
 
 file, *argv = sys.argv[1:]
 before = open(file).read()

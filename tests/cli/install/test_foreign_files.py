@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.changes import EntryChange, unified_diff
-from promptkit.compiler.client_profiles import INSTALLABLE
+from promptkit.clients.changes import EntryChange, unified_diff
+from promptkit.clients.profiles import INSTALLABLE
 
 #: The configuration of each client in a project.
 FILES = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.configurations import ConfigurationFile, ServerTable
-from promptkit.cli.clients.servers import command_in, url_in
-from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.configurations import ConfigurationFile, ServerTable
+from promptkit.clients.profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.servers import command_in, url_in
 from tests.cli.install.entries import entries, file_of
 
 #: Files by client: what one writes that was not there, with a URL, and one of somebody's before and after.
@@ -518,7 +518,7 @@ def test_where_files_lie(platform, places, home, monkeypatch):
     """
     config = home / ROAMING[platform]
     monkeypatch.setattr("sys.platform", platform)
-    monkeypatch.setattr("promptkit.cli.clients.configurations.user_config_path", lambda *, roaming: config)
+    monkeypatch.setattr("promptkit.clients.configurations.user_config_path", lambda *, roaming: config)
 
     assert {name: ConfigurationFile(name).path for name in places} == {
         name: home / place for name, place in places.items()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.clients.configurations import ConfigurationFile
+from promptkit.clients.configurations import ConfigurationFile
 from promptkit.fragments.invisible import escape_invisible
 from tests.terminal import command
 

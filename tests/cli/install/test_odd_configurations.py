@@ -2,25 +2,25 @@
 
 import pytest
 
-from promptkit.cli.clients import jsonc, toml, yaml
+from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.files.edits import FileRefused
 
 
 @pytest.mark.parametrize(
     ("module", "text", "reason"),
     [
-        (jsonc, '{"a": ' + "[" * 100_000, "it is nested too deeply"),
-        (jsonc, '{"a": ' + "1" * 5_000 + "}", "it has a number with too many digits"),
-        (toml, "a = " + "[" * 100_000, "it is nested too deeply"),
-        (toml, "a = " + "1" * 5_000, "this is not TOML: "),
-        (toml, "x = 1\n" + "a." * 100_000 + "a = 1", "a key has more than 100 parts"),
-        (toml, "[[" + '"a" . ' * 200 + "a]]", "a key has more than 100 parts"),
-        (yaml, "a: " + "[" * 10_000, "it is nested too deeply"),
-        (yaml, "- " * 10_000, "it is nested too deeply"),
-        (yaml, "a: !!bool x", "this is not YAML: "),
-        (yaml, "a: !!int ''", "this is not YAML: "),
-        (yaml, "a: " + "1" * 5_000, "this is not YAML: "),
-        (yaml, "%YAML 9.9\n--- {a: 1}", "this is not YAML: "),
+        (jsonc_edits, '{"a": ' + "[" * 100_000, "it is nested too deeply"),
+        (jsonc_edits, '{"a": ' + "1" * 5_000 + "}", "it has a number with too many digits"),
+        (toml_edits, "a = " + "[" * 100_000, "it is nested too deeply"),
+        (toml_edits, "a = " + "1" * 5_000, "this is not TOML: "),
+        (toml_edits, "x = 1\n" + "a." * 100_000 + "a = 1", "a key has more than 100 parts"),
+        (toml_edits, "[[" + '"a" . ' * 200 + "a]]", "a key has more than 100 parts"),
+        (yaml_edits, "a: " + "[" * 10_000, "it is nested too deeply"),
+        (yaml_edits, "- " * 10_000, "it is nested too deeply"),
+        (yaml_edits, "a: !!bool x", "this is not YAML: "),
+        (yaml_edits, "a: !!int ''", "this is not YAML: "),
+        (yaml_edits, "a: " + "1" * 5_000, "this is not YAML: "),
+        (yaml_edits, "%YAML 9.9\n--- {a: 1}", "this is not YAML: "),
     ],
 )
 def test_it_is_refused(module, text, reason):
@@ -39,12 +39,12 @@ def test_a_key_of_many_parts_in_a_text_is_text():
     """
     line = "see " + "a." * 200
 
-    assert toml.read(f"a = '''\n{line}\n'''") == {"a": f"{line}\n"}
+    assert toml_edits.read(f"a = '''\n{line}\n'''") == {"a": f"{line}\n"}
 
 
 def test_an_anchor_twice_is_no_warning(recwarn):
     """
     The warning of the parser would show the text as it is.
     """
-    assert yaml.read("a: &x 1\nb: &x 2") == {"a": 1, "b": 2}
+    assert yaml_edits.read("a: &x 1\nb: &x 2") == {"a": 1, "b": 2}
     assert list(recwarn) == []

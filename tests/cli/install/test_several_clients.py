@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from tests.cli.install.entries import entries, file_of
 
 URL = "https://prompts.example.com/mcp"

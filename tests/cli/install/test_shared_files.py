@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.cli.clients.configurations import ConfigurationFile
-from promptkit.cli.clients.servers import command_in
-from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.configurations import ConfigurationFile
+from promptkit.clients.profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.servers import command_in
 from tests.cli.install.entries import entries, file_of
 
 WITH_PROJECT = [name for name, settings in INSTALLABLE.items() if settings.project]
@@ -47,7 +47,7 @@ def own_environment(project, monkeypatch):
     (scripts / "python").symlink_to(sys.executable)
     real = sysconfig.get_path
     monkeypatch.setattr(
-        "promptkit.cli.clients.servers.sysconfig.get_path",
+        "promptkit.clients.servers.sysconfig.get_path",
         lambda name: str(scripts) if name == "scripts" else real(name),
     )
     return scripts

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from promptkit.cli.clients.servers import command_in, variables_in
-from promptkit.compiler.client_profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.profiles import CLIENTS, INSTALLABLE
+from promptkit.clients.servers import command_in, variables_in
 from tests.cli.install.entries import entries, file_of
 
 URL = "https://prompts.example.com/mcp"

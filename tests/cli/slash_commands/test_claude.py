@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from promptkit.cli.slash_commands.claude import read_claude_command
-from promptkit.cli.slash_commands.parsed import (
+from promptkit.clients.slash_commands.claude import read_claude_command
+from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
     CommandPart,

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from promptkit.cli.slash_commands.gemini import read_gemini_command
-from promptkit.cli.slash_commands.parsed import (
+from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandPart,
     FilePart,
     TextPart,
     UnreadableCommand,
 )
+from promptkit.clients.slash_commands.gemini import read_gemini_command
 
 GREP = '''\
 description = "Find a pattern"

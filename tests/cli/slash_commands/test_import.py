@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from promptkit.cli import main
-from promptkit.cli.slash_commands.claude import read_claude_command
-from promptkit.cli.slash_commands.frontmatter import one_line
-from promptkit.cli.slash_commands.parsed import (
+from promptkit.clients.slash_commands.claude import read_claude_command
+from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
     CommandPart,
@@ -22,9 +21,10 @@ from promptkit.cli.slash_commands.parsed import (
     TextPart,
     UnreadableCommand,
 )
-from promptkit.cli.slash_commands.recipes import written
-from promptkit.compiler.loading.recipe_files import find_recipes
+from promptkit.clients.slash_commands.frontmatter import one_line
+from promptkit.clients.slash_commands.recipe_source import written
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.loader.discovery import find_recipes
 
 EVERYTHING = """\
 ---

@@ -6,8 +6,8 @@ The rules are those of https://code.visualstudio.com/docs/copilot/customization/
 
 import pytest
 
-from promptkit.cli.slash_commands.parsed import CommandParameter
-from promptkit.cli.slash_commands.vscode import read_vscode_prompt
+from promptkit.clients.slash_commands.command import CommandParameter
+from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 
 FORM = """\
 ---

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from promptkit.compiler.client_profiles import CLIENTS
+from promptkit.clients.profiles import CLIENTS
 from promptkit.protocol.revisions import REVISIONS
 from tests.preview.browser.window import panel_of
 from tests.terminal import environment, in_shell

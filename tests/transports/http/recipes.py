@@ -8,7 +8,7 @@ from itertools import count
 
 from promptkit import Context, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
+from promptkit.loader.loader import Recipes
 
 #: Set when the prompt of this name has begun, and how often each has begun and ended.
 BEGUN, ENDED = [], []

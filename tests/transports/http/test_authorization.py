@@ -8,9 +8,9 @@ import pytest
 
 from promptkit.asgi import Principal, VerifierUnavailable, app
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.loader import Recipes
+from promptkit.loader.loader import Recipes
 from promptkit.protocol.limits import Limits
-from promptkit.transports.authorization.authorizer import protect
+from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import Settings
 from tests.posting import Caller, answer_to, post

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from promptkit.transports.http.channel import HttpChannel
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
-from promptkit.transports.http.cycles import Cycle
+from promptkit.transports.http.request_cycle import Cycle
 from tests.posting import agreeing, application, body_of, post
 from tests.transports.http import recipes
 from tests.wire import modern, request

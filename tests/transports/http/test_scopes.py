@@ -179,7 +179,7 @@ class TestStepUp:
         Who asked for what, and that it was refused.
         """
         from promptkit.compiler.compilation import compile
-        from promptkit.transports.authorization.authorizer import protect
+        from promptkit.transports.auth.authorizer import protect
         from promptkit.transports.http.application import Application
         from promptkit.transports.http.settings import Settings
 

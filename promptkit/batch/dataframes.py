@@ -1,0 +1,184 @@
+"""The tables of engines: their rows, and the same table with columns added."""
+
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["ColumnTypes", "columns_of", "known_table", "rows_of", "with_columns"]
+
+#: Columns by name: whether each holds messages; else it holds text.
+ColumnTypes: TypeAlias = Mapping[str, bool]
+
+_Rows: TypeAlias = Sequence[Mapping[str, Any]]
+_Columns: TypeAlias = Mapping[str, list[Any]]
+
+
+class _TableKind(Struct, frozen=True):
+    """What is known of one kind of table."""
+
+    #: Returns the names of its columns.
+    names: Callable[[Any], list[str]]
+    #: Returns its rows, with what they have in some columns.
+    rows: Callable[[Any, list[str]], _Rows]
+    #: Returns it with columns added, or replaced.
+    extended: Callable[[Any, _Columns, ColumnTypes], Any]
+
+
+def known_table(table: Any) -> Any:
+    """
+    Return a table, or a pyarrow Table of what has Arrow's stream of another kind.
+
+    Raises:
+        TypeError: If it is no table.
+
+    See Also:
+        https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
+    """
+    if _kind_of(table) is not None:
+        return table
+    if hasattr(table, "__arrow_c_stream__"):
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        return pa.table(table)
+    if isinstance(table, Sequence) and not isinstance(table, str | bytes):
+        return table
+    msg = (
+        f"a {type(table).__name__} is no table: give a pyarrow Table, a frame of Polars or pandas, or a list "
+        "of mappings"
+    )
+    raise TypeError(msg)
+
+
+def columns_of(table: Any) -> list[str] | None:
+    """
+    Return the names of the columns of a known table; None if each row has its own.
+    """
+    kind = _kind_of(table)
+    return None if kind is None else kind.names(table)
+
+
+def rows_of(table: Any, columns: Collection[str]) -> _Rows:
+    """
+    Return the rows of a known table, with what they have in *columns*. Raises TypeError if one is no mapping.
+    """
+    kind = _kind_of(table)
+    if kind is None:
+        return _list_rows(table)
+    wanted = frozenset(columns)
+    names = [name for name in kind.names(table) if name in wanted]
+    return kind.rows(table, names) if names else [{}] * len(table)  # some tables of no columns have no rows
+
+
+def with_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+    """
+    Return a known table with columns added, or replaced.
+    """
+    kind = _kind_of(table)
+    return _list_with(table, columns) if kind is None else kind.extended(table, columns, types)
+
+
+def _kind_of(table: Any) -> _TableKind | None:
+    """What is known of a table; None of a list."""
+    names = ((one.__module__.partition(".")[0], one.__name__) for one in type(table).__mro__)
+    return next((_KINDS[name] for name in names if name in _KINDS), None)
+
+
+def _list_rows(rows: Any) -> _Rows:
+    for row in rows:
+        if not isinstance(row, Mapping):
+            msg = f"a row is a mapping of column to value, not a {type(row).__name__}"
+            raise TypeError(msg)
+    return rows  # type: ignore[no-any-return]  # they were looked at
+
+
+def _list_with(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
+    added = zip(*columns.values(), strict=True)
+    return [
+        {**row, **dict(zip(columns, values, strict=True))} for row, values in zip(rows, added, strict=True)
+    ]
+
+
+def _arrow_rows(table: Any, names: list[str]) -> _Rows:
+    arrow = sys.modules["pyarrow"]
+    chosen = table.select(names)
+    fields = [field.with_type(_microseconds(arrow, field.type)) for field in chosen.schema]
+    # Python has no nanoseconds: what is finer is cut off.
+    chosen = chosen.cast(arrow.schema(fields), safe=False)
+    return chosen.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]  # a list of mappings
+
+
+def _microseconds(arrow: Any, kind: Any) -> Any:
+    if getattr(kind, "unit", None) != "ns":
+        return kind
+    if arrow.types.is_timestamp(kind):
+        return arrow.timestamp("us", kind.tz)
+    return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
+
+
+def _arrow_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+    arrow = sys.modules["pyarrow"]
+    text = arrow.string()
+    messages = arrow.list_(arrow.struct([("role", text), ("content", text)]))
+    for name, values in columns.items():
+        column = arrow.array(values, messages if types[name] else text)
+        place = table.schema.get_field_index(name)
+        table = table.append_column(name, column) if place < 0 else table.set_column(place, name, column)
+    return table
+
+
+def _polars_rows(table: Any, names: list[str]) -> _Rows:
+    frame = table if hasattr(table, "iter_rows") else table.struct.unnest()
+    return frame.select(names).rows(named=True)  # type: ignore[no-any-return]  # a list of mappings
+
+
+def _polars_names(table: Any) -> list[str]:
+    return table.columns if hasattr(table, "columns") else table.struct.fields  # type: ignore[no-any-return]
+
+
+def _polars_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+    polars = sys.modules["polars"]
+    messages = polars.List(polars.Struct({"role": polars.String, "content": polars.String}))
+    made = [
+        polars.Series(name, values, dtype=messages if types[name] else polars.String)
+        for name, values in columns.items()
+    ]
+    if hasattr(table, "with_columns"):
+        return table.with_columns(made)
+    return polars.DataFrame(made).to_struct(table.name)
+
+
+def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
+    columns = [_python_values(frame[name]) for name in names]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python_values(column: Any) -> list[Any]:
+    """The values of a column of pandas, None where it has none, and as Python's own moments and durations."""
+    values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
+    if column.dtype.kind == "M":
+        return [None if value is None else value.to_pydatetime(warn=False) for value in values]
+    if column.dtype.kind == "m":
+        return [None if value is None else value.to_pytimedelta() for value in values]
+    return values
+
+
+def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
+    pandas = sys.modules["pandas"]
+    return frame.assign(
+        **{name: pandas.Series(values, frame.index, dtype=object) for name, values in columns.items()}
+    )
+
+
+_ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _arrow_with)
+_POLARS: Final = _TableKind(_polars_names, _polars_rows, _polars_with)
+
+#: By the package and the name of the class, or of one that it inherits from.
+_KINDS: Final[dict[tuple[str, str], _TableKind]] = {
+    ("pyarrow", "Table"): _ARROW,
+    ("pyarrow", "RecordBatch"): _ARROW,
+    ("polars", "DataFrame"): _POLARS,
+    ("polars", "Series"): _POLARS,
+    ("pandas", "DataFrame"): _TableKind(list, _pandas_rows, _pandas_with),
+}

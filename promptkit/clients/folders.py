@@ -1,0 +1,353 @@
+"""
+Folders that clients read: files, and folders of files, that are written there, changed, and removed again.
+
+A note in the folder lists the written files with their digests, so that no others are overwritten or removed.
+The folder and its note may have come with a repository that someone else wrote. So a note is checked before
+it is used, and a file is removed or overwritten only if its content has the digest in the note.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from promptkit.catalog.spooled_bytes import KeptBytes
+from promptkit.declarations.skill_files import MOST_BYTES, MOST_FILES, is_left_out
+from promptkit.errors.exceptions import PromptkitError
+from promptkit.files.folder import Folder, check_plain
+from promptkit.files.regular import may_exist
+from promptkit.fragments.invisible import escape_invisible
+
+__all__ = ["FILE", "FolderChange", "FolderRefused", "describe_failure", "folder_change", "has_entries"]
+
+#: The path of a file in itself, where others are in a folder.
+FILE: Final = "."
+
+_MAX_NOTE_BYTES: Final = 16 * 1024 * 1024
+
+#: Number of files and folders in one note, length of a source, and number of folders above a file.
+_MAX_NAMES: Final = 10_000
+_MAX_SOURCE: Final = 16_384
+_MAX_DEPTH: Final = 64
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class FolderRefused(PromptkitError):
+    """Nothing can be written into a folder, or removed from it; its text says why, and what to do."""
+
+
+class _Written(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file, or a folder, that was written: its source, and the digest of each file."""
+
+    source: str
+    files: dict[str, str]
+
+
+class FolderChange(Struct, frozen=True):
+    """
+    The files to write into a folder, and the files to remove from it.
+
+    Args:
+        folder:
+            The folder.
+
+        names:
+            The files and folders of the same source that are in it afterwards.
+
+        writes:
+            The content of files, by their paths within it.
+
+        removes:
+            The paths of files to remove.
+
+        gone:
+            The files and folders in it that are removed.
+
+        note:
+            The content of the note afterwards.
+
+        note_name:
+            The name of the note.
+
+        before:
+            The content of the note now; None if there is none.
+
+        digests:
+            The digests in the note now, by path.
+    """
+
+    folder: Folder
+    names: tuple[str, ...]
+    writes: Mapping[str, KeptBytes]
+    removes: tuple[str, ...]
+    gone: tuple[str, ...]
+    note: Mapping[str, _Written]
+    note_name: str
+    before: bytes | None
+    digests: Mapping[str, str]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return bool(self.writes or self.removes or self.gone)
+
+    def carry_out(self) -> None:
+        """
+        Write the files, and remove the others.
+
+        Raises:
+            OSError: If a file cannot be written or removed, or was changed meanwhile.
+        """
+        if not self.is_needed:
+            return
+        self.folder.create()
+        with self.folder.locked():
+            if _note_data(self.folder, self.note_name) != self.before:
+                raise _changed_meanwhile(self.note_name)
+            for path in self.removes:
+                if self._is_own(path, {self.digests[path]}):
+                    self.folder.remove(path)
+                self.folder.remove_empty_folders(path)
+            for path, content in self.writes.items():
+                self._is_own(path, {self.digests.get(path), content.digest})
+                data = content.data
+                # A file that names its own interpreter is a program, and agents start it.
+                self.folder.write(path, data, mode=0o777 if data.startswith(b"#!") else 0o666)
+            # The note comes last: if this is interrupted, each file has a digest of the old note or the new.
+            if self.note:
+                note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
+                self.folder.write(self.note_name, note, b"\n")
+            elif self.before is not None:
+                self.folder.remove(self.note_name)
+
+    def _is_own(self, path: str, digests: set[str | None]) -> bool:
+        """Return whether a file exists. Raises OSError if it has none of the *digests*."""
+        if self.folder.status(path) is None:
+            return False
+        if self.folder.digest(path, MOST_BYTES) not in digests - {None}:
+            raise _changed_meanwhile(path)
+        return True
+
+
+def folder_change(
+    folder: Folder,
+    wanted: Mapping[str, Mapping[str, KeptBytes]],
+    source: str | None,
+    note_name: str,
+    only: Collection[str] | None = None,
+) -> FolderChange:
+    """
+    Return the changes that bring a folder to the wanted state, ignoring entries of other sources.
+
+    Args:
+        folder:
+            The folder that clients read.
+
+        wanted:
+            Files by their paths in a folder, or one file at `FILE`, by the name of the folder or file.
+
+        source:
+            The recipes that they are made of. Entries of this source that are not wanted are removed. None
+            for all sources, if nothing is wanted.
+
+        note_name:
+            The name of the note.
+
+        only:
+            The names that can be removed; all by default.
+
+    Raises:
+        FolderRefused: If the note is invalid, or a file was not written by promptkit, or changed since.
+        OSError: If the folder cannot be read.
+    """
+    before = _note_data(folder, note_name) if folder.exists() else None
+    noted = {} if before is None else _decode_note(before, folder.shown / note_name)
+    gone = tuple(
+        name
+        for name, written in noted.items()
+        if source in (None, written.source) and name not in wanted and (only is None or name in only)
+    )
+    writes, removes, digests = dict[str, KeptBytes](), list[str](), dict[str, str]()
+    for name in (*wanted, *gone):
+        written, coming = noted.get(name), wanted.get(name, {})
+        if written is not None and source not in (None, written.source) and _source_exists(written.source):
+            whose = written.source or "a build"
+            place = folder.shown / name
+            msg = f"{place} was written from {whose}: remove it from there, or rename one of the two"
+            raise FolderRefused(msg)
+        old = {} if written is None else {_path(name, path): one for path, one in written.files.items()}
+        new = {_path(name, path): content for path, content in coming.items()}
+        present = _present_files(folder, name, old, new)
+        writes |= {
+            path: one for path, one in new.items() if path not in present or old.get(path) != one.digest
+        }
+        removes += [path for path in old if path not in new]
+        digests |= old
+    note = {name: written for name, written in noted.items() if name not in gone}
+    for name, files in wanted.items():
+        note[name] = _Written(source or "", {path: content.digest for path, content in files.items()})
+    try:
+        _check_note(note)
+    except FolderRefused as error:
+        msg = f"{folder.shown / note_name} cannot be written: {error}: use another folder, or another name"
+        raise FolderRefused(msg) from None
+    names = tuple(sorted(wanted))
+    return FolderChange(folder, names, writes, tuple(removes), gone, note, note_name, before, digests)
+
+
+def has_entries(folder: Folder, note_name: str) -> bool:
+    """
+    Return whether the note of a folder has entries.
+
+    Args:
+        folder:
+            The folder.
+
+        note_name:
+            The name of the note.
+
+    Raises:
+        FolderRefused: If the note is invalid.
+        OSError: If the folder cannot be read.
+    """
+    data = _note_data(folder, note_name) if folder.exists() else None
+    return data is not None and bool(_decode_note(data, folder.shown / note_name))
+
+
+def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
+    """Return one line that says why a folder cannot be changed."""
+    where = f" ({error.filename})" if error.filename else ""
+    text = f"cannot write into {os.fspath(folder)!r}: {error.strerror or error}{where}"
+    return escape_invisible(text, one_line=True)
+
+
+def _path(name: str, path: str) -> str:
+    """Return the path within the folder of a file in the entry *name*."""
+    return name if path == FILE else f"{name}/{path}"
+
+
+def _source_exists(source: str) -> bool:
+    """Return whether a source still exists at its path: a project may have been moved."""
+    return any(not Path(place).is_absolute() or may_exist(place) for place in source.split(os.pathsep))
+
+
+def _present_files(
+    folder: Folder, name: str, written: Mapping[str, str], coming: Mapping[str, KeptBytes]
+) -> set[str]:
+    """
+    Return the paths of the files of an entry that exist.
+
+    Raises:
+        FolderRefused: If a file is neither one that was *written* nor one that is *coming*.
+    """
+    known = {*written, *coming}
+    for path in _files_in(folder, name):
+        if path not in known:
+            raise _not_own(folder, path, "was not written by promptkit")
+    present = set[str]()
+    for path in known:
+        status = folder.status(path)
+        if status is None or (stat.S_ISDIR(status.st_mode) and _has_below(written, path)):
+            continue
+        digest = folder.digest(path, MOST_BYTES)
+        allowed = {written.get(path), coming[path].digest if path in coming else None}
+        if digest is None or digest not in allowed:
+            how = "was changed since it was written" if path in written else "was not written by promptkit"
+            raise _not_own(folder, path, how)
+        present.add(path)
+    return present
+
+
+def _has_below(paths: Mapping[str, str], above: str) -> bool:
+    return any(path.startswith(f"{above}/") for path in paths)
+
+
+def _files_in(folder: Folder, name: str) -> Iterator[str]:
+    """Yield the paths of the files and links of an entry, without hidden ones and those of other programs."""
+    status = folder.status(name)
+    if status is None:
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        yield name
+        return
+    waiting = [name]
+    while waiting:
+        above = waiting.pop()
+        if above.count("/") > _MAX_DEPTH:
+            raise _not_own(folder, name, f"has more than {_MAX_DEPTH} folders within one another")
+        for entry, found in folder.entries(above):
+            if is_left_out(entry):
+                continue
+            path = f"{above}/{entry}"
+            if stat.S_ISDIR(found.st_mode):
+                waiting.append(path)
+            else:
+                yield path
+
+
+def _not_own(folder: Folder, path: str, how: str) -> FolderRefused:
+    return FolderRefused(f"{folder.shown / path} {how}: move it away, and nothing of it is lost")
+
+
+def _changed_meanwhile(path: str) -> OSError:
+    return OSError(errno.EBUSY, "it was changed meanwhile, and stays: run the command again", path)
+
+
+def _note_data(folder: Folder, note_name: str) -> bytes | None:
+    """Return the content of a note; None if there is none."""
+    try:
+        return folder.read(note_name, _MAX_NOTE_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _invalid_note(folder.shown / note_name, error.strerror or str(error)) from None
+
+
+def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
+    try:
+        note = msgspec.json.decode(data, type=dict[str, _Written])
+        _check_note(note)
+    except (msgspec.MsgspecError, UnicodeDecodeError, FolderRefused) as error:
+        raise _invalid_note(file, str(error)) from None
+    return note
+
+
+def _invalid_note(file: Path, reason: str) -> FolderRefused:
+    text = f"{file} is not a valid note of written files: {reason}"
+    return FolderRefused(f"{text}: move it away, and run the command again")
+
+
+def _check_note(note: Mapping[str, _Written]) -> None:
+    """Raise FolderRefused unless a note has only entries that promptkit can write."""
+    if len(note) > _MAX_NAMES:
+        msg = f"it has more than {_MAX_NAMES:,} names"
+        raise FolderRefused(msg)
+    for name, written in note.items():
+        if "/" in name or is_left_out(name) or not _is_plain(name):
+            msg = f"{name[:100]!r} is not a name in the folder"
+            raise FolderRefused(msg)
+        if len(written.source) > _MAX_SOURCE or len(written.files) > MOST_FILES:
+            msg = f"{name[:100]!r} has a source of more than {_MAX_SOURCE:,} characters, or too many files"
+            raise FolderRefused(msg)
+        for path, digest in written.files.items():
+            if path != FILE and not _is_plain(path):
+                msg = f"{path[:100]!r} is not a plain path within {name[:100]!r}"
+                raise FolderRefused(msg)
+            if not _DIGEST.fullmatch(digest):
+                msg = f"{path[:100]!r} in {name[:100]!r} has no SHA-256 as its digest"
+                raise FolderRefused(msg)
+
+
+def _is_plain(path: str) -> bool:
+    try:
+        check_plain(path)
+    except OSError:
+        return False
+    return path.count("/") < _MAX_DEPTH

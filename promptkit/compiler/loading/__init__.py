@@ -1,1 +1,0 @@
-"""Files become recipes: they are found, imported, watched and imported again."""

@@ -1,1 +1,0 @@
-"""Skills: instructions that models read, written in Python, or as folders that begin with a ``SKILL.md``."""

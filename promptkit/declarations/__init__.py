@@ -1,0 +1,1 @@
+"""Declarations: `@prompt`, `@resource` and `@skill` make prompts, resources and skills of functions."""

@@ -1,0 +1,250 @@
+"""The options of `@prompt`, and their checks."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from promptkit.catalog.prompts import TAGS
+from promptkit.declarations.prompt_names import check_name
+from promptkit.errors.diagnostics import Report, Rule
+from promptkit.language.annotations import is_scope
+from promptkit.language.media import Icon
+from promptkit.language.tools import Tool
+from promptkit.language.validation import check_flag, check_optional_text, describe
+from promptkit.types.answer_schemas import answer_schema
+
+__all__ = ["Options", "check_options", "check_scopes", "check_sendable", "icons_of", "meta_of", "tags_of"]
+
+_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+
+#: A key of ``_meta``: an optional prefix (labels with dots between them, and a slash), then a name.
+#: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+_META_KEY: Final = (
+    rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+)
+
+_NO_HALF: Final = "remove the half of a surrogate pair"
+
+#: Keys, and labels of prefixes, that the protocol reserves for itself.
+_RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
+_RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
+
+
+def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
+    """Return icons, some of which may be given as URIs. Raises TypeError for a single one."""
+    if isinstance(icons, str):
+        msg = f"icons takes several icons: write icons=[{icons!r}]"
+        raise TypeError(msg)
+    if not (found := tuple(icons)):
+        return ()
+
+    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
+
+
+def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return several words. Raises TypeError for a single string, which would be split into letters."""
+    if isinstance(tags, str):
+        msg = f"tags takes several words: write tags=[{tags!r}]"
+        raise TypeError(msg)
+    words = tuple(tags)
+    if wrong := [word for word in words if not isinstance(word, str)]:
+        msg = f"tags takes words, not {describe(wrong[0])}"
+        raise TypeError(msg)
+    return words
+
+
+def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of what goes into ``_meta``. Raises TypeError if it is no mapping."""
+    if not isinstance(meta, Mapping):
+        msg = f"meta takes a dict, not {type(meta).__name__}"
+        raise TypeError(msg)
+    return dict(meta)
+
+
+def _check_seconds(name: str, value: float | None) -> None:
+    wanted: tuple[type, ...] = (int, float)
+    if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
+        msg = f"{name} takes a number of seconds above zero, not {value!r}"
+        raise ValueError(msg)
+
+
+def _check_deprecated(value: object) -> None:
+    if value is None:
+        return
+    remedy = "write deprecated='use NAME'"
+    if not isinstance(value, str):
+        msg = f"deprecated says what to use in its place, and takes no {type(value).__name__}: {remedy}"
+        raise TypeError(msg)
+    if not value.strip():
+        msg = f"deprecated says what to use in its place: {remedy}"
+        raise ValueError(msg)
+
+
+def _check_tool(value: object) -> None:
+    if value is None or isinstance(value, bool):
+        return
+
+    if not isinstance(value, Tool):
+        msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"
+        raise TypeError(msg)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """The options of `@prompt`; see there for what each of them does."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    icons: "tuple[Icon, ...]" = ()
+    tags: tuple[str, ...] = ()
+    version: str | None = None
+    timeout: float | None = None
+    cache: float | None = None
+    meta: Mapping[str, Any] = MappingProxyType({})
+    elicit: bool = False
+    tool: "Tool | bool | None" = None
+    scopes: Collection[str] = ()
+    answer: Any = None
+    deprecated: str | None = None
+    sample: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("name", "title", "description", "version"):
+            check_optional_text(name, getattr(self, name))
+        for name in ("timeout", "cache"):
+            _check_seconds(name, getattr(self, name))
+        for name in ("elicit", "sample"):
+            check_flag(name, getattr(self, name))
+        _check_deprecated(self.deprecated)
+        _check_tool(self.tool)
+
+    @property
+    def wire_meta(self) -> dict[str, Any]:
+        """What goes into the prompt's ``_meta``: only what the author set."""
+        own = {
+            TAGS: list(self.tags),
+            "promptkit/version": self.version,
+            "promptkit/deprecated": self.deprecated,
+        }
+        return {**{key: value for key, value in own.items() if value}, **self.meta}
+
+    def told(self, description: str | None) -> str | None:
+        """The description that clients are told: first that the prompt is deprecated, if it is."""
+        if self.deprecated is None:
+            return description
+        notice = f"Deprecated: {self.deprecated.strip().removesuffix('.')}."
+        return f"{notice} {description}" if description else notice
+
+
+def check_options(options: Options, function: Callable[..., Any], report: Report) -> None:
+    """
+    Report options that cannot be sent to clients, or that some clients cannot show.
+
+    Args:
+        options:
+            What the author gave to `@prompt`.
+
+        function:
+            The author's function, whose name is the default.
+
+        report:
+            Receives what is found.
+    """
+    check_name(options.name, function, report)
+    check_scopes(options.scopes, report)
+    if options.answer is not None:
+        _check_answer(options.answer, report)
+    sent = (options.title, options.description, options.version, options.deprecated, options.wire_meta)
+    remedy = "use text, numbers, booleans, None, and lists and dicts of these"
+    check_sendable(sent, "its title, description, tags or meta", report, remedy=remedy)
+    for key in options.meta:
+        _check_meta_key(key, report)
+
+
+def _check_answer(answer: Any, report: Report) -> None:
+    try:
+        answer_schema(answer)
+    except TypeError as error:
+        fault, _, remedy = str(error).partition(": ")
+        report.add(Rule.BAD_ANSWER, fault, remedy)
+
+
+def check_scopes(scopes: object, report: Report) -> None:
+    """
+    Report scopes that no caller can have.
+
+    Args:
+        scopes:
+            What the author gave to `@prompt` or `@resource`.
+
+        report:
+            Receives what is found.
+    """
+    if scopes == ():
+        return
+
+    if isinstance(scopes, str):
+        fault = f"scopes takes several, not the text {scopes!r}"
+        report.add(Rule.BAD_SCOPE, fault, _several(scopes.split()))
+    elif not isinstance(scopes, list | tuple | set | frozenset):
+        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(()))
+    else:
+        for scope in scopes:
+            if not is_scope(scope):
+                what = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+                report.add(Rule.BAD_SCOPE, what, _several(str(scope).split()))
+
+
+def _several(words: Iterable[str]) -> str:
+    shown = ", ".join(repr(word) for word in words if is_scope(word))
+    return f"write them as in scopes=[{shown or repr('reviews:read')}]"
+
+
+def check_sendable(
+    values: Iterable[object], what: str, report: Report, place: str | None = None, remedy: str = _NO_HALF
+) -> None:
+    """
+    Report values that cannot be sent: they would break the whole list of prompts, or of resources.
+
+    Args:
+        values:
+            What clients are told of a prompt, an argument or a resource.
+
+        what:
+            What it is called.
+
+        report:
+            Receives what is found.
+
+        place:
+            As for `Report.add`.
+
+        remedy:
+            What to do about it; that of text by default.
+    """
+    try:
+        msgspec.json.encode(tuple(values))
+    except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
+        report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", remedy, place)
+
+
+def _check_meta_key(key: object, report: Report) -> None:
+    found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
+    if not found:
+        fault = f"meta cannot have {describe(key)} as a key"
+        remedy = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
+        report.add(Rule.BAD_METADATA, fault, remedy)
+    elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
+        fault = f"the key {found[0]!r} of meta is reserved for the protocol"
+        remedy = "put it under a prefix of your own, as in 'com.example/owner'"
+        report.add(Rule.BAD_METADATA, fault, remedy)
+
+
+def _is_reserved(key: str, labels: list[str]) -> bool:
+    # Revision 2025-06-18 reserves every label of a prefix but the last. Later revisions reserve the second.
+    reserving = {label.lower() for label in labels[:-1] + labels[1:2]}
+    return key in _RESERVED_KEYS or not reserving.isdisjoint(_RESERVED_LABELS)

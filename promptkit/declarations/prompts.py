@@ -1,0 +1,347 @@
+"""`@prompt`: makes an author's function a prompt, which can be rendered and served."""
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
+from weakref import WeakKeyDictionary
+
+import attrs
+
+from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
+from promptkit.declarations.arguments import DirectArguments, compile_arguments
+from promptkit.declarations.definition import Declared
+from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
+from promptkit.declarations.signature import (
+    cached_property,
+    code_of,
+    copied_attributes,
+    is_local,
+    read_signature,
+)
+from promptkit.declarations.unusable_types import check_return
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.exceptions import CompileError
+from promptkit.language.messages import Workflow
+from promptkit.types.functions import read_return, with_own_defaults
+
+if TYPE_CHECKING:
+    from promptkit.language.media import Icon
+    from promptkit.language.tools import Tool
+
+__all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Collects the prompts that are made while the loader imports a module; None at other times.
+declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
+    "declared_prompts", default=None
+)
+
+#: The prompts that modules make while Python itself imports them, as tests have it do.
+imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
+    """
+    An author's function, decorated with `@prompt`.
+
+    Calling it checks the types of the arguments, then calls the function and returns its result. So one
+    prompt can call another.
+    """
+
+    function: Callable[P, R]
+    options: Options
+    location: Location
+    names: Mapping[str, Any]
+
+    # Copied from the function.
+    __name__: ClassVar[str]
+    __qualname__: ClassVar[str]
+
+    def __attrs_post_init__(self) -> None:
+        vars(self).update(copied_attributes(self.function))
+
+    def __repr__(self) -> str:
+        return f"<prompt {self.options.name!r} at {self.location}>"
+
+    def __format__(self, spec: str) -> NoReturn:
+        msg = f"prompt {self.options.name!r} itself cannot be used in an f-string: call {self.__name__}(...)"
+        raise TypeError(msg)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """
+        Call the author's function. A parameter annotated `Context` may be left out.
+
+        Raises:
+            TypeError: If an argument is not of its parameter's type.
+
+            ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
+                or is not set.
+
+            Exception: Any exception that the function raises.
+        """
+        return self._called(*args, **self._direct.checked(args, kwargs))
+
+    def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
+        """
+        Call the author's function and return what would be sent to a client.
+
+        The arguments are Python values. A parameter annotated `Context` may be left out.
+
+        Raises:
+            CompileError: If the prompt has errors, so that it cannot be served.
+
+            TypeError: If an argument is not of its parameter's type, or the function
+                returned something that no message can hold.
+
+            ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
+                or is not set.
+
+            RuntimeError: If the function is asynchronous and an event loop is running already.
+
+            Exception: Any exception that the function raises.
+        """
+        return self.compiled.renderer.render(*args, **self._direct.checked(args, kwargs))
+
+    async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
+        """
+        Do what `render` does, on the running event loop. The function may be synchronous, too.
+
+        Raises:
+            Exception: As `render` does.
+        """
+        return await self.compiled.renderer.render_async(*args, **self._direct.checked(args, kwargs))
+
+    def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Render from the strings that a client sends, with the code that the server uses.
+
+        Args:
+            arguments:
+                Values by parameter name, as text.
+
+        Raises:
+            CompileError: If the prompt has errors, so that it cannot be served.
+
+            ArgumentErrors: If any argument is missing, unknown or invalid; it lists them all.
+
+            Exception: As `render` does.
+        """
+        return self.compiled.render(arguments)
+
+    async def render_wire_async(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Do what `render_wire` does on the running event loop.
+
+        Raises:
+            Exception: As `render_wire` does.
+        """
+        return await self.compiled.render_async(arguments)
+
+    def sent(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, str]:
+        """
+        Return what a client sends for the same call: values by parameter name, as text.
+
+        Raises:
+            TypeError: If an argument is not of its parameter's type, or a client has no way to send it.
+        """
+        return self._direct.sent(args, kwargs)
+
+    @cached_property
+    def compiled(self) -> CompiledPrompt:
+        """The compiled prompt, which is what is served. Raises `CompileError` if it has errors."""
+        compiled, diagnostics = self.compile()
+        if compiled is None:
+            raise CompileError(diagnostics)
+        return compiled
+
+    def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        """Return the compiled prompt, or None if it cannot be served, and all its diagnostics."""
+        return self._compilation
+
+    @cached_property
+    def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        options = self.options
+        report = Report(f"prompt {options.name!r}", self.location)
+        check_options(options, self.function, report)
+        signature = read_signature(self.function, self.names, report)
+        arguments = compile_arguments(options.name, signature, report)
+        if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
+            check_return(self.function, promised, report)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
+            return None, tuple(report.found)
+        compiled = CompiledPrompt(
+            name=options.name,
+            title=options.title,
+            description=options.told(options.description or signature.summary),
+            icons=options.icons,
+            meta=MappingProxyType(options.wire_meta),
+            arguments=arguments,
+            context=signature.context,
+            renderer=FunctionRenderer(self._called, options.name, self.location, options.answer),
+            timeout=options.timeout,
+            cache=options.cache,
+            elicit=options.elicit,
+            tool=options.tool,
+            scopes=frozenset(options.scopes),
+            deprecated=options.deprecated,
+            sample=options.sample,
+            saved=self.saved,
+        )
+        return compiled, tuple(report.found)
+
+    @cached_property
+    def _called(self) -> Callable[P, R]:
+        return with_own_defaults(self.function)
+
+    @cached_property
+    def _direct(self) -> DirectArguments:
+        return DirectArguments(self.options.name, self.function, self.names, self.location)
+
+
+@overload
+def prompt(function: Callable[P, R], /) -> Prompt[P, R]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: "Iterable[Icon | str]" = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+    scopes: Collection[str] = (),
+    tool: "Tool | bool | None" = None,
+    answer: Any = None,
+    deprecated: str | None = None,
+    sample: bool = True,
+) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
+def prompt(  # noqa: PLR0913 (each is an option for authors)
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: "Iterable[Icon | str]" = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+    scopes: Collection[str] = (),
+    tool: "Tool | bool | None" = None,
+    answer: Any = None,
+    deprecated: str | None = None,
+    sample: bool = True,
+) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
+    """
+    Make a function a prompt.
+
+    The function returns or yields text, content, messages, workflows, sequences of these,
+    or None; it may be ``async``. Its parameters become the prompt's arguments.
+
+    Args:
+        function:
+            A ``def``, ``async def``, generator or asynchronous generator function.
+
+        name:
+            The name that clients ask for; the function's name if left out.
+
+        title:
+            What people see. It has no default, because some clients use it as the command.
+
+        description:
+            What it is for; the docstring's summary if left out.
+
+        icons:
+            Pictures that a client may show: `Icon` values, or URIs.
+
+        tags:
+            Words to group prompts by; sent in ``_meta``.
+
+        version:
+            The author's version of this prompt; sent in ``_meta``.
+
+        timeout:
+            How long one rendering may take when served, in seconds.
+
+        cache:
+            How long, in seconds, a reply may be served again for the same arguments. A
+            prompt that takes a `Context` is never served from the cache.
+
+        meta:
+            What else to send in ``_meta``, under keys like ``com.example/owner``.
+
+        elicit:
+            Whether the person at the client is asked for required arguments that are missing,
+            if the client can ask. Secrets are never asked for.
+
+        scopes:
+            What a caller has to have, all of it. For others there is no such prompt.
+
+        tool:
+            What models may expect that call it as a tool, where prompts are served as tools; False
+            if they may not call it.
+
+        answer:
+            The type of the answer that the prompt asks for. Requests to vendors have its JSON Schema, and
+            so has ``_meta``. Answers themselves are not read.
+
+        deprecated:
+            What to use in its place, as in ``"use review-change"``. It is still served; clients are told in
+            its description, and in ``_meta``.
+
+        sample:
+            Whether it may be called to see what it says, though nobody has asked for it: by
+            ``promptkit check --render``, ``diff`` and ``dev``, and by ``pytest --promptkit``.
+
+    Returns:
+        The function, as a `Prompt`; without *function*, a decorator that makes one.
+
+    Raises:
+        TypeError: If what is decorated is not a function, or an option has the wrong type.
+
+        ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
+    """
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
+
+    def decorate(function: Callable[P, R]) -> Prompt[P, R]:
+        code = code_of(function)
+        options = Options(
+            name=function.__name__ if name is None else name,
+            title=title,
+            description=description,
+            icons=icons_of(icons),
+            tags=tags_of(tags),
+            version=version,
+            timeout=timeout,
+            cache=cache,
+            meta=meta_of(meta or {}),
+            elicit=elicit,
+            tool=tool,
+            scopes=scopes,
+            answer=answer,
+            deprecated=deprecated,
+            sample=sample,
+        )
+        location = Location(code.co_filename, code.co_firstlineno)
+        made = Prompt(function, options, location, dict(names) if is_local(function) else {})
+        if (listener := declared_prompts.get()) is not None:
+            listener.append(made)
+        elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
+            getattr(module.__spec__, "_initializing", False)
+        ):
+            imported_prompts.setdefault(module, []).append(made)
+        return made
+
+    return decorate if function is None else decorate(function)

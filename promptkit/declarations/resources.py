@@ -1,0 +1,277 @@
+"""`@resource`: what prompts embed or link, declared as a function of the variables in a URI."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar
+
+import attrs
+
+from promptkit.catalog.resources import CompiledResource, content_of
+from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
+from promptkit.declarations.arguments import compile_arguments
+from promptkit.declarations.definition import Declared
+from promptkit.declarations.docstrings import read_summary
+from promptkit.declarations.options import check_scopes, check_sendable
+from promptkit.declarations.signature import cached_property, copied_attributes, is_local, read_signature
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.exceptions import CompileError, shortened
+from promptkit.language.documents import EmbeddedResource, ResourceLink
+from promptkit.language.validation import describe, optional_text
+from promptkit.types.functions import FORWARD, with_own_defaults
+
+__all__ = ["Resource", "resource"]
+
+P = ParamSpec("P")
+R = TypeVar("R", str, bytes)
+
+#: The flags of generators and coroutines.
+_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+#: The scheme of a URI.
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Resource(Declared[P, str], Generic[P, R]):
+    """
+    A document, or a family of documents, that an author's function produces.
+
+    Calling it calls the function.
+    """
+
+    kind: ClassVar[Literal["resource"]] = "resource"
+
+    function: Callable[P, R]
+    uri_template: str
+    name: str = attrs.field(validator=optional_text)
+    title: str | None = attrs.field(validator=optional_text)
+    description: str | None = attrs.field(validator=optional_text)
+    mime_type: str | None = attrs.field(validator=optional_text)
+    scopes: Collection[str]
+    names: Mapping[str, Any]
+
+    def __attrs_post_init__(self) -> None:
+        vars(self).update(copied_attributes(self.function))
+
+    def __repr__(self) -> str:
+        return f"<resource {self.uri_template!r} at {self.location}>"
+
+    def __format__(self, spec: str) -> NoReturn:
+        msg = (
+            f"resource {self.name!r} itself cannot be used in an f-string: call it for its text, "
+            "give user(...) its .embed(...) or .link(...), or write its .uri(...)"
+        )
+        raise TypeError(msg)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the author's function."""
+        return self._called(*args, **kwargs)
+
+    @property
+    def location(self) -> Location:
+        """Where the author defined it."""
+        code = inspect.unwrap(self.function).__code__
+        return Location(code.co_filename, code.co_firstlineno)
+
+    def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """
+        Return the URI for the function's arguments. None, and arguments left out, do not appear in it.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the arguments do not fit the function's parameters.
+        """
+        return expanded(self.uri_template, self._variables(*args, **kwargs))
+
+    def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
+        """
+        Call the author's function and return its result as content.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the function returns neither `str` nor `bytes`.
+
+            Exception: Whatever the function raises.
+        """
+        uri = self.uri(*args, **kwargs)
+        return content_of(self, uri, self._called(*args, **kwargs))
+
+    def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
+        """
+        Return a link to the document. The author's function is not called.
+
+        The values of variables are added to its name and title, as ``logs: 1h``: links that are made of one
+        template can be told apart.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the arguments do not fit the function's parameters.
+        """
+        variables, told = self._variables(*args, **kwargs), self._told
+        if values := _for_people(variables):
+            told |= {key: f"{told[key]}: {values}" for key in ("name", "title") if told[key]}
+        return ResourceLink(expanded(self.uri_template, variables), **told)
+
+    def sent(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Return what a client sends for these arguments: the `uri`."""
+        return self.uri(*args, **kwargs)
+
+    def _variables(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """The variables that a call gives. Raises as `uri` does."""
+        if self.uri_faults:
+            raise CompileError(self.uri_faults)
+        return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
+
+    @cached_property
+    def _called(self) -> Callable[P, R]:
+        return with_own_defaults(self.function)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        """What clients are told of it."""
+        return {name: getattr(self, name) for name in ("name", "title", "description", "mime_type")}
+
+    @cached_property
+    def uri_faults(self) -> tuple[Diagnostic, ...]:
+        """Why it has no URI: errors of the template, and where template and function disagree."""
+        report = Report(f"resource {self.name!r}", self.location)
+        self._check_template(report)
+        self._check_agreement(report)
+        return tuple(report.found)
+
+    def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
+        """
+        Return the resource as it is served, or None if it cannot be, and all its diagnostics.
+
+        A parameter without an annotation takes text, or the type of its default.
+        """
+        report = Report(f"resource {self.name!r}", self.location)
+        report.found.extend(self.uri_faults)
+        check_sendable(self._told.values(), "its name, title, description or MIME type", report)
+        check_scopes(self.scopes, report)
+        signature = read_signature(self.function, self.names, report, untyped=True)
+        arguments = compile_arguments(self.name, signature, report, kind="resource")
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
+            return None, tuple(report.found)
+        compiled = CompiledResource(
+            uri_template=self.uri_template,
+            **self._told,
+            arguments=arguments,
+            template=URITemplate(self.uri_template),
+            function=self._called,
+            location=self.location,
+            scopes=frozenset(self.scopes),
+            saved=self.saved,
+        )
+        return compiled, tuple(report.found)
+
+    def _check_template(self, report: Report) -> None:
+        scheme = _SCHEME.match(self.uri_template)
+        if scheme is None:
+            fault, remedy = "has no scheme", "begin it with a scheme"
+        elif not is_template(self.uri_template[scheme.end() :]):
+            fault, remedy = "is malformed", "use characters that a URI may hold, and variables in braces"
+        else:
+            return
+        remedy = f"{remedy}, as in 'logs://recent{{?timeframe}}'"
+        report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {fault}", remedy)
+
+    def _check_agreement(self, report: Report) -> None:
+        """Report each variable without a parameter, and each parameter without a variable."""
+        from uritemplate import variables
+
+        parameters = inspect.signature(self.function, **FORWARD).parameters
+        try:
+            names = set(variables(self.uri_template))
+        except ValueError:  # malformed, which has been reported
+            return
+        for name in sorted(names - parameters.keys()):
+            fault = f"the template's variable {name!r} is not a parameter of the function"
+            remedy = f"add a parameter {name!r}, or take it out of the template"
+            report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
+        for name, parameter in parameters.items():
+            if name not in names:
+                fault = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
+                remedy = f"add '{{?{name}}}' to the template, so that the URI names the document"
+                report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
+
+
+def _for_people(variables: Mapping[str, Any]) -> str:
+    """The values of variables as URIs spell them, but in one line and without escapes."""
+    from urllib.parse import unquote
+
+    spelt = (unquote(expanded(f"{{{name}}}", {name: value})) for name, value in variables.items())
+    return shortened(" ".join(", ".join(filter(None, spelt)).split()))
+
+
+def resource(  # noqa: PLR0913 (each is an option for authors)
+    uri_template: str,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    mime_type: str | None = None,
+    scopes: Collection[str] = (),
+) -> Callable[[Callable[P, R]], Resource[P, R]]:
+    """
+    Declare what prompts embed or link.
+
+    Args:
+        uri_template:
+            A URI, or a template of RFC 6570 whose variables are the function's parameters:
+            ``logs://recent{?timeframe}``.
+
+        name:
+            What it is called; the function's name if left out.
+
+        title:
+            What people see.
+
+        description:
+            What it is; the docstring's summary if left out.
+
+        mime_type:
+            Its type. If left out, the type of bytes is detected from their content.
+
+        scopes:
+            What a caller has to have, all of it. For others there is no such resource.
+
+    Returns:
+        A decorator for a plain function that returns `str` or `bytes`.
+
+    Raises:
+        TypeError: If *uri_template* is not a string, or what is decorated is not a plain function.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/resources
+    """
+    if not isinstance(uri_template, str):
+        msg = (
+            f"@resource takes a URI template, as in @resource('logs://recent'), not {describe(uri_template)}"
+        )
+        raise TypeError(msg)
+
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+
+    def decorate(function: Callable[P, R]) -> Resource[P, R]:
+        unwrapped = inspect.unwrap(function)
+        if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
+            msg = f"@resource takes a plain function that returns str or bytes, not {describe(function)}"
+            raise TypeError(msg)
+        return Resource(
+            function,
+            uri_template,
+            name or function.__name__,
+            title,
+            description or read_summary(function.__doc__),
+            mime_type,
+            scopes,
+            dict(names) if is_local(function) else {},
+        )
+
+    return decorate

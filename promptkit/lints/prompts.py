@@ -1,0 +1,280 @@
+"""Lints of prompts: what each says and declares, and what is only wrong beside the rest of a catalog."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from itertools import product
+from pathlib import Path
+from reprlib import repr as short_repr
+from typing import Any, Final
+from uuid import UUID
+
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.resources import Resource
+from promptkit.declarations.signature import read_hints
+from promptkit.errors.diagnostics import Diagnostic, Report, Rule
+from promptkit.errors.exceptions import ArgumentErrors, MediaError
+from promptkit.errors.sources import own_nodes
+from promptkit.language.messages import Workflow
+from promptkit.language.validation import is_role_tuple, remedy_for
+from promptkit.lints.cases import lint_cases
+from promptkit.lints.control_flow import choices_of, items_of, ways_through
+from promptkit.lints.conversations import SentMessages, kind_made, role_of
+from promptkit.lints.name_resolution import Scope, Unawaited
+from promptkit.lints.skills import lint_skill_names
+from promptkit.loader.targets import display_path
+from promptkit.types.functions import notes_of
+from promptkit.types.kinds import fits
+from promptkit.types.unstructuring import text_of
+
+__all__ = ["accepts", "lint_first_message", "lint_prompt", "with_lints"]
+
+#: Packages whose notes in ``Annotated`` are for other frameworks.
+_OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
+
+#: Types that no message can hold, and that people call by their names.
+_NAMED: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
+
+#: What values are called that no message can hold, if it is not by the name of their type.
+_KINDS: Final = {
+    bytes: "bytes",
+    int: "a number",
+    float: "a number",
+    bool: "True",
+    type(iter(())): "a generator",
+    type(Path()): "a path",
+    Unawaited: "a coroutine",
+}
+
+
+def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
+    """
+    Return probable mistakes in a prompt.
+
+    Args:
+        prompt:
+            The prompt.
+
+        arguments:
+            Its compiled arguments, if it can be served.
+    """
+    report = Report(f"prompt {prompt.options.name!r}", prompt.location)
+    if (scope := Scope.of(prompt.function, prompt.location)) is not None:
+        _lint_silence(scope, report)
+        if arguments is not None:
+            _lint_values(scope, report)
+            sent = SentMessages.of_source(scope)
+            _lint_system(sent, report)
+            _lint_first(sent, report)
+            _lint_media(scope, report)
+    _lint_notes(prompt, report)
+    for argument in arguments.ordered if arguments else ():
+        _lint_examples(argument, report)
+    return tuple(report.without_duplicates())
+
+
+def _lint_silence(scope: Scope, report: Report) -> None:
+    """Report a function that never returns or yields anything, unless it always raises."""
+    body: list[ast.stmt] = getattr(scope.syntax, "body", [])
+    returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
+    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(_is_none, returned)):
+        return
+    if all(way and isinstance(way[-1], ast.Raise) for way in ways_through(body)):
+        return
+    place: ast.expr | str = "def"
+    remedy = "return text or messages, or yield them"
+    match body[-1]:
+        case ast.Expr(ast.Call(ast.Name("print")) as place):
+            remedy = "return the text: no client sees what is printed"
+        case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
+            remedy = "put 'return' in front of this line"
+    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, place)
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _lint_values(scope: Scope, report: Report) -> None:
+    """Report what a prompt returns, yields or gives to a turn that is not text, content or a message."""
+    for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
+        match node:
+            case ast.Return(value=ast.expr() as sent):
+                _lint_value(sent, "it returns", scope, report)
+            case ast.Yield(value=ast.expr() as sent):
+                _lint_value(sent, "it yields", scope, report)
+            case ast.Call(func=called, args=parts) if role_of(scope.value(called)):
+                for part in parts:
+                    _lint_value(part, "a part is", scope, report, may_hold_several=False)
+
+
+def _lint_value(
+    node: ast.expr, said: str, scope: Scope, report: Report, *, may_hold_several: bool = True
+) -> None:
+    """Report the expressions in *node* that no message can hold; *said* is how they are sent."""
+    sent = scope.behind(node)
+    value = scope.stand_in(sent)
+    below = choices_of(sent)
+    if may_hold_several and not is_role_tuple(value) and not isinstance(sent, ast.BinOp):
+        below = [*below, *items_of(sent)]
+        if isinstance(node, ast.Name) and sent is not node:
+            below += (appended for appended in scope.values(node) if appended is not sent)
+        value = None if isinstance(value, list | tuple) else value
+    for expression in below:
+        _lint_value(expression, said, scope, report, may_hold_several=may_hold_several)
+    if not below and (kind := _kind(value)) is not None:
+        fault = f"{said} {kind}, which no message can hold"
+        report.add(Rule.UNSENDABLE_VALUE, fault, remedy_for(value), sent)
+
+
+def _kind(value: Any) -> str | None:
+    """What *value* is called, if no message can hold it."""
+    if value is None or value is False:
+        return None
+    if is_role_tuple(value):
+        return "a pair of strings" if len(value) == 2 else "a tuple that begins with a role"
+    if isinstance(value, Prompt | Resource):
+        return f"the {type(value).__name__.lower()} {value.function.__name__!r} itself"
+    if inspect.isroutine(value) or isinstance(value, type):
+        return f"{getattr(value, '__name__', 'a function')!r} itself"
+    kind = type(value)
+    if isinstance(value, Enum) and not isinstance(value, str):
+        return f"a member of {kind.__name__}"
+    return f"a {kind.__name__}" if kind in _NAMED else _KINDS.get(kind)
+
+
+def _lint_system(sent: SentMessages, report: Report) -> None:
+    """Report a way through a prompt on which nobody takes a turn."""
+    for conversation in sent.conversations:
+        if conversation and all(each.role == "system" for each in conversation):
+            remedy = "add what the person says, as in system(...) + user(...)"
+            report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", remedy, conversation[0].node)
+
+
+def _lint_first(sent: SentMessages, report: Report) -> None:
+    """Report a first message that is no text of the user."""
+    for first, *others in filter(None, sent.conversations):
+        if first.role == "assistant":
+            fault = "its first message is the assistant's"
+            remedy = "begin with what the person says, in user(...)"
+        elif first.name is not None and any(other.kind == "text" for other in others):
+            fault = f"its first message is {first.name}, and some clients take the first one alone"
+            remedy = "put the text before it"
+        else:
+            continue
+        report.add(Rule.FIRST_MESSAGE, fault, remedy, first.node)
+
+
+def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
+    """Return what is wrong with the first message of a rendering, as `lint_prompt` does from its source."""
+    report = Report(f"prompt {prompt.name!r}", prompt.location)
+    _lint_first(SentMessages.of_rendering(workflow), report)
+    return tuple(report.found)
+
+
+def _lint_media(scope: Scope, report: Report) -> None:
+    """Report files that the source makes content of, and that cannot be sent."""
+    folder = Path(report.location.file).parent
+    for node in own_nodes(scope.syntax, ast.Call):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="from_path", value=owner) as maker,
+                args=[ast.Constant(value=str(path)), *_],
+                keywords=keywords,
+            ) if kind_made(maker, scope) not in (None, "text") and all(
+                word.arg != "root" for word in keywords
+            ):
+                try:
+                    scope.value(owner).from_path(folder / path)
+                except OSError as error:
+                    fault = f"{path!r} cannot be read: {error.strerror or error}"
+                    remedy = f"it is looked for in {display_path(str(folder))!r}"
+                    report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
+                except MediaError as error:
+                    fault, _, remedy = str(error).replace(str(folder / path), path).rpartition(": ")
+                    report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
+
+
+def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
+    """Report what ``Annotated`` holds for another framework: promptkit does not read it."""
+    if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
+        return
+    compiled = Report("", prompt.location)  # compiling it has reported the same
+    for name, hint in read_hints(prompt.function, prompt.names, compiled).items():
+        for note in notes_of(hint):
+            module = type(note).__module__.partition(".")[0]
+            if module in _OTHER_FRAMEWORKS:
+                fault = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
+                remedy = (
+                    "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
+                )
+                report.add(Rule.FOREIGN_NOTE, fault, remedy, name)
+
+
+def _lint_examples(argument: Argument, report: Report) -> None:
+    """Report examples and completions that the parameter would refuse."""
+    complete = argument.arg.complete
+    completions = complete if isinstance(complete, list | tuple) else ()
+    for kind, values in (("example", argument.arg.examples), ("completion", completions)):
+        for value in values:
+            if not accepts(argument, value):
+                shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
+                fault = f"parameter {argument.name!r} would refuse its {shown}"
+                remedy = f"give what it takes: {argument.reader.expected}"
+                report.add(Rule.BAD_EXAMPLE, fault, remedy, argument.name)
+
+
+def accepts(argument: Argument, value: Any) -> bool:
+    """Return whether an argument takes a value when a client sends it, or its text."""
+    if value is None:
+        return fits(value, argument.annotation)
+    try:
+        sent = text_of(value) if fits(value, argument.annotation) else value
+        Arguments("", (argument,)).read({argument.name: sent})
+    except ArgumentErrors:
+        return False
+    except TypeError:  # it cannot be written as text, so it cannot be checked
+        return True
+    return True
+
+
+def with_lints(catalog: Catalog) -> Catalog:
+    """Return *catalog* with the diagnostics of what is fine by itself, and not beside the rest."""
+    found = [*catalog.diagnostics, *_names_alike(catalog.prompts)]
+    found += _answered_by_templates(catalog.resources)
+    found += (one for item in catalog.declared for one in lint_cases(item))
+    if catalog.skills:
+        found += lint_skill_names(catalog)
+    found.sort(key=lambda one: (one.location, one.rule.value, one.message))
+    return catalog.with_diagnostics(found)
+
+
+def _names_alike(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
+    first: dict[str, CompiledPrompt] = {}
+    for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
+        earlier = first.setdefault(prompt.name.casefold(), prompt)
+        if earlier is not prompt:
+            fault = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
+            remedy = "rename one of the two, so that people find the one they mean"
+            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, remedy, prompt.location.part("def"))
+
+
+def _answered_by_templates(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
+    """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
+    remedy = "give the template these scopes, too, or the resource a URI that no template matches"
+    scoped = [one for one in resources if one.scopes and not one.is_template]
+    for resource, template in product(scoped, [one for one in resources if one.is_template]):
+        if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
+            fault = (
+                f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
+                f"template {template.uri_template!r}, at {template.location}"
+            )
+            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, fault, remedy, resource.location.part("def"))

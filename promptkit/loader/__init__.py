@@ -1,0 +1,1 @@
+"""The loader: finds, imports and watches recipe files, and imports them again."""

@@ -1,0 +1,170 @@
+"""Executions: what the modules of a package made and read when they were executed."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.machinery import BYTECODE_SUFFIXES, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, field
+
+from promptkit.declarations.prompts import Prompt, declared_prompts
+from promptkit.files.regular import MAX_SOURCE_BYTES, Stamp, TooLargeError, file_stamp, read_regular_file
+from promptkit.language.files import files_read
+
+__all__ = ["Execution", "Executions", "SourceLoader", "collecting"]
+
+T = TypeVar("T")
+
+#: By path: the code of each file that this process has executed, and the file's stamp before it was read.
+_CODE: Final[dict[str, tuple[Stamp | None, CodeType]]] = {}
+
+
+@contextmanager
+def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
+    """Collect in a list what is appended to *variable* within the ``with`` block."""
+    token = variable.set(collected)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+class Execution(Struct, eq=False):
+    """
+    One module that was executed.
+
+    Args:
+        name:
+            Its full name.
+
+        file:
+            The path of its source; ``""`` if it was not executed by our own loader.
+
+        module:
+            The module; None if it failed.
+
+        made:
+            The prompts that were made meanwhile, except by modules that it imported.
+
+        read:
+            The files that were read meanwhile, in the same way.
+
+        stamp:
+            That of the file when it was executed.
+    """
+
+    name: str
+    file: str = ""
+    module: ModuleType | None = None
+    made: list[Prompt[..., Any]] = field(default_factory=list)
+    read: list[Path] = field(default_factory=list)
+    stamp: Stamp | None = None
+
+
+class Executions:
+    """The modules of one package that were executed, by name, and the prompts that they made."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Execution] = {}
+        self.made: dict[str, tuple[Prompt[..., Any], ...]] = {}
+
+    def __iter__(self) -> Iterator[Execution]:
+        return iter(list(self.by_name.values()))
+
+    def module(self, name: str) -> ModuleType | None:
+        """Return the module of that name; None if none was executed without an error."""
+        execution = self.by_name.get(name)
+        return None if execution is None else execution.module
+
+    def add(self, execution: Execution) -> None:
+        """Note another execution. If a module was executed twice, the last that ended well counts."""
+        made: dict[str, list[Prompt[..., Any]]] = {}
+        for prompt in execution.made:
+            made.setdefault(prompt.__module__, []).append(prompt)
+        for module, prompts in made.items():
+            self.made[module] = (*self.made.get(module, ()), *prompts)
+        if (earlier := self.by_name.get(execution.name)) is not None:
+            execution.made[:0] = earlier.made
+            execution.read[:0] = earlier.read
+            execution.module = execution.module or earlier.module
+        self.by_name[execution.name] = execution
+
+
+class SourceLoader(SourceFileLoader):
+    """
+    Loads a module without using stale code, and writes new bytecode for the next process.
+
+    Python compares the whole second in which the source was written, and its size. But edits may follow
+    each other faster, and tools may reset the time of a file.
+
+    Args:
+        name:
+            The module.
+
+        path:
+            Its file.
+
+        executions:
+            Where to note what the module does, if it is one of a package of recipes.
+    """
+
+    def __init__(self, name: str, path: str, executions: Executions | None = None) -> None:
+        super().__init__(name, path)
+        self._executions = executions
+        self._stamp = file_stamp(path)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of the module. It is compiled again only if the file has changed."""
+        stamp, code = _CODE.get(self.path, (None, None))
+        if code is None or stamp != self._stamp:
+            code = super().get_code(fullname)
+            if code is not None:
+                _CODE[self.path] = self._stamp, code
+        return code
+
+    def get_data(self, path: str) -> bytes:
+        """
+        Return the content of a file.
+
+        Raises:
+            OSError: For stale bytecode, as if it did not exist.
+
+            ImportError: For a source that is too large.
+        """
+        # Bytecode that this process has written may be of a version that was edited meanwhile.
+        is_bytecode = path.endswith(tuple(BYTECODE_SUFFIXES))
+        if is_bytecode and (self.path in _CODE or self._is_stale(path)):
+            raise FileNotFoundError(path)
+        if not is_bytecode and path != self.path:
+            return super().get_data(path)
+        try:
+            return read_regular_file(path, MAX_SOURCE_BYTES)
+        except TooLargeError as error:
+            if is_bytecode:
+                raise
+            msg = f"{error.strerror}, and is not a source that people write"
+            raise ImportError(msg) from None
+
+    def _is_stale(self, bytecode: str) -> bool:
+        """Whether the source changed after its bytecode was written."""
+        source, link = os.stat(self.path), os.lstat(self.path)
+        changed = max(source.st_mtime_ns, source.st_ctime_ns, link.st_ctime_ns)
+        return changed >= os.stat(bytecode).st_ctime_ns
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute the module, and note the prompts that it makes and the files that it reads."""
+        executions, self._executions = self._executions, None  # the loader lives as long as the module
+        if executions is None:
+            super().exec_module(module)
+            return
+        execution = Execution(self.name, self.path, stamp=self._stamp)
+        try:
+            with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
+                super().exec_module(module)
+            execution.module = module
+        finally:
+            executions.add(execution)

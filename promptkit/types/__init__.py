@@ -1,0 +1,1 @@
+"""Types of arguments: text and JSON are converted to typed values, and back."""

@@ -1,0 +1,274 @@
+"""What prompts are made of, as arguments: conversations, images and recordings."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from msgspec import Struct, field, structs, to_builtins
+
+from promptkit.errors.exceptions import MediaError
+from promptkit.errors.suggestions import nearest
+from promptkit.language.blocks import block_of, system_text
+from promptkit.language.content import Content, Role
+from promptkit.language.documents import EmbeddedResource, ResourceLink
+from promptkit.language.media import Audio, Image
+from promptkit.language.messages import Message, Workflow, message_of, workflow_of
+from promptkit.language.text import Text, plain_text
+from promptkit.language.turns import system
+from promptkit.language.validation import checked_role
+from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.types.parsing import BASE64
+from promptkit.types.surrogates import Surrogate
+
+__all__ = ["SURROGATES", "sequence_surrogate"]
+
+T = TypeVar("T")
+
+
+# What clients send. These have no docstrings, and members are in the order of the specification:
+# https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
+
+
+class _Sent(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+    pass
+
+
+class _SentNotes(_Sent, kw_only=True):
+    audience: list[Role] = []
+    priority: float | None = None
+    last_modified: str | None = None
+
+
+class _SentDocument(_Sent, kw_only=True):
+    uri: str | None = None
+    mime_type: str | None = None
+    text: str | None = None
+    blob: bytes | None = None
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+class _SentBlock(_Sent, kw_only=True):
+    type: Literal["text", "image", "audio", "resource", "resource_link"]
+    text: str | None = None
+    data: bytes | None = None
+    mime_type: str | None = None
+    uri: str | None = None
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    size: int | None = None
+    icons: list[Any] | None = None
+    resource: _SentDocument | None = None
+    annotations: _SentNotes | None = None
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+class _SentTurn(_Sent):
+    role: str
+    content: str | _SentBlock | list[_SentBlock]
+
+
+class _BlockKind(Struct, frozen=True):
+    """A kind of content: its class, and which fields of it a block has, in JSON by the same names."""
+
+    make: Callable[..., Content]
+    needed: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+
+_KINDS: Final[Mapping[str, _BlockKind]] = {
+    "text": _BlockKind(Text, ("text",)),
+    "image": _BlockKind(Image, ("data",), ("mime_type",)),
+    "audio": _BlockKind(Audio, ("data",), ("mime_type",)),
+    "resource": _BlockKind(EmbeddedResource, ("uri",), ("mime_type", "text", "blob")),
+    "resource_link": _BlockKind(ResourceLink, ("uri", "name"), ("title", "description", "mime_type", "size")),
+}
+
+
+def _workflow(turns: list[_SentTurn]) -> Workflow:
+    said = _each(turns, _said)
+    try:
+        system = system_text(*(one.system for one in said))
+    except ValueError as error:
+        raise ConversionError(reason=f"is refused: {error}") from None
+    return workflow_of(tuple(message for one in said for message in one), system)
+
+
+def _each(turns: list[_SentTurn], read: Callable[[_SentTurn], T]) -> list[T]:
+    """Return what *read* makes of each turn. Raises the faults of all."""
+    found: list[T] = []
+    faults: list[ConversionError] = []
+    for at, turn in enumerate(turns):
+        try:
+            found.append(read(turn))
+        except ConversionError as error:
+            faults.append(error.at(f"[{at}]"))
+            if len(faults) >= MAX_FAULTS:
+                break
+    if faults:
+        raise ConversionError(inner=tuple(faults))
+    return found
+
+
+def _said(turn: _SentTurn) -> Workflow:
+    """Return a turn as a workflow. One of the role system is a system part."""
+    if turn.role != "system":
+        return workflow_of(tuple(_messages(turn)))
+    blocks = [block for block in _blocks(turn.content) if block_of(block) is not None]
+    texts = [block for block in blocks if isinstance(block, Text)]
+    if len(texts) < len(blocks):
+        raise ConversionError(path=".content", reason="holds more than text, and a system part is text")
+    try:
+        return system(*texts)
+    except ValueError as error:
+        raise ConversionError(path=".content", reason=f"is refused: {error}") from None
+
+
+def _message(turn: _SentTurn) -> Message:
+    found = _messages(turn)
+    if len(found) != 1:
+        reason = "holds no content" if not found else "holds several blocks, and one message has one"
+        raise ConversionError(path=".content", reason=reason)
+    return found[0]
+
+
+def _messages(turn: _SentTurn) -> list[Message]:
+    """Return a turn as messages, one for each block. Blank text is left out, as `user` does."""
+    role = _role(turn.role)
+    return [message_of(role, block) for block in _blocks(turn.content) if block_of(block) is not None]
+
+
+def _role(text: str) -> Role:
+    try:
+        return checked_role(text)  # type: ignore[arg-type]  # that is what it finds out
+    except ValueError as error:
+        near = partial(nearest, text, get_args(Role))
+        raise ConversionError(got=text, path=".role", reason=f"is refused: {error}", nearest=near) from None
+
+
+def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
+    if isinstance(content, str):
+        yield plain_text(content)
+    elif isinstance(content, _SentBlock):
+        yield _content(content, ".content")
+    else:
+        for at, block in enumerate(content):
+            yield _content(block, f".content[{at}]")
+
+
+def _content(block: _SentBlock, path: str) -> Content:
+    kind, notes = _KINDS[block.type], block.annotations
+    is_resource = block.type == "resource"
+    held, place = (block.resource, f"{path}.resource") if is_resource else (block, path)
+    for name in kind.needed:
+        if getattr(held, name, None) is None:
+            raise ConversionError("base64" if name == "data" else "text", got=ABSENT, path=f"{place}.{name}")
+    fields = {name: getattr(held, name) for name in (*kind.needed, *kind.optional)}
+    try:
+        return kind.make(**fields, **(structs.asdict(notes) if notes else {}))
+    except (TypeError, ValueError, MediaError) as error:
+        raise ConversionError(path=path, reason=f"is refused: {error}") from None
+
+
+def _turn(message: Message) -> dict[str, Any]:
+    content = message.content
+    if isinstance(content, Text) and not content.annotated:
+        return {"role": message.role, "content": content.text}
+    return {"role": message.role, "content": to_builtins(_block(content))}
+
+
+def _block(content: Content) -> _SentBlock:
+    name: Any
+    name, kind = next(item for item in _KINDS.items() if item[1].make is type(content))
+    fields = {field: getattr(content, field) for field in (*kind.needed, *kind.optional)}
+    notes = _notes(content) if content.annotated else None
+    if name == "resource":
+        return _SentBlock(type=name, resource=_SentDocument(**fields), annotations=notes)
+    return _SentBlock(type=name, **fields, annotations=notes)
+
+
+def _notes(content: Content) -> _SentNotes:
+    moment = content.last_modified
+    written = moment.isoformat() if isinstance(moment, datetime) else None
+    return _SentNotes(audience=[*content.audience], priority=content.priority, last_modified=written)
+
+
+def _of_bytes(kind: type[Image | Audio]) -> Surrogate:
+    """Return how an image or a recording is read."""
+
+    def build(data: bytes) -> Image | Audio:
+        try:
+            return kind(data)
+        except MediaError as error:
+            raise ConversionError(reason=f"is refused: {error}") from None
+
+    schema = {**_BASE64, "minLength": 1, "pattern": BASE64}
+    words, example = "base64 or a data: URI", "iVBORw0KGgo="
+    return Surrogate(bytes, build, lambda media: media.base64, schema, words, example)
+
+
+_TEXT: Final = {"type": "string"}
+_BASE64: Final = {"type": "string", "contentEncoding": "base64"}
+
+#: Not all that a block may have: a model reads this, and each word of it has its price.
+_BLOCK_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "enum": list(_KINDS)},
+        **dict.fromkeys(("text", "mimeType", "uri", "name"), _TEXT),
+        "data": _BASE64,
+        "resource": {
+            "type": "object",
+            "properties": {**dict.fromkeys(("uri", "mimeType", "text"), _TEXT), "blob": _BASE64},
+            "required": ["uri"],
+        },
+    },
+    "required": ["type"],
+}
+
+
+def _turn_schema(*roles: str) -> dict[str, Any]:
+    contents = [_TEXT, _BLOCK_SCHEMA, {"type": "array", "items": _BLOCK_SCHEMA}]
+    role = {"type": "string", "enum": list(roles)}
+    return {
+        "type": "object",
+        "properties": {"role": role, "content": {"anyOf": contents}},
+        "required": ["role", "content"],
+    }
+
+
+_TURN_SCHEMA: Final = _turn_schema(*get_args(Role))
+_TURN_EXAMPLE: Final = {"role": "user", "content": "text"}
+
+_CONVERSATION: Final = Surrogate(
+    list[_SentTurn],
+    _workflow,
+    lambda workflow: [_turn(message) for message in workflow.shown],
+    {"type": "array", "items": _turn_schema(*get_args(Role), "system")},
+    "a list of messages, each with role and content",
+    [_TURN_EXAMPLE],
+)
+
+#: The classes of promptkit's that can be arguments.
+SURROGATES: Final[Mapping[type, Surrogate]] = {
+    Workflow: _CONVERSATION,
+    Message: Surrogate(
+        _SentTurn, _message, _turn, _TURN_SCHEMA, "a message with role and content", _TURN_EXAMPLE
+    ),
+    Image: _of_bytes(Image),
+    Audio: _of_bytes(Audio),
+}
+
+
+def sequence_surrogate(item: type, collect: Callable[[list[Any]], Any]) -> Surrogate | None:
+    """Return how messages are read that *collect* makes one value of; None for other items."""
+    if item is not Message:
+        return None
+    return structs.replace(
+        _CONVERSATION,
+        # Not item by item: the content of one turn may be several blocks, and so several messages.
+        build=lambda turns: collect([message for said in _each(turns, _messages) for message in said]),
+        dump=lambda messages: list(map(_turn, messages)),
+        schema={"type": "array", "items": _TURN_SCHEMA},
+    )

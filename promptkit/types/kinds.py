@@ -1,0 +1,320 @@
+"""What kind of type an annotation is, and whether a value is of that type."""
+
+import types
+import typing
+from collections import abc
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, Literal, get_args, get_origin
+
+import attrs
+import msgspec
+from msgspec import inspect as mi
+
+from promptkit.types.content import SURROGATES, sequence_surrogate
+from promptkit.types.errors import ConversionError
+from promptkit.types.surrogates import Surrogate
+
+__all__ = [
+    "SEQUENCES",
+    "Member",
+    "checked_hashed",
+    "fields_of",
+    "fits",
+    "has_parts",
+    "hints_of",
+    "is_bytes",
+    "is_closed",
+    "is_constrained",
+    "is_enum",
+    "is_list",
+    "is_literal",
+    "is_mapping",
+    "is_named_tuple",
+    "is_own",
+    "is_record",
+    "is_sequence",
+    "is_struct",
+    "is_union",
+    "members_of",
+    "members_of_record",
+    "parts_of",
+    "plain",
+    "surrogate_of",
+    "type_name",
+    "type_tree",
+]
+
+#: How many values from outside a set holds, and how many keys that are not text a dict holds; and how many of
+#: these have one hash. Clients can choose numbers that collide, which take quadratic time: this bounds it.
+_MAX_HASHED: Final = 10_000
+_MAX_COLLIDING: Final = 32
+
+
+def checked_hashed(values: list[Any]) -> list[Any]:
+    """Return what is going to be hashed. Raises `ConversionError` if it is too much, or collides."""
+    if len(values) > _MAX_HASHED:
+        raise ConversionError(reason=f"holds more than {_MAX_HASHED:,} values: send fewer of them")
+    alike: dict[str, set[Any]] = {}  # by text, whose own hash nobody can choose
+    for value in values if len(values) > _MAX_COLLIDING else ():
+        found = alike.setdefault(str(hash(value)), set())
+        found.add(value)
+        if len(found) > _MAX_COLLIDING:
+            raise ConversionError(reason="has too many values that collide when they are hashed")
+    return values
+
+
+#: What a JSON array becomes, by the type that an author has written.
+SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
+    **dict.fromkeys((list, abc.MutableSequence), list),
+    **dict.fromkeys((tuple, abc.Collection, abc.Sequence), tuple),
+    **dict.fromkeys((set, abc.Set, abc.MutableSet), lambda values: set(checked_hashed(values))),
+    frozenset: lambda values: frozenset(checked_hashed(values)),
+}
+_MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
+
+#: What may stand around the type of a member.
+_QUALIFIERS: Final = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Required))
+
+
+def plain(annotation: Any, *, core: bool = False) -> Any:
+    """
+    Return the type that a `typing.NewType`, a ``type`` alias, or a type with a title, stands for.
+
+    Args:
+        annotation:
+            A type, or one as `msgspec.inspect` sees it.
+
+        core:
+            Whether constraints and None are left out, too.
+    """
+    while True:
+        if isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif isinstance(annotation, mi.Metadata):
+            annotation = annotation.type
+        elif type(annotation).__name__ == "TypeAliasType" and get_origin(annotation) is None:
+            annotation = annotation.__value__
+        elif core and is_constrained(annotation):
+            annotation = annotation.__origin__
+        elif core and len(members := members_of(annotation)) == 1:
+            annotation = members[0]
+        else:
+            return annotation
+
+
+def is_enum(annotation: Any) -> bool:
+    """Tell whether *annotation* is an enumeration."""
+    return isinstance(annotation, type) and issubclass(annotation, Enum)
+
+
+def is_literal(annotation: Any) -> bool:
+    """Tell whether *annotation* is a ``Literal``."""
+    return get_origin(annotation) is Literal
+
+
+def is_list(annotation: Any) -> bool:
+    """Tell whether *annotation* is a list, a set or a tuple of any length, and says of what."""
+    return is_sequence(annotation) and bool(get_args(annotation))
+
+
+def is_sequence(annotation: Any) -> bool:
+    """Tell whether values of *annotation* are JSON arrays of any length, of one type or of anything."""
+    origin = get_origin(annotation) or annotation
+    if origin is tuple:
+        return annotation is tuple or Ellipsis in get_args(annotation)
+    return origin in SEQUENCES
+
+
+def is_mapping(annotation: Any) -> bool:
+    """Tell whether values of *annotation* are JSON objects of any members."""
+    return (get_origin(annotation) or annotation) in _MAPPINGS
+
+
+def is_named_tuple(annotation: Any) -> bool:
+    """Tell whether *annotation* is a named tuple."""
+    return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
+
+
+def is_record(annotation: Any) -> bool:
+    """Tell whether *annotation* is a dataclass, an attrs class or a TypedDict."""
+    is_class = isinstance(annotation, type)
+    return typing.is_typeddict(annotation) or (
+        is_class and (hasattr(annotation, "__dataclass_fields__") or attrs.has(annotation))
+    )
+
+
+def is_struct(annotation: Any) -> bool:
+    """Tell whether *annotation* is a `msgspec.Struct`."""
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+class Member(msgspec.Struct, frozen=True):
+    """
+    A member of a record.
+
+    Args:
+        name:
+            Its name in JSON.
+
+        parameter:
+            Its name in ``__init__``.
+
+        type:
+            Its type, evaluated.
+
+        required:
+            Whether it has no default.
+    """
+
+    name: str
+    parameter: str
+    type: Any
+    required: bool
+
+
+def members_of_record(kind: Any) -> list[Member]:
+    """Return the members of a record, or of a struct, that can be sent."""
+    made = get_origin(kind) or kind
+    if is_struct(made):
+        return [Member(f.encode_name, f.name, f.type, f.required) for f in msgspec.structs.fields(kind)]
+    hints = hints_of(kind)
+    if typing.is_typeddict(made):
+        return [Member(name, name, hint, name in made.__required_keys__) for name, hint in hints.items()]
+    if attrs.has(made):
+        return [
+            Member(f.name, f.alias or f.name, hints[f.name], f.default is attrs.NOTHING)
+            for f in attrs.fields(made)
+            if f.init
+        ]
+    import dataclasses  # who declares one has imported it
+
+    missing = dataclasses.MISSING
+    return [
+        Member(f.name, f.name, hints[f.name], f.default is missing and f.default_factory is missing)
+        for f in dataclasses.fields(made)
+        if f.init
+    ]
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the types of the members of a class, evaluated, by name; with the types given for parameters."""
+    made = get_origin(kind) or kind
+    given = dict(zip(getattr(made, "__parameters__", ()), get_args(kind), strict=False))
+    hints = typing.get_type_hints(made, include_extras=True)
+    plain_hints = (get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint for hint in hints.values())
+    return {name: _filled(hint, given) for name, hint in zip(hints, plain_hints, strict=True)}
+
+
+def fields_of(tree: Any) -> Sequence[Any]:
+    """Return the fields of a class in its author's order: msgspec sorts those of a TypedDict."""
+    if not isinstance(tree, mi.TypedDictType):
+        fields: Sequence[Any] = tree.fields
+        return fields
+    order = list(hints_of(tree.cls))
+    return sorted(tree.fields, key=lambda field: order.index(field.name))
+
+
+def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
+    """Return a type with those that were given in place of its parameters."""
+    if isinstance(hint, typing.TypeVar):
+        return given.get(hint, Any)
+    parameters = getattr(hint, "__parameters__", ()) if not isinstance(hint, type) else ()
+    return hint[tuple(given.get(parameter, Any) for parameter in parameters)] if parameters else hint
+
+
+def is_constrained(annotation: Any) -> bool:
+    """Tell whether *annotation* is ``Annotated``, as constraints of `msgspec.Meta` are."""
+    return get_origin(annotation) is typing.Annotated
+
+
+def is_union(annotation: Any) -> bool:
+    """Tell whether *annotation* is a union, in either spelling."""
+    return get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def members_of(annotation: Any) -> list[Any]:
+    """Return the members of a union without None; nothing for any other type."""
+    members = get_args(annotation) if is_union(annotation) else ()
+    return [member for member in members if member is not types.NoneType]
+
+
+def is_closed(annotation: Any) -> bool:
+    """Tell whether the values of a type can be listed, as those of an enumeration."""
+    annotation = plain(annotation, core=True)
+    if members := members_of(annotation):
+        return all(map(is_closed, members))
+    return annotation is bool or is_enum(annotation) or is_literal(annotation)
+
+
+def is_own(annotation: Any) -> bool:
+    """Tell whether *annotation* is what prompts are made of, such as `Image`, or inherits from it."""
+    bases = getattr(annotation, "__mro__", ())
+    return any(base.__module__.startswith("promptkit.language.") for base in bases)
+
+
+def surrogate_of(annotation: Any) -> Surrogate | None:
+    """Return how values are read of what prompts are made of, and of pydantic's classes; None for others."""
+    # Whoever names such a class has loaded its package; the modules that know it are loaded only then.
+    item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
+    if is_own(item):
+        return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])
+    if is_own(annotation):
+        return SURROGATES.get(annotation)
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):
+        from promptkit.types.pydantic import pydantic_surrogate
+
+        return pydantic_surrogate(annotation)
+    return None
+
+
+def is_bytes(annotation: Any) -> bool:
+    """Tell whether *annotation* is bytes, or an image or recording that is made of them."""
+    surrogate = surrogate_of(annotation)
+    return annotation is bytes or (surrogate is not None and surrogate.model is bytes)
+
+
+def has_parts(annotation: Any) -> bool:
+    """Tell whether values of *annotation* have parts, so that they are written as JSON."""
+    kind = get_origin(annotation) or annotation
+    return isinstance(kind, type) and (
+        kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple | msgspec.Struct)
+    )
+
+
+def type_tree(annotation: Any) -> mi.Type:
+    """Return *annotation* as `msgspec.inspect` sees it. Raises TypeError if msgspec does not support it."""
+    tree: mi.Type = plain(mi.type_info(annotation))
+    return tree
+
+
+def parts_of(tree: mi.Type) -> list[mi.Type]:
+    """Return the types of the parts of a type: items, keys, values, members and fields."""
+    names = ("item_type", "key_type", "value_type")
+    parts = [getattr(tree, name) for name in names if hasattr(tree, name)]
+    parts += [*getattr(tree, "item_types", ()), *getattr(tree, "types", ())]
+    parts += [field.type for field in getattr(tree, "fields", ())]
+    return parts
+
+
+def type_name(annotation: Any) -> str:
+    """Return a type as the author would write it."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def fits(value: Any, annotation: Any) -> bool:
+    """Tell whether *value* is of the type *annotation*."""
+    # Most values are told here. For the others, typeguard takes longer to import than a server to start.
+    if type(value) is annotation:
+        return True
+    if is_literal(annotation) and any(type(value) is type(v) and value == v for v in get_args(annotation)):
+        return True
+    if is_union(annotation) and any(type(value) is member for member in get_args(annotation)):
+        return True
+    from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
+
+    try:
+        check_type(value, annotation, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError:
+        return False
+    return True

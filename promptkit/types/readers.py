@@ -1,0 +1,279 @@
+"""
+Readers: from what a client sends for one argument to a value of its type.
+
+On the wire every argument is a string. A reader is chosen once for each parameter, when it is compiled.
+"""
+
+import re
+import types
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+from msgspec import inspect as mi
+from msgspec import structs
+
+from promptkit.types.choices import enum_reader, literal_reader
+from promptkit.types.constraints import located, offset_fault, zone_of
+from promptkit.types.descriptions import example_text, expected_of
+from promptkit.types.errors import MAX_FAULTS, ConversionError, error_of_union
+from promptkit.types.fast_path import json_read
+from promptkit.types.kinds import (
+    SEQUENCES,
+    has_parts,
+    is_constrained,
+    is_enum,
+    is_list,
+    is_literal,
+    is_own,
+    is_union,
+    members_of,
+    parts_of,
+    plain,
+    surrogate_of,
+    type_tree,
+)
+from promptkit.types.leaves import sized
+from promptkit.types.parsing import MAX_DIGITS, Read
+from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
+
+__all__ = ["reader_of", "split_list"]
+
+
+def reader_of(annotation: Any) -> Reader | None:
+    """Return the reader of a type; None if the type is not supported."""
+    annotation = plain(annotation)
+    if isinstance(annotation, type) and annotation in SCALARS:
+        return SCALARS[annotation]
+    if type(annotation).__hash__ is None:  # a list or another value, in the place of a type
+        return None
+    make = next((make for recognises, make in _FACTORIES if recognises(annotation)), None)
+    return make(annotation) if make else None
+
+
+def _union_reader(annotation: Any) -> Reader | None:
+    """Make a reader that takes the first member of a union that fits, plain text last."""
+    # None is not a member: it means that nothing was given.
+    members = sorted(members_of(annotation), key=lambda member: plain(member) is str)
+    readers = [reader_of(member) for member in members]
+    known = [reader for reader in readers if reader is not None]
+    if len(known) != len(readers) or not known:
+        return None
+    if len(known) == 1:
+        return known[0]
+
+    def read(value: Any) -> Any:
+        errors = []
+        for reader in known:
+            try:
+                return reader.read(value)
+            except ConversionError as error:
+                errors.append(error)
+        if (meant := error_of_union(errors)) is not None:
+            raise meant
+        raise ConversionError(nearest=next((error.nearest for error in errors if error.nearest), None))
+
+    return _united(known, read)
+
+
+def _united(known: list[Reader], read: Read) -> Reader:
+    """Make the reader of a union out of the readers of its members."""
+    expected = " or ".join(reader.expected for reader in known)
+    takes_any_text = any(reader is SCALARS[str] for reader in known)
+    hint = "" if takes_any_text else " or ".join(reader.hint or reader.expected for reader in known)
+    values = tuple(value for reader in known for value in reader.values)
+    is_several = any(reader.is_several for reader in known)
+    return Reader(read, expected, hint, values, is_several=is_several)
+
+
+def _constrained_reader(annotation: Any) -> Reader | None:
+    """Make a reader of ``Annotated[T, msgspec.Meta(...)]``."""
+    inner = reader_of(annotation.__origin__)
+    if inner is None:
+        return None
+    if zone := zone_of(annotation):
+        return _zoned_reader(inner, zone)
+    try:
+        msgspec.json.Decoder(annotation)  # checks that the type can have these constraints
+        tree = type_tree(annotation)
+    except TypeError:
+        return None
+    expected = expected_of(annotation)
+    if scalar_of(tree) is None and hasattr(tree, "min_length"):
+        read = sized(inner.read, annotation, tree)
+    else:
+
+        def read(value: Any) -> Any:
+            found = inner.read(value)
+            try:
+                return msgspec.convert(found, annotation)
+            except (msgspec.ValidationError, ValueError):
+                raise ConversionError(expected, reason=offset_fault(found, annotation)) from None
+
+    hint = expected if expected != "text" else ""
+    return Reader(read, expected, hint, inner.values, is_several=inner.is_several)
+
+
+def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
+    """Make a reader of datetimes that takes one without an offset for a time in *zone*."""
+    hint = f"{inner.expected}, in {zone} unless it has an offset"
+    return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
+
+
+def _surrogate_reader(annotation: Any) -> Reader | None:
+    """Make a reader of a type in whose place another is read."""
+    surrogate: Any = surrogate_of(annotation)
+    inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
+    if inner is None:
+        return None
+    read_inner, build, expected = inner.read, surrogate.build, surrogate.expected
+    made = structs.replace(inner, expected=expected, hint=expected, values=surrogate.values)
+    if isinstance(made, ScalarType):  # of which the tree would say that no author's code is run
+        return structs.replace(made, read=lambda value: build(read_inner(value)), tree=None)
+    example = surrogate.example
+    hint = expected if example is None else f"JSON, for example {msgspec.json.encode(example).decode()}"
+    return structs.replace(made, read=json_read(annotation, _decode), hint=hint)
+
+
+def _list_reader(annotation: Any) -> Reader | None:
+    """Make a reader of a list, set or tuple of any length: a JSON array, or plain values separated."""
+    make: Any = SEQUENCES[get_origin(annotation)]
+    item = get_args(annotation)[0]
+    member = reader_of(item)
+    if member is None or member.is_json or is_list(item):
+        return _json_reader(annotation)
+    scalar = member if isinstance(member, ScalarType) else None
+    one_a_line = scalar is not None and scalar.one_a_line
+    nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
+    expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
+    separated = "several, one a line" if one_a_line else "several, separated by commas"
+    hint = f"{separated}; each {member.hint}" if member.hint else separated
+    read = _list_read(member, make, nullable=nullable, one_a_line=one_a_line)
+    return Reader(read, expected, hint, is_several=True)
+
+
+def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
+    """Make a function that reads every item with *member*, and raises all faults together."""
+    read_member = member.read
+
+    def read(value: Any) -> Any:
+        items = split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
+        if not isinstance(items, list):
+            raise ConversionError
+        found, faults = [], []
+        for i, part in enumerate(items):
+            try:
+                found.append(None if part is None and nullable else read_member(part))
+            except ConversionError as error:
+                for fault in error.parts:
+                    told, got = fault.expected or member.expected, part if fault.got is None else fault.got
+                    faults.append(fault.replaced(expected=told, got=got).at(f"[{i}]"))
+                if len(faults) >= MAX_FAULTS:
+                    break
+        if faults:
+            raise ConversionError(inner=tuple(faults))
+        try:
+            return make(found)
+        except TypeError:  # values of a registered type may not be hashable
+            raise ConversionError from None
+
+    return read
+
+
+def split_list(text: str, *, one_a_line: bool) -> Any:
+    """Return the items in the text of a list: those of a JSON array, of lines, or between commas."""
+    if text.lstrip().startswith("["):
+        return _decode(text)
+    items = text.splitlines() if one_a_line or "\n" in text.strip() else text.split(",")
+    return [item.strip() for item in items if item.strip()]
+
+
+def _decode(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        if not text.lstrip().startswith(("[", "{")):
+            raise ConversionError from None  # it was not meant as JSON
+        raise _unreadable(text, error) from None
+
+
+_READABLE: Final = "JSON that can be read"
+
+#: What msgspec says of text that is not JSON, and after how many bytes; and of a number, and where it is.
+_MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
+_OUT_OF_RANGE: Final = r"Number out of range - at `\$(.*)`"
+
+#: What msgspec takes for an early end: half of a character that JSON writes as two, and too many digits.
+_NO_ENDS: Final = (
+    (r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])", "half of a character"),
+    (f"(?<![0-9])[0-9]{{{MAX_DIGITS + 1}}}", "a number of too many digits"),
+)
+
+
+def _unreadable(text: str, error: Exception) -> ConversionError:
+    """Return why, and where, text that was meant as JSON cannot be read."""
+    if isinstance(error, RecursionError):
+        return ConversionError(_READABLE, reason="is nested too deeply")
+    if isinstance(error, UnicodeError):
+        return ConversionError(_READABLE, reason="holds half of a character")
+    if found := re.fullmatch(_OUT_OF_RANGE, str(error)):
+        return ConversionError(_READABLE, path=found[1], reason="is a number that is out of range")
+    why, before = "it ends too early", text
+    if found := re.fullmatch(_MALFORMED, str(error)):
+        why, before = found[1], text.encode()[: int(found[2])].decode(errors="ignore")
+    for pattern, what in _NO_ENDS if before is text else ():
+        if found := re.search(pattern, text):
+            why, before = what, text[: found.start()]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    reason = f"is JSON that cannot be read at line {line}, column {column}: {why}"
+    return ConversionError(_READABLE, reason=reason)
+
+
+def _json_reader(annotation: Any) -> Reader | None:
+    """Make a reader of a type whose values have parts, and are written as JSON."""
+    try:
+        tree = type_tree(annotation)
+    except (TypeError, NameError, NotImplementedError, RecursionError):
+        return None
+    if not _is_readable(tree, frozenset()):
+        return None
+    read = json_read(annotation, _decode)
+    hint = f"JSON, for example {example_text(tree)}"
+    return Reader(read, expected_of(annotation), hint, is_json=True, is_several=True)
+
+
+def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
+    """Tell whether every part of a type can be read."""
+    tree = plain(tree)
+    if scalar_of(tree) is not None or surrogate_of(getattr(tree, "cls", None)) is not None:
+        return True
+    if isinstance(tree, mi.CustomType | mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
+        return False
+    if isinstance(tree, mi.DictType) and not _may_be_key(tree.key_type):
+        return False
+    if (kind := getattr(tree, "cls", None)) in seen:
+        return True
+    if hasattr(tree, "fields") and is_own(kind):
+        return False
+    return all(_is_readable(part, seen | {kind} if kind else seen) for part in parts_of(tree))
+
+
+def _may_be_key(tree: mi.Type) -> bool:
+    """Tell whether the key of a JSON object can stand for a value of a type."""
+    if (scalar := scalar_of(tree)) is not None:
+        return scalar.key_schema is not None
+    return isinstance(tree, mi.AnyType | mi.EnumType | mi.LiteralType | mi.CustomType)
+
+
+#: What recognises the types that have parts or alternatives, and what makes their reader. The first row
+#: that recognises a type counts; what makes the reader may still decline, with None.
+_FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
+    (is_constrained, _constrained_reader),
+    (is_enum, enum_reader),
+    (is_literal, literal_reader),
+    (lambda t: surrogate_of(t) is not None, _surrogate_reader),
+    (is_list, _list_reader),
+    (is_union, _union_reader),
+    (has_parts, _json_reader),
+)

@@ -1,0 +1,333 @@
+"""
+Scalar types: all that promptkit knows of each type whose values have no parts, in one record.
+
+A new scalar type is one entry in `SCALARS`. `register_type` adds the types of authors.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from msgspec import inspect as mi
+
+from promptkit.types import constraints, parsing
+from promptkit.types.errors import ConversionError
+from promptkit.types.parsing import Read, parsed
+
+__all__ = [
+    "SCALARS",
+    "Reader",
+    "ScalarType",
+    "Schema",
+    "forget_replaced",
+    "register_type",
+    "scalar_of",
+    "scalar_of_value",
+    "text_scalar",
+]
+
+#: Takes a JSON value and the type, with its constraints. Raises `ConversionError`, or an error of msgspec.
+Convert: TypeAlias = Callable[[Any, Any], Any]
+
+Schema: TypeAlias = Mapping[str, Any]
+
+#: Either the same for every constraint, or made of the constraints, which are in the tree of a type.
+Words: TypeAlias = str | Callable[[Any], str]
+Facets: TypeAlias = Schema | Callable[[Any], Schema]
+
+
+class Reader(Struct, frozen=True):
+    """
+    How the values of one type are read from what a client sends for an argument.
+
+    Args:
+        read:
+            From what a client sent to the value.
+
+        expected:
+            What *read* takes, in a few words that end a sentence: ``a whole number``.
+
+        hint:
+            The same in the description of an argument; ``""`` if it need not be said there.
+
+        values:
+            All texts that can be read, if there are few. Completion offers them.
+
+        is_json:
+            Whether people have to write JSON.
+
+        is_several:
+            Whether a text may hold several values.
+    """
+
+    read: Read
+    expected: str
+    hint: str = ""
+    values: tuple[str, ...] = ()
+    is_json: bool = False
+    is_several: bool = False
+
+
+class ScalarType(Reader, frozen=True, kw_only=True):
+    """All that is known of one scalar type. Facts that depend on constraints are functions of its tree."""
+
+    #: How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
+    tree: type[mi.Type] | None = None
+    #: From a JSON value, a part of a larger one, to the value. It takes what *schema* describes, while *read*
+    #: also takes what people write.
+    convert: Convert = msgspec.convert
+    #: What *convert* takes, in a few words; None if they are those of *expected*.
+    described: Words | None = None
+    #: An example in JSON.
+    example: Any = "text"
+    #: The JSON Schema of what *convert* takes.
+    schema: Schema
+    #: What constraints add to *schema*, but for bounds of numbers and of text.
+    facets: Facets = {}
+    #: The JSON Schema of the type as the key of an object; None if it cannot be one.
+    key_schema: Facets | None = None
+    #: From the key of a JSON object to the value.
+    convert_key: Convert = parsing.convert_key
+    #: From a value to the text that *read* takes.
+    write: Callable[[Any], str] = str
+    #: From a value to the text in descriptions, if it is not that of *write*.
+    show: Callable[[Any], str] | None = None
+    #: Whether descriptions show several values separated by commas, and not as JSON.
+    shown_in_row: bool = True
+    #: Whether people write several values on a line each, as the text of one may hold commas.
+    one_a_line: bool = False
+    #: Whether a value may have an offset from UTC.
+    may_have_offset: bool = False
+
+    def describe(self, tree: mi.Type) -> str:
+        """Return what `convert` takes, in words, with the constraints of *tree*."""
+        words = self.expected if self.described is None else self.described
+        return words(tree) if callable(words) else words
+
+    def example_of(self, tree: mi.Type) -> Any:
+        """Return an example that meets the constraints of *tree*."""
+        return self.example(tree) if callable(self.example) else self.example
+
+    def facets_of(self, tree: mi.Type) -> Schema:
+        """Return what the JSON Schema says of the constraints of *tree* of this type alone."""
+        return self.facets(tree) if callable(self.facets) else self.facets
+
+    def key_schema_of(self, tree: mi.Type) -> Schema:
+        """Return the JSON Schema of a key with the constraints of *tree*."""
+        return self.key_schema(tree) if callable(self.key_schema) else self.key_schema or {}
+
+
+def text_scalar(
+    read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
+) -> ScalarType:
+    """Make the record of a type that msgspec does not know. Its values are written as text, in JSON too."""
+
+    def checked(value: Any, _: Any = None) -> Any:
+        if not isinstance(value, str):
+            raise ConversionError(expected, got=value)
+        try:
+            return read(value)
+        except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
+            raise ConversionError(expected, got=value) from None
+
+    return _scalar(
+        checked,
+        expected,
+        convert=checked,
+        schema=schema,
+        key_schema=schema,
+        convert_key=checked,
+        write=write,
+        shown_in_row=False,
+    )
+
+
+def _scalar(read: Read, expected: str, **facts: Any) -> ScalarType:
+    """Make the record of a type that is described as it is expected."""
+    return ScalarType(read, expected, expected, **facts)
+
+
+_NUMBER: Final = "a number"
+_WHOLE: Final = "a whole number"
+
+#: The scalar types, built in and registered.
+SCALARS: Final[dict[type, ScalarType]] = {
+    str: ScalarType(
+        parsing.parse_text,
+        "text",
+        tree=mi.StrType,
+        described=constraints.describe_text,
+        schema={"type": "string"},
+        key_schema={},
+    ),
+    bool: _scalar(
+        parsing.parse_bool,
+        "yes or no",
+        values=("yes", "no"),
+        tree=mi.BoolType,
+        described="true or false",
+        example=True,
+        schema={"type": "boolean"},
+        write=lambda value: "true" if value else "false",
+        show=lambda value: "yes" if value else "no",
+    ),
+    int: _scalar(
+        parsing.parse_int,
+        _WHOLE,
+        tree=mi.IntType,
+        described=partial(constraints.describe_number, _WHOLE),
+        example=partial(constraints.number_example, 1),
+        schema={"type": "integer"},
+        key_schema={"pattern": parsing.INTEGER_KEY},
+        convert_key=parsing.convert_int_key,
+    ),
+    float: _scalar(
+        parsing.parse_float,
+        _NUMBER,
+        tree=mi.FloatType,
+        described=partial(constraints.describe_number, _NUMBER),
+        example=partial(constraints.number_example, 1.5),
+        schema={"type": "number"},
+        key_schema={"pattern": parsing.DECIMAL},
+    ),
+    bytes: _scalar(
+        parsing.parse_bytes,
+        "base64 or a data: URI",
+        tree=mi.BytesType,
+        described=constraints.describe_base64,
+        example="aGVsbG8=",
+        schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
+        facets=constraints.base64_length,
+        write=msgspec.to_builtins,
+        one_a_line=True,
+        shown_in_row=False,
+    ),
+    Decimal: _scalar(
+        parsing.parse_decimal,
+        _NUMBER,
+        tree=mi.DecimalType,
+        convert=parsing.convert_decimal,
+        example="1.50",
+        schema={"anyOf": [{"type": "string", "pattern": parsing.DECIMAL}, {"type": "number"}]},
+        key_schema={"pattern": parsing.DECIMAL},
+    ),
+    date: _scalar(
+        parsed(date.fromisoformat),
+        "a date, as in 2026-01-31",
+        tree=mi.DateType,
+        example="2026-01-31",
+        schema={"type": "string", "format": "date"},
+        key_schema={"format": "date"},
+        write=date.isoformat,
+    ),
+    datetime: ScalarType(
+        parsed(lambda text: datetime.fromisoformat(text.upper())),  # in small letters, too
+        "a date and time, as in 2026-01-31T12:00",
+        "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
+        tree=mi.DateTimeType,
+        described=partial(constraints.describe_moment, "a date and time"),
+        example=constraints.moment_example,
+        schema={"type": "string"},
+        facets=constraints.moment_facets,
+        key_schema=constraints.moment_pattern,
+        write=datetime.isoformat,
+        may_have_offset=True,
+    ),
+    time: _scalar(
+        parsed(lambda text: time.fromisoformat(text.upper())),
+        "a time of day, as in 12:00",
+        tree=mi.TimeType,
+        described=partial(constraints.describe_moment, "a time of day"),
+        example=constraints.moment_example,
+        schema={"type": "string"},
+        facets=constraints.moment_facets,
+        key_schema=constraints.moment_pattern,
+        write=time.isoformat,
+        may_have_offset=True,
+    ),
+    timedelta: _scalar(
+        parsed(parsing.parse_duration),
+        "a duration, as in 1h 30m",
+        write=parsing.duration_text,
+        tree=mi.TimeDeltaType,
+        described="a duration, as in PT1H30M for 1h 30m",
+        example="PT1H30M",
+        schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
+        shown_in_row=False,
+    ),
+    UUID: _scalar(
+        parsed(UUID),
+        "a UUID",
+        tree=mi.UUIDType,
+        example="12345678-1234-5678-1234-567812345678",
+        schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
+        key_schema={"pattern": parsing.UUID_TEXT},
+        shown_in_row=False,
+    ),
+    Path: text_scalar(
+        parsing.parse_path,
+        expected="a path",
+        schema={"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"},
+    ),
+}
+
+_BY_TREE: Final = {scalar.tree: scalar for scalar in SCALARS.values() if scalar.tree is not None}
+
+
+def scalar_of(tree: mi.Type) -> ScalarType | None:
+    """Return the record of a type as `msgspec.inspect` sees it; None if it is no scalar type."""
+    return SCALARS.get(tree.cls) if isinstance(tree, mi.CustomType) else _BY_TREE.get(type(tree))
+
+
+def scalar_of_value(value: Any) -> ScalarType | None:
+    """Return the record of the type of *value*, or of the nearest type that it inherits from."""
+    return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)
+
+
+def register_type(
+    kind: type,
+    read: Callable[[str], Any],
+    *,
+    expected: str,
+    schema: Mapping[str, Any] | None = None,
+    write: Callable[[Any], str] = str,
+) -> None:
+    """
+    Teach promptkit a type, for parameters and for parts of their values.
+
+    Args:
+        kind:
+            The type. Types that promptkit already reads, such as `int` and `date`, are not replaced.
+
+        read:
+            Converts text to a value; raises an exception for text that does not fit.
+
+        expected:
+            What *read* takes, in a few words that end a sentence: ``an amount, as in 3 EUR``.
+
+        schema:
+            The JSON Schema of the text; any string if left out.
+
+        write:
+            Converts a value to text that *read* takes.
+    """
+    known = SCALARS.get(kind)
+    if known is None or known.tree is None:  # msgspec reads and writes the types that it knows
+        SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
+
+
+def forget_replaced() -> None:
+    """Drop each registered class that its module has defined, and registered, anew since."""
+    for kind in list(SCALARS):
+        named: Any = sys.modules.get(kind.__module__)
+        for name in kind.__qualname__.split("."):
+            named = getattr(named, name, None)
+        if named is not kind and isinstance(named, type) and named in SCALARS:
+            SCALARS.pop(kind, None)

@@ -1,0 +1,100 @@
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from msgspec import UNSET
+
+from promptkit import prompt, user
+from promptkit.compiler.compilation import compile
+from promptkit.errors.rules import Rule
+from promptkit.loader.loader import Recipes
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pagination import pages_of
+from promptkit.protocol.revisions import LATEST_HANDSHAKE, REVISIONS
+
+
+@dataclass
+class Verdict:
+    """What is thought of it."""
+
+    word: Literal["yes", "no"]
+    why: str = ""
+
+
+SCHEMA = {
+    "description": "What is thought of it.",
+    "type": "object",
+    "properties": {
+        "word": {"type": "string", "enum": ["yes", "no"]},
+        "why": {"type": "string", "default": ""},
+    },
+    "required": ["word"],
+}
+
+
+@prompt(answer=Verdict)
+def judge(diff: str):
+    """Judge a change."""
+    return user(diff)
+
+
+@prompt(answer=Verdict)
+async def judge_later():
+    """Judge nothing."""
+    yield "Judge."
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_list_has_its_schema(revision):
+    """
+    Where a revision has metadata, the prompt has the schema of its answer there.
+    """
+    has = REVISIONS[revision]
+    (entry,) = json.loads(pages_of("prompts/list", compile(Recipes([judge])), lowering_for(has)).page())[
+        "prompts"
+    ]
+
+    assert entry.get("_meta", {}).get("promptkit/answer") == (SCHEMA if has.metadata else None)
+
+
+def test_a_tool_has_none():
+    """
+    A tool returns the prompt, not the answer.
+    """
+    assert lowering_for(LATEST_HANDSHAKE).tool(judge.compiled).meta is UNSET
+
+
+def test_each_way_to_render():
+    """
+    What is rendered knows the type; it is not compared.
+    """
+    rendered = judge.render("x")
+
+    assert (
+        rendered.answer is judge.render_wire({"diff": "x"}).answer is judge_later.render().answer is Verdict
+    )
+    assert rendered == user("x")
+    assert (rendered + "y").answer is None
+    assert (user("y") + rendered).answer is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [(object, "object"), (3, "3"), (Verdict("yes"), "Verdict("), (list[object], "list[object]")],
+)
+def test_what_is_no_type_of_an_answer(answer, what):
+    """
+    It is an error of the prompt, with what can be one.
+    """
+
+    @prompt(answer=answer)
+    def wrong():
+        return "x"
+
+    (found,) = wrong.compile()[1]
+
+    assert found.rule is Rule.BAD_ANSWER
+    assert found.message.startswith(f"prompt 'wrong': {what}")
+    assert found.message.endswith("cannot be the type of an answer")
+    assert found.remedy.startswith("use a dataclass")

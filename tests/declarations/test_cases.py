@@ -1,0 +1,303 @@
+"""Cases: what authors save, what a client sends for it, and which files with cases are imported when."""
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from datetime import date
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import Context, PromptError, Text, prompt, resource
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.reloading import Reloader
+from promptkit.errors.rules import Rule
+from promptkit.loader.loader import begin, load
+
+REVIEW = """
+    from typing import Literal
+    from promptkit import PromptError, prompt
+
+    @prompt
+    def review(code: str, language: Literal["python", "rust"] = "python", focus: str | None = None):
+        if not code:
+            raise PromptError("the code is empty")
+        return f"Review this {language}: {code}"
+
+    review.case("short", "x = 1")
+"""
+MORE = """
+    from shelf.review import review
+
+    review.case("rust", code="let x = 1;", language="rust")
+    review.case("nothing", code="").refused("is empty")
+"""
+
+
+def names(recipes):
+    """The cases of all prompts, by their names."""
+    return [case.name for one in recipes.prompts for case in one.cases]
+
+
+@prompt
+def plan(
+    task: str,
+    days: list[date],
+    size: Literal["s", "m"] = "m",
+    depth: int = 1,
+    note: str | None = None,
+    *,
+    context: Context,
+):
+    """Plan a task."""
+    return f"{task} {days} {size} {depth} {note}"
+
+
+class TestWhatIsSent:
+    def test_the_arguments_as_text(self):
+        """
+        A case is called as the prompt is, and sent as a client would.
+        """
+        case = plan.case("one", "mow", [date(2026, 1, 31)], depth=2, note=None)
+
+        assert case.sent() == {"task": "mow", "days": '["2026-01-31"]', "depth": "2"}
+        assert (case.name, case.location.file, case.refusal) == ("one", __file__, None)
+        assert repr(case) == f"<case 'one' at {case.location}>"
+
+    @given(st.text(), st.lists(st.dates(), min_size=1), st.sampled_from("sm"), st.integers())
+    def test_it_is_read_back(self, task, days, size, depth):
+        """
+        A law: what is sent for a case says what the call says.
+        """
+        sent = plan.case("any", task, days, size, depth).sent()
+
+        assert plan.render_wire(sent) == plan.render(task, days, size, depth)
+
+    def test_on_the_wire(self):
+        """
+        Text that the types forbid is sent as it stands.
+        """
+        sent = {"task": "mow", "days": "tomorrow", "size": "XL"}
+
+        assert plan.case_wire("any", sent).sent() == sent
+
+    @pytest.mark.parametrize(
+        ("call", "says"),
+        [
+            (lambda: plan.case("any", 1, []), "prompt 'plan': parameter 'task' takes str, not an int (1)"),
+            (
+                lambda: plan.case("any", "x", [], size="L"),
+                "parameter 'size' takes one of s, m, not a str ('L')",
+            ),
+            (lambda: plan.case("any", tusk="x"), "got an unexpected keyword argument 'tusk'"),
+        ],
+    )
+    def test_what_no_client_can_send(self, call, says):
+        """
+        A wrong call harms nobody when it is saved, and says what is wrong when it is needed.
+        """
+        case = call()
+
+        with pytest.raises(TypeError) as refused:
+            case.sent()
+        assert says in str(refused.value)
+
+    def test_what_means_the_default(self):
+        """
+        None, and for most types the empty text, cannot be sent where they are no default.
+        """
+
+        @prompt
+        def ask(text: str = "x", depth: int | None = 3, note: str | None = None):
+            return f"{text} {depth} {note}"
+
+        assert ask.case("any", "", note=None).sent() == {"text": ""}
+        with pytest.raises(TypeError, match="'depth' is None, which no client can send"):
+            ask.case("any", depth=None).sent()
+        with pytest.raises(TypeError, match="'note' is '', which no client can send"):
+            ask.case("any", note="").sent()
+
+    def test_of_a_resource(self):
+        """
+        The URI is made of the arguments, or given.
+        """
+
+        @resource("docs://{page}{?day}")
+        def read(page: str, day: date | None = None) -> str:
+            return page
+
+        assert (
+            read.case("one", "two words", day=date(2026, 1, 31)).sent() == "docs://two%20words?day=2026-01-31"
+        )
+        assert read.case_wire("other", "docs://x").sent() == "docs://x"
+        assert [case.name for case in read.compile()[0].saved()] == ["one", "other"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("expected", "outcome", "fault"),
+        [
+            (None, "text", None),
+            (None, ZeroDivisionError(), None),
+            (None, PromptError("it is empty"), "is refused: it is empty"),
+            ("empty", PromptError("it is empty"), None),
+            ("empty", "text", "is not refused, as its author expects: 'empty'"),
+            ("empty", PromptError("no"), "is refused in other words than 'empty': no"),
+            ("empty", ZeroDivisionError(), None),
+        ],
+    )
+    def test_what_is_wrong(self, expected, outcome, fault):
+        """
+        It is refused where its author expects so, and nowhere else. What crashes is another fault.
+        """
+        case = plan.case("any", "x", [])
+        if expected is not None:
+            assert case.refused(expected) is case
+
+        assert case.fault(outcome) == fault
+
+    def test_the_words_are_text(self):
+        """
+        Else it would be found out when somebody runs it.
+        """
+        with pytest.raises(TypeError, match="say which words"):
+            plan.case("any", "x", []).refused(None)
+
+
+class TestFiles:
+    @pytest.fixture
+    def folder(self, recipes):
+        """Two files, one of them of cases."""
+        return recipes("shelf", review=REVIEW, cases_more=MORE)
+
+    def test_they_are_imported_when_they_are_asked_for(self, folder):
+        """
+        What only serves neither imports them nor keeps those beside the prompts.
+        """
+        served = begin(str(folder)).finish()
+
+        assert names(served) == []
+        assert not any("cases_more" in name for name in sys.modules)
+
+    def test_all_of_them(self, folder):
+        """
+        Those beside the prompt come first.
+        """
+        loaded = load(folder, cases=True)
+
+        assert names(loaded) == ["short", "rust", "nothing"]
+        assert [file.file.name for file in loaded.by_file] == ["cases_more.py", "review.py"]
+
+    def test_of_a_single_file(self, folder):
+        """
+        The files beside it count, as they do for its folder.
+        """
+        assert names(load(folder / "review.py", cases=True)) == ["short", "rust", "nothing"]
+
+    def test_a_file_of_that_name_that_is_named(self, recipes):
+        """
+        It is a recipe, as any other that is named, and its cases are its own.
+        """
+        folder = recipes("shelf", cases_review=REVIEW)
+
+        assert list(compile(load(folder / "cases_review.py", cases=True))) == ["review"]
+        assert list(compile(load(folder))) == []
+
+    def test_one_that_fails(self, folder):
+        """
+        It harms no prompt, and no other case.
+        """
+        (folder / "cases_more.py").write_text("import nothing_of_that_name\n")
+
+        loaded = load(folder, cases=True)
+        catalog = compile(loaded)
+
+        assert names(loaded) == ["short"]
+        assert list(catalog) == ["review"]
+        (fault,) = catalog.diagnostics
+        assert fault.rule is Rule.IMPORT_FAILED
+        assert fault.message.startswith("cases 'cases_more' cannot be imported: ModuleNotFoundError")
+
+    def test_one_with_prompts(self, folder):
+        """
+        They are not served, which is said.
+        """
+        (folder / "cases_more.py").write_text(
+            "from promptkit import prompt\n\n@prompt\ndef stray():\n    return 'x'\n"
+        )
+
+        (found,) = compile(load(folder)).diagnostics
+
+        assert found.rule is Rule.NOT_SERVED
+        assert found.message == "'stray' is not served: cases_more.py is one of cases by its name"
+        assert "more.py" in found.remedy
+
+    @pytest.mark.parametrize("edited", [["cases_more.py"], ["cases_more.py", "review.py"]])
+    def test_a_reload(self, folder, edited):
+        """
+        An edited file has the cases that it has now, whether its prompt was imported anew or not.
+        """
+        for file in folder.glob("*.py"):
+            os.utime(file, (1, 1))
+        with closing(Reloader(str(folder), print, cases=True)) as reloader:
+            published = [reloader.load()]
+            reloader._publish = published.append
+
+            (folder / "cases_more.py").write_text(
+                "from shelf.review import review\n\nreview.case('other', 'y = 2')\n"
+            )
+            for name in edited:
+                os.utime(folder / name, (2, 2))  # its editor is done
+            reloader._reload()
+
+        assert [case.name for case in published[-1]["review"].saved()] == ["short", "other"]
+
+
+def test_a_server_keeps_none(recipes):
+    """
+    While it serves, no file of cases is imported, and fifty of them leave nothing behind.
+    """
+    many = "".join(f"\nreview.case('{number}', 'x')" for number in range(50))
+    folder = recipes(
+        "shelf",
+        review=REVIEW + many.replace("\n", "\n    "),
+        cases_more=MORE,
+        probe="""
+            import sys
+            from promptkit import prompt
+            from shelf.review import review
+
+            @prompt
+            def probe():
+                loaded = [name for name in sys.modules if "cases" in name and "promptkit" not in name]
+                return f"{review.cases} {loaded}"
+        """,
+    )
+    greeting = (
+        '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", '
+        '"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}\n'
+        '{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+        '{"jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": {"name": "probe"}}\n'
+    )
+    command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--no-watch"]
+
+    ran = subprocess.run(command, input=greeting, capture_output=True, text=True, timeout=30, check=True)
+
+    assert '"text":"() []"' in ran.stdout
+
+
+def test_what_is_composed_is_not_kept_as_a_case():
+    """
+    A call of the prompt is no case.
+    """
+
+    @prompt
+    def ask(text: str):
+        return Text(text)
+
+    ask("x")
+
+    assert ask.cases == ()

@@ -1,0 +1,139 @@
+"""A default that can be changed belongs to one call: what one client sent never reaches the next."""
+
+import inspect
+from dataclasses import dataclass, field
+from enum import Enum
+from threading import Lock
+from typing import Annotated
+
+import pytest
+
+from promptkit import Arg, Context, prompt, resource
+from promptkit.types.functions import with_own_defaults
+
+
+@prompt
+def joined(name: str, names: list[str] = [], depth: dict[str, list[str]] = {"all": []}):  # noqa: B006
+    """Return all names that one call knows."""
+    names.append(name)
+    depth["all"].append(name)
+    return f"{names} {depth}"
+
+
+@prompt
+async def joined_later(name: str, names: set[str] = {"first"}):  # noqa: B006
+    """Do the same on an event loop."""
+    names.add(name)
+    return ", ".join(sorted(names))
+
+
+@prompt
+def joined_in_turns(name: str, *, names: list[str] = []):  # noqa: B006
+    """Do the same in a generator."""
+    names.append(name)
+    yield str(names)
+
+
+def test_calls_of_clients():
+    """
+    Of a list, of what lies in a dictionary, and of a set, each rendering has its own.
+    """
+    for name in ("x", "y"):
+        given = {"name": name}
+        assert joined.render_wire(given)[0].content.text == f"['{name}'] {{'all': ['{name}']}}"
+        assert joined_later.render_wire(given)[0].content.text == ", ".join(sorted(["first", name]))
+        assert joined_in_turns.render_wire(given)[0].content.text == f"['{name}']"
+
+
+def test_calls_in_python():
+    """
+    A direct call, and `render`, too; whatever of it is given by position.
+    """
+    for name in ("x", "y"):
+        assert joined(name) == f"['{name}'] {{'all': ['{name}']}}"
+        assert joined(name, ["given"]) == f"['given', '{name}'] {{'all': ['{name}']}}"
+        assert joined.render(name)[0].content.text.startswith(f"['{name}']")
+
+
+def test_what_is_given_is_not_copied():
+    """
+    A caller's own list is the caller's: as in Python, it is changed.
+    """
+    mine = []
+    joined("x", mine)
+    assert mine == ["x"]
+
+
+def test_resources_and_completers():
+    """
+    What they declare is called as often as prompts are.
+    """
+
+    @resource("notes://all{?name}")
+    def notes(name: str, names: list[str] = []) -> str:  # noqa: B006
+        names.append(name)
+        return str(names)
+
+    def offers(seen=[]):  # noqa: B006
+        seen.append(f"value{len(seen)}")
+        return seen
+
+    @prompt
+    def completed(name: Annotated[str, Arg("a name", complete=offers)]):
+        return name
+
+    completer = completed.compiled.arguments.completer("name")
+    for _ in range(2):
+        assert notes("x") == "['x']"
+        assert completer.complete("").values == ("value0",)
+
+
+def test_defaults_of_nobodys_own_are_left_alone():
+    """
+    A function whose defaults cannot be changed, or cannot be copied, is called as it is.
+    """
+
+    class Tone(Enum):
+        PLAIN = "plain"
+
+    lock = Lock()
+
+    def constant(
+        one: str = "x", two: tuple[int, ...] = (1, 2), three: Tone = Tone.PLAIN, *, four: bool = True
+    ):
+        return one, two, three, four
+
+    def uncopied(context: Context = Context(), held: object = lock):  # noqa: B008
+        return context, held
+
+    assert with_own_defaults(constant) is constant
+    assert with_own_defaults(uncopied) is uncopied
+
+
+def test_the_signature_stays():
+    """
+    Parameters, their defaults and the docstring are those of the author's function.
+    """
+
+    @dataclass
+    class Options:
+        names: list[str] = field(default_factory=list)
+
+    def function(first: str, options: Options = Options()) -> str:  # noqa: B008
+        """Say something."""
+        options.names.append(first)
+        return str(options.names)
+
+    own = with_own_defaults(function)
+    assert own is not function
+    assert inspect.signature(own) == inspect.signature(function)
+    assert own.__doc__ == "Say something."
+    assert [own("x"), own("y")] == ["['x']", "['y']"]
+
+
+def test_a_wrong_call_is_pythons_own_error():
+    """
+    Too many arguments are refused as they are without copies.
+    """
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        joined("x", [], {}, "too many")

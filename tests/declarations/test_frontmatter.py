@@ -1,0 +1,178 @@
+import json
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.declarations.frontmatter import FrontmatterFault, faults_of, read_skill, write_skill
+
+#: Text that YAML can hold: no halves of surrogate pairs.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+#: What versions of YAML read differently.
+TRICKY = st.sampled_from(
+    [
+        *("yes", "no", "on", "null", "~", "1e3", "0x1f", "010", "1:30", "2026-01-31", ".nan", "- a", "a: b"),
+        *("# a", "'", '"', "\n", "a\n---\nb", "*a", "&a", "!a", "%a", "@a", "`a", "{a}", "[a]", "true", "NO"),
+        *(" a", "a "),
+    ]
+)
+
+
+@given(st.dictionaries(TEXT | TRICKY, TEXT | TRICKY), TEXT | TRICKY)
+def test_what_is_written_is_read_back(metadata, description):
+    """
+    By our reader, which is one of YAML 1.2, and by one of YAML 1.1.
+    """
+    fields = {"name": "a-skill", "description": description, "metadata": metadata}
+
+    data = write_skill({key: value for key, value in fields.items() if value}, "The text.")
+
+    read, body, _ = read_skill(data)
+    assert read == {key: value for key, value in fields.items() if value}
+    assert body == "\nThe text.\n"
+    front = data.decode().split("---\n", 2)[1] if "---\n" not in description else None
+    if front is not None and all("---\n" not in text for pair in metadata.items() for text in pair):
+        assert yaml.safe_load(front) == read
+
+
+def test_texts_are_written_as_people_would():
+    """
+    In quotes only where YAML could take them for something else.
+    """
+    fields = {"name": "review", "description": "Review a change. Use it often.", "license": "MIT"}
+    fields["metadata"] = {"version": "1.0", "on": "yes"}
+
+    assert write_skill(fields, "Do it.").decode() == (
+        "---\n"
+        "name: review\n"
+        "description: Review a change. Use it often.\n"
+        "license: MIT\n"
+        "metadata:\n"
+        '  version: "1.0"\n'
+        '  "on": "yes"\n'
+        "---\n\nDo it.\n"
+    )
+
+
+def skill(front):
+    return f"---\n{front}\n---\nDo it.\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "fault", "line"),
+    [
+        (b"\xff", "SKILL.md is no UTF-8 at byte 1", 1),
+        (b"\xef\xbb\xbf---\nname: a\n---\n", "a byte order mark", 1),
+        (b"", "begins with no frontmatter", 1),
+        (b"# Title\n", "begins with no frontmatter", 1),
+        (b"---\nname: a\n", "has no end", 1),
+        (b"---", "has no end", 1),
+        (b"---\r\n" + b"a: b\r\n" * 1000, "has no end", 1),
+        (skill("- a\n- b"), "no mapping, but a list", 1),
+        (skill("just text"), "no mapping, but a str ('just text')", 1),
+        (skill(""), "no mapping, but None", 1),
+        (skill("name: [a"), "not YAML that JSON can say", 3),
+        (skill("name: a\nname: b"), "not YAML that JSON can say", 3),
+        (skill("name: a\ndescription: a: b"), "not YAML that JSON can say", 3),
+        (skill("name: !!python/object:os.system a"), "has a tag", 2),
+        (skill("name: !own a"), "has a tag", 2),
+        (skill("a: &x 1\nb: *x"), "has an anchor, 'x'", 2),
+        (skill("1: a"), "a key or a number that JSON has not", 1),
+        (skill("a: .nan"), "a key or a number that JSON has not", 1),
+        (skill("a: " + "[" * 5000 + "]" * 5000), "something nested too deeply", 2),
+        (skill("a: " + "[" * 30_000), "something nested too deeply", 2),
+        (skill("a: " + "{a: " * 10_000), "something nested too deeply", 2),
+        (skill("<<: {a: 1}"), "a merge", 2),
+        (skill("%YAML 1.9\n--- \na: 1"), "not YAML that JSON can say: version", 1),
+        (skill("- #\n%YAML 9.9\n? a"), "not YAML that JSON can say", 1),
+        (skill("a: " + "x" * 70_000), "70,004 characters", 1),
+    ],
+)
+def test_what_no_host_could_read(data, fault, line):
+    """
+    It is refused with the line, and with what to do; nothing that it stands for is made.
+    """
+    with pytest.raises(FrontmatterFault, match=r".*") as found:
+        read_skill(data)
+
+    assert fault in str(found.value)
+    assert found.value.remedy
+    assert found.value.line == line
+
+
+def test_a_bomb_of_aliases_is_refused():
+    """
+    Before anything is made of it.
+    """
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
+
+    with pytest.raises(FrontmatterFault, match="an anchor"):
+        read_skill(skill("\n".join(lines)))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_values_are_those_of_json(newline):
+    """
+    A date is text, as JSON has none; every field stays, also those that nobody knows.
+    """
+    front = "name: a\ndate: 2026-01-31\nown:\n  deep: [1, 2.5, true, null, x]"
+    text = f"---\n{front}\n---\n# Title\n".replace("\n", newline)
+
+    fields, body, line = read_skill(text.encode())
+
+    assert fields == {"name": "a", "date": "2026-01-31", "own": {"deep": [1, 2.5, True, None, "x"]}}
+    assert json.loads(json.dumps(fields)) == fields
+    assert (body, line) == (f"# Title{newline}", 6)
+
+
+GOOD = {"name": "a-skill", "description": "What it does."}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        GOOD,
+        {**GOOD, "license": "MIT", "compatibility": "Needs git", "allowed-tools": "Read Grep"},
+        {**GOOD, "metadata": {"version": "1"}, "own": [1, {"a": None}]},
+        {**GOOD, "description": "x" * 1024},
+    ],
+)
+def test_what_the_format_allows(fields):
+    """
+    Nothing is said of it.
+    """
+    assert list(faults_of(fields, "a-skill")) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "remedy"),
+    [
+        ({"name": "A Skill"}, "name", "call it 'a-skill'"),
+        ({"name": "a--skill"}, "name", "call it 'a-skill'"),
+        ({"name": "-a"}, "name", "call it 'a'"),
+        ({"name": "x" * 65}, "name", "call it"),
+        ({"name": "ä"}, "name", "call it 'skill'"),
+        ({"name": None}, "name", "call it 'a-skill', as its folder"),
+        ({"name": 7}, "name", "call it '7'"),
+        ({"name": "another"}, "name", "give both the same name"),
+        ({"description": ""}, "description", "say what it does"),
+        ({"description": None}, "description", "say what it does"),
+        ({"description": "x" * 1025}, "description", "shorten it"),
+        ({"license": 1}, "license", "write text"),
+        ({"compatibility": "x" * 501}, "compatibility", "shorten it"),
+        ({"allowed-tools": ["Read"]}, "allowed-tools", "write text"),
+        ({"metadata": {"version": 1.0}}, "metadata", "in quotes"),
+        ({"metadata": "x"}, "metadata", "in quotes"),
+    ],
+)
+def test_what_the_format_does_not_allow(change, key, remedy):
+    """
+    Each fault names its field, and what to do.
+    """
+    ((found, _, advice),) = faults_of({**GOOD, **change}, "a-skill")
+
+    assert found == key
+    assert remedy in advice

@@ -1,0 +1,985 @@
+import asyncio
+import enum
+import functools
+import inspect
+import sys
+import types
+import typing
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Optional
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    CompileError,
+    Context,
+    Icon,
+    Message,
+    Prompt,
+    PromptError,
+    Workflow,
+    assistant,
+    prompt,
+    user,
+)
+from promptkit.errors import EmptyPrompt
+from promptkit.errors.diagnostics import Rule
+from promptkit.loader.loader import load
+
+#: A function whose return type is not there when it runs.
+CHECKED = """
+from typing import TYPE_CHECKING
+from promptkit import prompt
+if TYPE_CHECKING:
+    from decimal import Decimal
+@prompt
+def one() -> Decimal:
+    return "x"
+"""
+
+
+class Tone(enum.Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+
+@prompt
+def review(diff: str, language: Literal["python", "rust"] = "python", *, depth: int = 1) -> Workflow:
+    """
+    Review a change.
+
+    At some length.
+
+    Args:
+        diff: What changed
+        language: What it is written in
+        depth: How deep to look
+    """
+    return user(f"Review this {language} change, depth {depth}:", diff)
+
+
+@prompt
+async def fetch(name: str) -> str:
+    """Fetch."""
+    await asyncio.sleep(0)
+    return f"fetched {name}"
+
+
+@prompt
+def steps(count: int):
+    """Count."""
+    for i in range(count):
+        yield f"step {i}"
+
+
+@prompt
+async def live(count: int):
+    """Count, slowly."""
+    for i in range(count):
+        await asyncio.sleep(0)
+        yield assistant(f"step {i}")
+
+
+class TestContract:
+    def test_the_decorators_options(self):
+        """
+        All go by name, in the order that the design promises.
+        """
+        parameters = list(inspect.signature(prompt).parameters.values())
+
+        assert parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
+        assert [str(p.replace(annotation=p.empty)) for p in parameters[1:]] == [
+            "name=None",
+            "title=None",
+            "description=None",
+            "icons=()",
+            "tags=()",
+            "version=None",
+            "timeout=None",
+            "cache=None",
+            "meta=None",
+            "elicit=False",
+            "scopes=()",
+            "tool=None",
+            "answer=None",
+            "deprecated=None",
+            "sample=True",
+        ]
+
+    def test_the_example_of_the_design(self):
+        """
+        What the design shows is what authors may write, and test in this way.
+        """
+        language = Literal["python", "rust", "go"]
+
+        @prompt
+        def code_review(
+            code: Annotated[str, Arg("The code to review")],
+            language: language = "python",
+            focus: list[str] = ["correctness"],  # noqa: B006 (as the design has it)
+        ) -> Workflow:
+            """Ask for a review of a piece of code."""
+            return user(f"Please review this {language} code for {', '.join(focus)}.", code)
+
+        assert code_review("fn main() {}", language="rust") == user(
+            "Please review this rust code for correctness.", "fn main() {}"
+        )
+        assert "speed, clarity" in str(code_review.render_wire({"code": "x", "focus": "speed, clarity"}))
+
+
+class TestStillTheFunction:
+    def test_calling_it_calls_the_function(self):
+        """
+        The result is what the function returns, of the same type, for every kind of function.
+        """
+        assert review("+a", "rust", depth=2) == user("Review this rust change, depth 2:", "+a")
+        assert list(steps(2)) == ["step 0", "step 1"]
+        assert asyncio.run(fetch("a")) == "fetched a"
+        assert inspect.isgenerator(steps(1))
+        assert inspect.isasyncgen(live(1))
+
+    @pytest.mark.parametrize(
+        "options", [None, {}, {"name": "other", "title": "Other"}], ids=["bare", "()", "options"]
+    )
+    @pytest.mark.parametrize(
+        "decorated", [review, fetch, steps, live], ids=lambda decorated: decorated.__name__
+    )
+    def test_it_looks_like_the_function(self, decorated, options):
+        """
+        Name, docstring, module and signature are the function's own, however it was decorated.
+        """
+        function = decorated.__wrapped__
+        again = prompt(function) if options is None else prompt(**options)(function)
+
+        assert isinstance(again, Prompt)
+        assert callable(again)
+        assert again.__wrapped__ is function
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            assert getattr(again, name) == getattr(function, name)
+        assert inspect.signature(again) == inspect.signature(function)
+        assert inspect.unwrap(again) is function
+
+    def test_its_types_are_the_functions(self):
+        """
+        Its type hints are those of the parameters.
+        """
+        assert typing.get_type_hints(review) == typing.get_type_hints(review.__wrapped__)
+
+    def test_help_shows_the_function(self):
+        """
+        The docstring that a console shows is the author's.
+        """
+        assert inspect.getdoc(review).startswith("Review a change.")
+
+    def test_its_repr_says_where_it_is(self):
+        """
+        The name that clients use, the file and the line.
+        """
+        assert repr(review).startswith("<prompt 'review' at ")
+        assert repr(review).endswith(f"test_prompts.py:{review.location.line}>")
+
+    def test_it_can_be_a_key(self):
+        """
+        A prompt is itself and no other.
+        """
+        assert {review: 1}[review] == 1
+        assert review != prompt(review.__wrapped__)
+
+    def test_it_cannot_be_changed(self):
+        """
+        The function behind a prompt cannot be replaced.
+        """
+        with pytest.raises(AttributeError):
+            review.function = len
+
+    def test_prompts_compose_by_calling_one_another(self):
+        """
+        `yield from`, `+` and a plain call; a decorated prompt needs no unwrapping.
+        """
+
+        @prompt
+        def all_of_it():
+            yield from steps(2)
+            yield review("+a") + assistant("Fine.")
+
+        @prompt
+        async def with_fetched(name: str) -> Workflow:
+            return user(await fetch(name)) + review("+b")
+
+        assert all_of_it.render() == user("step 0") + user("step 1") + review("+a") + assistant("Fine.")
+        assert with_fetched.render("a") == user("fetched a") + review("+b")
+
+    def test_a_prompt_of_a_prompt(self):
+        """
+        Decorating twice changes nothing but the options.
+        """
+        twice = prompt(name="again")(review)
+
+        assert twice("+a") == review("+a")
+        assert twice.render_wire({"diff": "+a", "depth": "2"}) == review("+a", depth=2)
+        assert [a.name for a in twice.compiled.arguments.ordered] == ["diff", "language", "depth"]
+
+    def test_a_static_method(self):
+        """
+        A class may be used as a drawer for prompts, in either order of decorators.
+        """
+
+        class Reviews:
+            @staticmethod
+            @prompt
+            def short(diff: str) -> str:
+                return f"Briefly: {diff}"
+
+            @prompt
+            @staticmethod
+            def long(diff: str) -> str:
+                return f"At length: {diff}"
+
+        assert Reviews.short("a") == Reviews().short("a") == "Briefly: a"
+        assert str(Reviews.long.render("a")) == "[user]\nAt length: a"
+
+    def test_a_wrapped_function(self):
+        """
+        Decorators below @prompt that keep the signature are fine.
+        """
+
+        def twice(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                return [function(*args, **kwargs)] * 2
+
+            return wrapper
+
+        @prompt
+        @twice
+        def greet(name: str, times: int = 1) -> str:
+            return f"Hello {name}" * times
+
+        assert greet("Ada") == ["Hello Ada"] * 2
+        assert len(greet.render_wire({"name": "Ada", "times": "2"})) == 2
+        with pytest.raises(TypeError, match="parameter 'times' takes int"):
+            greet("Ada", times="2")
+
+
+#: How Python shows it: since 3.14 as ``int | None``.
+OPTIONAL = str(Optional[int]).removeprefix("typing.")  # noqa: UP045 (people write it)
+
+#: A type, values that are of it, and one that is not with how the error tells it.
+TYPED = {
+    "str": (str, ["", "a"], 3, "takes str, not an int (3)"),
+    "int": (int, [0, -1], "3", "takes int, not a str ('3')"),
+    "float": (float, [0.5, 1], "0.5", "takes float, not a str ('0.5')"),
+    "bool": (bool, [True], "yes", "takes bool, not a str ('yes')"),
+    "bytes": (bytes, [b"a"], "a", "takes bytes, not a str ('a')"),
+    "Literal": (Literal["a", "b"], ["a"], "c", "takes one of a, b, not a str ('c')"),
+    "Optional": (Optional[int], [None, 1], "1", f"takes {OPTIONAL}, not a str ('1')"),  # noqa: UP045
+    "union": (int | None, [None, 1], "1", "takes int | None, not a str ('1')"),
+    "optional Literal": (Literal["a"] | None, [None, "a"], "b", "takes 'a', not a str ('b')"),
+    "Enum": (Tone, [Tone.WARM], "warm", "takes Tone, not a str ('warm')"),
+    "list": (list[int], [[], [1]], [1, "2"], "takes list[int], not a list ([1, '2'])"),
+    "dict": (dict[str, int], [{}, {"a": 1}], {"a": "b"}, "takes dict[str, int], not a dict ({'a': 'b'})"),
+    "Decimal": (Decimal, [Decimal(1)], 1.0, "takes Decimal, not a float (1.0)"),
+    "Annotated": (Annotated[int, Arg("how many")], [1], None, "takes int, not None"),
+}
+
+
+def taking(annotation, arg=None):
+    """A prompt with a parameter so annotated."""
+
+    def typed(first: str, value: Any) -> str:
+        return f"{first} {value!r}"
+
+    typed.__annotations__["value"] = Annotated[annotation, arg] if arg else annotation
+    return prompt(typed)
+
+
+class TestDirectCalls:
+    @pytest.mark.parametrize(("annotation", "fine", "wrong", "says"), TYPED.values(), ids=TYPED)
+    def test_arguments_are_checked(self, annotation, fine, wrong, says):
+        """
+        A value of another type is refused, by the parameter's name, before the function runs.
+        """
+        typed = taking(annotation)
+
+        assert [typed("a", value) for value in fine] == [f"a {value!r}" for value in fine]
+        for call in (lambda: typed("a", wrong), lambda: typed(first="a", value=wrong)):
+            with pytest.raises(TypeError) as caught:
+                call()
+            assert str(caught.value) == f"prompt 'typed': parameter 'value' {says}"
+
+    @pytest.mark.parametrize(
+        ("call", "wrong"),
+        [(steps, "2"), (live, "2"), (fetch, 2)],
+        ids=["generator", "async generator", "async def"],
+    )
+    def test_the_check_does_not_wait(self, call, wrong):
+        """
+        A generator or coroutine with a wrong argument is never made.
+        """
+        with pytest.raises(TypeError, match=rf"^prompt '{call.__name__}': parameter '\w+' takes"):
+            call(wrong)
+
+    @pytest.mark.parametrize(
+        "call",
+        [lambda of: of(), lambda of: of("a", dept=1), lambda of: of("a", "python", 1)],
+        ids=["missing", "unknown", "too many"],
+    )
+    def test_a_wrong_call_is_pythons_own_error(self, call):
+        """
+        A wrong call gives the TypeError that Python itself would raise.
+        """
+        with pytest.raises(TypeError) as caught:
+            call(review)
+        with pytest.raises(TypeError) as own:
+            call(review.function)
+
+        assert str(caught.value) == str(own.value)
+        assert str(own.value).startswith("review() ")
+
+    @pytest.mark.parametrize(
+        ("annotation", "wrong", "says"),
+        [
+            (str, 20261121, "takes str, not int value"),
+            (int | None, "hunter2", "takes int | None, not str value"),
+            (Literal["a", "b"], "hunter2", "takes one of a, b, not str value"),
+        ],
+        ids=["str", "optional", "Literal"],
+    )
+    def test_a_secret_is_not_repeated(self, annotation, wrong, says):
+        """
+        Of a secret the error tells the type alone.
+        """
+        with pytest.raises(TypeError) as caught:
+            taking(annotation, Arg(secret=True))("a", wrong)
+
+        assert str(caught.value) == f"prompt 'typed': parameter 'value' {says}"
+        assert caught.value.__context__ is None
+
+    def test_defaults_are_not_checked_again(self):
+        """
+        Leaving an argument out is always fine for a direct call.
+        """
+
+        @prompt
+        def odd(value: int = "three") -> str:
+            return str(value)
+
+        assert odd() == "three"
+
+    def test_a_function_that_cannot_be_served_can_be_called(self):
+        """
+        Decorating refuses nothing: the compiler reports what clients could not fill.
+        """
+
+        @prompt
+        def variadic(a, *rest: str, **others: int) -> str:
+            return f"{a} {rest} {others}"
+
+        assert variadic(1, "b", c=3) == "1 ('b',) {'c': 3}"
+        with pytest.raises(CompileError):
+            variadic.render(1)
+
+    @given(st.integers() | st.text() | st.none() | st.floats() | st.binary() | st.lists(st.integers()))
+    def test_only_values_of_the_type_get_through(self, value):
+        """
+        Every value is passed on unchanged, or refused by the parameter's name.
+        """
+        typed = taking(int | str)
+
+        if isinstance(value, int | str):
+            assert typed("a", value) == f"a {value!r}"
+            return
+        with pytest.raises(
+            TypeError, match=r"^prompt 'typed': parameter 'value' takes int \| str, not (?:an? |None)"
+        ):
+            typed("a", value)
+
+    def test_a_wrong_context_is_refused_too(self):
+        """
+        A Context is checked as any parameter is.
+        """
+
+        @prompt
+        def who(context: Context) -> str:
+            return context.client_name
+
+        with pytest.raises(
+            TypeError, match=r"^prompt 'who': parameter 'context' takes Context, not a str \('zed'\)$"
+        ):
+            who("zed")
+
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
+    def test_a_return_type_for_type_checkers_alone(self, recipes):
+        """
+        What is served can be called.
+        """
+        (made,) = load(recipes(one=CHECKED)).prompts
+
+        assert made() == "x"
+
+
+class TestRender:
+    def test_values_and_what_a_client_sends_come_to_the_same(self):
+        """
+        .render takes Python values, .render_wire their text; both give the workflow.
+        """
+        expected = user("Review this rust change, depth 2:", "+a")
+
+        assert review.render("+a", "rust", depth=2) == expected
+        assert review.render_wire({"diff": "+a", "language": "RUST", "depth": "2"}) == expected
+
+    @pytest.mark.parametrize(
+        ("decorated", "value", "sent", "expected"),
+        [
+            (review, "+a", {"diff": "+a"}, user("Review this python change, depth 1:", "+a")),
+            (fetch, "a", {"name": "a"}, user("fetched a")),
+            (steps, 2, {"count": "2"}, user("step 0") + user("step 1")),
+            (live, 1, {"count": "1"}, assistant("step 0")),
+        ],
+        ids=["def", "async def", "generator", "async generator"],
+    )
+    def test_every_kind_renders_in_four_ways(self, decorated, value, sent, expected):
+        """
+        With and without await, from values and from text.
+        """
+
+        async def both():
+            return [await decorated.render_async(value), await decorated.render_wire_async(sent)]
+
+        assert decorated.render(value) == expected
+        assert decorated.render_wire(sent) == expected
+        assert asyncio.run(both()) == [expected] * 2
+
+    @pytest.mark.parametrize("render", [lambda: fetch.render("a"), lambda: fetch.render_wire({"name": "a"})])
+    def test_within_a_running_loop_the_error_says_what_to_await(self, render):
+        """
+        An asynchronous prompt cannot be waited for there, and the plain form says so.
+        """
+
+        async def caller():
+            render()
+
+        with pytest.raises(
+            RuntimeError, match=r"^prompt 'fetch' is asynchronous, .*: await \.render_\w*async\(\.\.\.\)$"
+        ):
+            asyncio.run(caller())
+
+    def test_values_are_checked(self):
+        """
+        .render checks as a direct call does.
+        """
+        with pytest.raises(
+            TypeError, match=r"^prompt 'review': parameter 'diff' takes str, not an int \(3\)$"
+        ):
+            review.render(3)
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'diff'"):
+            review.render()
+
+    def test_text_is_read(self):
+        """
+        .render_wire reports as the server does, all faults at once.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            review.render_wire({"language": "c", "depth": "deep", "x": "y"})
+
+        assert str(caught.value) == (
+            "prompt 'review': 'language' is 'c', not one of python, rust; "
+            "'depth' is 'deep', not a whole number; 'x' is not an argument of this prompt; 'diff' is missing"
+        )
+
+    def test_nothing_may_be_sent(self):
+        """
+        No arguments, None and {} are alike.
+        """
+
+        @prompt
+        def hello(name: str = "you") -> str:
+            return f"Hello {name}"
+
+        assert hello.render_wire() == hello.render_wire(None) == hello.render_wire({}) == hello.render()
+
+    def test_what_the_author_raises_arrives(self):
+        """
+        Rendering in a test shows the author's own exception.
+        """
+
+        @prompt
+        def fails() -> str:
+            raise PromptError("run the service first")
+
+        with pytest.raises(PromptError, match=r"^run the service first$"):
+            fails.render()
+
+    def test_what_no_message_can_hold_is_refused(self):
+        """
+        With the prompt's name and place.
+        """
+
+        @prompt(name="count-me")
+        def count() -> object:
+            return 3
+
+        with pytest.raises(TypeError) as caught:
+            count.render()
+
+        assert str(caught.value).startswith(f"prompt 'count-me' ({count.location}) returned")
+        assert count() == 3
+
+    def test_a_prompt_that_says_nothing(self):
+        """
+        None is neither the message "None" nor an empty reply: rendering raises. A call returns it.
+        """
+
+        @prompt
+        def silent() -> None: ...
+
+        with pytest.raises(EmptyPrompt):
+            silent.render()
+        assert silent() is None
+
+
+class TestContextParameter:
+    def test_it_is_filled_in(self):
+        """
+        Rendering without one gives an empty Context, whatever its place in the signature.
+        """
+
+        @prompt
+        def who(context: Context, greeting: str = "Hello") -> str:
+            return f"{greeting}, {context.client_name or 'nobody'}"
+
+        assert str(who.render()) == "[user]\nHello, nobody"
+        assert str(who.render(greeting="Hi")) == "[user]\nHi, nobody"
+        assert str(who.render(Context("Zed"))) == "[user]\nHello, Zed"
+        assert str(who.render(context=Context("Zed"), greeting="Hi")) == "[user]\nHi, Zed"
+        assert str(who.render_wire({"greeting": "Hi"})) == "[user]\nHi, nobody"
+        assert str(who.compiled.render({"greeting": "Hi"}, Context("Zed"))) == "[user]\nHi, Zed"
+
+    def test_it_is_no_argument(self):
+        """
+        Clients neither see nor send it.
+        """
+
+        @prompt
+        async def who(greeting: str, context: Context) -> str:
+            return f"{greeting} {context.client_name!r}"
+
+        assert [a.name for a in who.compiled.arguments.ordered] == ["greeting"]
+        assert str(who.render("Hi")) == "[user]\nHi ''"
+        with pytest.raises(ArgumentErrors, match="'context' is not an argument of this prompt"):
+            who.render_wire({"greeting": "Hi", "context": "x"})
+
+    def test_a_direct_call_may_leave_it_out(self):
+        """
+        As the Context's own documentation says.
+        """
+
+        @prompt
+        def who(greeting: str, context: Context) -> str:
+            return f"{greeting} {context.client_name!r}"
+
+        assert who("Hi") == "Hi ''"
+        assert who("Hi", Context("Zed")) == "Hi 'Zed'"
+
+    def test_two_are_filled_in_or_refused(self):
+        """
+        A second Context does not end in a TypeError in the middle of a request.
+        """
+
+        @prompt
+        def who(a: Context, b: Context) -> str:
+            return f"{a == b}"
+
+        compiled, found = who.compile()
+
+        assert found or compiled.render() == user("True")
+
+
+class TestOptions:
+    def test_they_reach_what_is_served(self):
+        """
+        Each option is on the compiled prompt, as it was given.
+        """
+        icon = Icon("https://example.com/a.png", sizes=["48x48"])
+
+        @prompt(
+            name="code-review",
+            title="Code review",
+            description="What it is for",
+            icons=["https://example.com/b.png", icon],
+            timeout=5,
+            cache=60,
+            elicit=True,
+        )
+        def anything() -> str:
+            """What the docstring says."""
+            return ""
+
+        made = anything.compiled
+
+        assert (made.name, made.title, made.description) == ("code-review", "Code review", "What it is for")
+        assert made.icons == (Icon("https://example.com/b.png"), icon)
+        assert (made.timeout, made.cache, made.elicit) == (5, 60, True)
+        assert made.meta == {}
+
+    @pytest.mark.parametrize("says", ["use review-change", "use review-change. "])
+    @pytest.mark.parametrize("description", ["Review a change.", None])
+    def test_a_deprecated_prompt_says_so_first(self, says, description):
+        """
+        Its description begins with it, as clients cut long ones; programs find it in ``_meta``.
+        """
+        made = prompt(description=description, deprecated=says)(named(lambda: "")).compiled
+
+        assert made.description == " ".join(filter(None, ["Deprecated: use review-change.", description]))
+        assert made.meta == {"promptkit/deprecated": says}
+        assert made.deprecated == says
+
+    def test_nothing_is_made_up(self):
+        """
+        Without options: the function's name, the docstring's summary, and no title.
+        """
+        made = review.compiled
+
+        assert (made.name, made.title, made.description) == ("review", None, "Review a change.")
+        assert (made.icons, made.meta, made.timeout, made.cache) == ((), {}, None, None)
+        assert made.elicit is False
+
+    def test_without_a_docstring_there_is_no_description(self):
+        """
+        None, not an empty one.
+        """
+        assert prompt(named(lambda: "")).compiled.description is None
+
+    def test_tags_and_version_are_metadata(self):
+        """
+        Under names of our own, only if given; the author's own metadata counts before them.
+        """
+
+        def meta(**options):
+            return prompt(**options)(named(lambda: "")).compiled.meta
+
+        assert meta(tags=["code"], version="2") == {"promptkit/tags": ["code"], "promptkit/version": "2"}
+        assert meta(version="2", meta={"example.com/a": 1}) == {"promptkit/version": "2", "example.com/a": 1}
+        assert meta(version="2", meta={"promptkit/version": "3"}) == {"promptkit/version": "3"}
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "owner",
+            "com.example/owner",
+            "com.example.mcp/a",
+            "mcp/a",
+            "x/",
+            "a-b.c1/a.b_c-d",
+            "promptkit/version",
+            "example.mcpserver/a",
+            "traceparent.example/traceparent",
+        ],
+    )
+    def test_keys_of_metadata(self, key):
+        """
+        A key is a name, with or without a prefix of labels before it.
+        """
+        made, found = prompt(meta={key: 1})(named(lambda: "")).compile()
+
+        assert (made.meta, found) == ({key: 1}, ())
+
+    @pytest.mark.requirement("base/meta/key-name", "base/meta/key-prefix")
+    @pytest.mark.parametrize(
+        ("key", "shown"),
+        [
+            *[
+                (key, f"a str ({key!r})")
+                for key in [
+                    "-a",
+                    "a-",
+                    "_a",
+                    "a b",
+                    "ü",
+                    "/a",
+                    "1a/b",
+                    "a-/b",
+                    "a..b/c",
+                    "a./b",
+                    "a/b/c",
+                    "a\n",
+                ]
+            ],
+            (3, "an int (3)"),
+        ],
+    )
+    def test_keys_that_are_none(self, key, shown):
+        """
+        A malformed key is reported, with the form that keys have.
+        """
+        made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
+
+        assert (made, found.rule, found.message, found.remedy) == (
+            None,
+            Rule.BAD_METADATA,
+            f"prompt 'named': meta cannot have {shown} as a key",
+            "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
+        )
+
+    @pytest.mark.requirement("base/meta/reserved-prefix", "base/meta/trace-context")
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "io.modelcontextprotocol/serverInfo",
+            "dev.MCP/a",
+            "com.mcp.tools/a",
+            "mcp.dev/a",
+            "api.modelcontextprotocol.org/a",
+            "a.b.mcp.c/d",
+            "progressToken",
+            "traceparent",
+            "tracestate",
+            "baggage",
+        ],
+    )
+    def test_keys_of_the_protocol(self, key):
+        """
+        A key that the protocol has kept for itself is reported.
+        """
+        made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
+
+        assert (made, found.rule, found.message, found.remedy) == (
+            None,
+            Rule.BAD_METADATA,
+            f"prompt 'named': the key {key!r} of meta is reserved for the protocol",
+            "put it under a prefix of your own, as in 'com.example/owner'",
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "error", "says"),
+        [
+            ({"tags": "code"}, TypeError, "tags takes several words: write tags=['code']"),
+            ({"timeout": 0}, ValueError, "timeout takes a number of seconds above zero, not 0"),
+            ({"timeout": -1}, ValueError, "timeout takes a number of seconds above zero, not -1"),
+            ({"timeout": float("nan")}, ValueError, "timeout takes a number of seconds above zero, not nan"),
+            ({"cache": 0}, ValueError, "cache takes a number of seconds above zero, not 0"),
+            ({"timeout": True}, ValueError, "timeout takes a number of seconds above zero, not True"),
+            ({"tags": ["code", 3]}, TypeError, "tags takes words, not an int (3)"),
+            ({"title": 3}, TypeError, "title takes a str, not int"),
+            ({"elicit": "yes"}, TypeError, "elicit takes True or False, not a str ('yes')"),
+            ({"elicit": 1}, TypeError, "elicit takes True or False, not an int (1)"),
+            ({"sample": None}, TypeError, "sample takes True or False, not None"),
+            (
+                {"deprecated": True},
+                TypeError,
+                "deprecated says what to use in its place, and takes no bool: write deprecated='use NAME'",
+            ),
+            (
+                {"deprecated": " "},
+                ValueError,
+                "deprecated says what to use in its place: write deprecated='use NAME'",
+            ),
+            (
+                {"icons": ["icon.png"]},
+                ValueError,
+                "'icon.png' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+            ),
+        ],
+        ids=[
+            *("tags", "no time", "negative", "nan", "cache", "yes", "tag", "title", "ask", "one"),
+            *("sample", "flag", "blank", "icon"),
+        ],
+    )
+    def test_bad_ones_fail_at_the_decorator(self, options, error, says):
+        """
+        In words, on the line that is wrong.
+        """
+        with pytest.raises(error) as caught:
+            prompt(**options)(named(lambda: ""))
+
+        assert str(caught.value) == says
+
+    @pytest.mark.parametrize(
+        ("options", "option"),
+        [
+            ({"timeout": "5"}, "timeout"),
+            ({"cache": "5"}, "cache"),
+            ({"icons": "https://example.com/a.png"}, "icons"),
+            ({"name": 3}, "name"),
+        ],
+        ids=["timeout", "cache", "one icon", "name"],
+    )
+    def test_those_of_another_type_are_named(self, options, option):
+        """
+        The error names the option, whatever was given for it.
+        """
+        with pytest.raises((TypeError, ValueError), match=rf"\b{option}\b"):
+            prompt(**options)(named(lambda: "")).compile()
+
+
+def named(function, name="named"):
+    """A lambda that clients could ask for."""
+    return types.FunctionType(function.__code__, {}, name)
+
+
+class TestDecorating:
+    @pytest.mark.parametrize(
+        ("value", "says"),
+        [
+            ("review", "@prompt takes a function, not a str ('review'): write @prompt(name='review')"),
+            (Tone, "@prompt takes a function, not the class 'Tone'"),
+            (len, "@prompt takes a function, not the function 'len'"),
+            (3, "@prompt takes a function, not an int (3)"),
+        ],
+        ids=["name", "class", "builtin", "int"],
+    )
+    def test_it_takes_a_function(self, value, says):
+        """
+        What has no code of the author's cannot be a prompt.
+        """
+        with pytest.raises(TypeError) as caught:
+            prompt(value)
+
+        assert str(caught.value).startswith(says)
+
+    def test_options_go_by_name(self):
+        """
+        A name in the function's place is refused at once.
+        """
+        with pytest.raises(TypeError, match=r"^@prompt takes a function, not a str"):
+            prompt("code-review")
+
+    @pytest.mark.parametrize(
+        ("name", "slug"),
+        [
+            ("my prompt", "my-prompt"),
+            ("my prompt:x", "my-prompt-x"),
+            ("-a.b-", "a-b"),
+            ("é" * 3, "eee"),
+            ("", "prompt"),
+            ("a\n", "a"),
+            ("a" * 65, "a" * 64),
+        ],
+        ids=["space", "colon", "edges", "letters", "empty", "line end", "long"],
+    )
+    def test_a_bad_name_comes_with_a_good_one(self, name, slug):
+        """
+        What some client could not show is an error, with a name that they all can.
+        """
+        made, (found,) = prompt(name=name)(lambda: "").compile()
+
+        assert made is None
+        assert found.rule is Rule.BAD_NAME
+        assert found.remedy == f"call it {slug!r}"
+        assert found.message == (
+            f"prompt {name!r}: a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+        )
+
+    @pytest.mark.parametrize(
+        ("function", "slug"),
+        [
+            ("résumé", "resume"),
+            ("コードレビュー", "test_prompts"),
+            ("x" * 65, "x" * 64),
+            ("größer", "grosser"),
+        ],
+    )
+    def test_a_function_whose_name_is_none(self, function, slug):
+        """
+        A function keeps its name in whatever script, and the prompt gets one beside it.
+        """
+        made = lambda: ""  # noqa: E731 (its name is given below)
+        made.__name__ = function
+
+        _, (found,) = prompt(made).compile()
+
+        assert (found.rule, found.remedy) == (
+            Rule.BAD_NAME,
+            f"keep it, and write @prompt(name={slug!r})",
+        )
+
+    @given(st.text())
+    def test_the_suggestion_is_always_a_good_name(self, name):
+        """
+        Whatever the name, what is suggested in its place would be accepted.
+        """
+        _, found = prompt(name=name)(named(lambda: "")).compile()
+
+        for diagnostic in found:
+            suggested = diagnostic.remedy.removeprefix("call it '").removesuffix("'")
+            assert prompt(name=suggested)(named(lambda: "")).compile()[1] == ()
+
+    @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64, "--"])
+    def test_a_good_name_is_kept(self, name):
+        """
+        What every client can show.
+        """
+        assert prompt(name=name)(named(lambda: "")).compiled.name == name
+
+
+class TestCompile:
+    def test_every_fault_has_a_line_of_the_signature(self):
+        """
+        All in one pass, and rendering raises them together.
+        """
+
+        @prompt(name="bad name")
+        def bad(a, *rest: str, b: object, c: int = "x") -> str:
+            return ""
+
+        made, found = bad.compile()
+
+        assert made is None
+        assert [diagnostic.rule.name for diagnostic in found] == [
+            "BAD_NAME",
+            "MISSING_ANNOTATION",
+            "VARIADIC_PARAMETER",
+            "UNSUPPORTED_TYPE",
+            "DEFAULT_MISFIT",
+        ]
+        assert {diagnostic.location.file for diagnostic in found} == {bad.location.file} == {__file__}
+        lines = {diagnostic.location.line - bad.location.line for diagnostic in found}
+        assert lines == {0, 1}  # the decorator's, and that of the parameters
+        with pytest.raises(CompileError) as caught:
+            bad.render_wire({})
+        assert caught.value.diagnostics == found
+
+    @pytest.mark.parametrize("default", [list, str, dict])
+    def test_a_default_that_is_a_class(self, default):
+        """
+        It does not fit, and the other prompts of its file are served.
+        """
+
+        @prompt
+        def bad(items: list[str] = default) -> str:
+            return ""
+
+        _, found = bad.compile()
+
+        assert [diagnostic.rule.name for diagnostic in found] == ["DEFAULT_MISFIT"]
+
+    def test_it_is_compiled_once(self):
+        """
+        What is served is kept.
+        """
+        assert review.compiled is review.compiled
+
+    def test_compiling_calls_nothing(self):
+        """
+        The author's function runs when it is rendered, and not before.
+        """
+        calls = []
+
+        @prompt
+        def counted() -> str:
+            calls.append(1)
+            return ""
+
+        counted.compile()
+
+        assert calls == []
+
+    def test_a_message_alone_is_enough(self):
+        """
+        The smallest prompts return one thing.
+        """
+        assert prompt(named(lambda: "a")).render() == Workflow([Message("user", "a")])

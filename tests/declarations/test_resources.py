@@ -1,0 +1,1130 @@
+import datetime as dt
+import enum
+import inspect
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    CompileError,
+    Context,
+    EmbeddedResource,
+    Resource,
+    ResourceLink,
+    Text,
+    prompt,
+    resource,
+    user,
+)
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.resources import CompiledResource
+from promptkit.compiler.compilation import compile
+from promptkit.declarations.resources import Resource as Made
+from promptkit.errors.diagnostics import Rule
+from promptkit.loader.loader import Recipes, load
+
+calls = []
+
+
+class Level(enum.Enum):
+    WARNING = "warn & more"
+
+
+@resource("logs://recent{?timeframe}", title="Recent logs", mime_type="text/plain")
+def logs(timeframe: str | None = None) -> str:
+    """
+    What happened lately.
+
+    At length.
+    """
+    calls.append(timeframe)
+    return f"logs of {timeframe}"
+
+
+@resource("chart:{name}")
+def chart(name: str) -> bytes:
+    """Draw."""
+    return b"%PDF-1.7\n" + name.encode()
+
+
+def taking(template, **parameters):
+    """A resource with that template, whose function takes these parameters."""
+
+    def function(**_): ...
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in parameters])
+    return resource(template)(function)
+
+
+#: RFC 6570, section 3.2: the variables that its examples share.
+VARIABLES = {
+    "count": ["one", "two", "three"],
+    "dom": ["example", "com"],
+    "dub": "me/too",
+    "hello": "Hello World!",
+    "half": "50%",
+    "var": "value",
+    "who": "fred",
+    "base": "http://example.com/home/",
+    "path": "/foo/bar",
+    "list": ["red", "green", "blue"],
+    "keys": {"semi": ";", "dot": ".", "comma": ","},
+    "v": "6",
+    "x": "1024",
+    "y": "768",
+    "empty": "",
+    "undef": None,
+}
+
+#: Examples of sections 3.2.2 to 3.2.9. The RFC leaves the order of keys open; here they are sorted.
+EXAMPLES = [
+    ("{var}", "value"),
+    ("{hello}", "Hello%20World%21"),
+    ("{half}", "50%25"),
+    ("O{empty}X", "OX"),
+    ("O{undef}X", "OX"),
+    ("{x,hello,y}", "1024,Hello%20World%21,768"),
+    ("?{x,undef}", "?1024"),
+    ("{var:3}", "val"),
+    ("{list}", "red,green,blue"),
+    ("{list*}", "red,green,blue"),
+    ("{keys}", "comma,%2C,dot,.,semi,%3B"),
+    ("{keys*}", "comma=%2C,dot=.,semi=%3B"),
+    ("{+hello}", "Hello%20World!"),
+    ("{+half}", "50%25"),
+    ("{+path}/here", "/foo/bar/here"),
+    ("{+x,hello,y}", "1024,Hello%20World!,768"),
+    ("{#var}", "#value"),
+    ("{#path,x}/here", "#/foo/bar,1024/here"),
+    ("X{.var}", "X.value"),
+    ("X{.list*}", "X.red.green.blue"),
+    ("{/var,x}/here", "/value/1024/here"),
+    ("{/list*}", "/red/green/blue"),
+    ("{;x,y,empty}", ";x=1024;y=768;empty"),
+    ("{;v,empty,who}", ";v=6;empty;who=fred"),
+    ("{?x,y,empty}", "?x=1024&y=768&empty="),
+    ("{?x,y,undef}", "?x=1024&y=768"),
+    ("{?list*}", "?list=red&list=green&list=blue"),
+    ("{?keys*}", "?comma=%2C&dot=.&semi=%3B"),
+    ("?fixed=yes{&x}", "?fixed=yes&x=1024"),
+    ("{&x,y,empty}", "&x=1024&y=768&empty="),
+]
+
+
+class TestUri:
+    @pytest.mark.parametrize(("template", "expanded"), EXAMPLES, ids=[template for template, _ in EXAMPLES])
+    def test_templates_expand_as_rfc_6570_has_it(self, template, expanded):
+        """
+        The RFC's own examples come out as the RFC says.
+        """
+        from uritemplate import variables
+
+        used = {name: VARIABLES[name] for name in variables(template)}
+
+        assert taking(f"x:{template}", **used).uri(**used) == f"x:{expanded}"
+
+    def test_arguments_go_by_position_and_by_name(self):
+        """
+        As in a call of the function.
+        """
+        assert logs.uri("1h") == logs.uri(timeframe="1h") == "logs://recent?timeframe=1h"
+
+    @pytest.mark.parametrize("given", [(), (None,)], ids=["left out", "None"])
+    def test_what_is_not_given_stays_out(self, given):
+        """
+        None and a default leave no trace in the URI.
+        """
+        assert logs.uri(*given) == "logs://recent"
+
+    @pytest.mark.parametrize(
+        ("value", "spelt"),
+        [
+            (5, "5"),
+            (0, "0"),
+            (1.5, "1.5"),
+            (True, "true"),
+            (False, "false"),
+            (Level.WARNING, "warn%20%26%20more"),
+            (dt.date(2026, 1, 31), "2026-01-31"),
+            (dt.time(12, 30), "12%3A30%3A00"),
+            (dt.datetime(2026, 1, 31, tzinfo=dt.UTC), "2026-01-31T00%3A00%3A00%2B00%3A00"),
+            (Path("a/b"), "a%2Fb"),
+            ([1, True], "1,true"),
+            ((1, 2), "1,2"),
+            ([], ""),
+            ({"a": 1}, "a,1"),
+            ("ü", "%C3%BC"),
+        ],
+        ids=str,
+    )
+    def test_values_are_spelt_as_uris_spell_them(self, value, spelt):
+        """
+        Not as Python would print them.
+        """
+        assert taking("x:{value}", value=value).uri(value) == f"x:{spelt}"
+
+    @pytest.mark.parametrize(
+        ("value", "spelt"),
+        [({"b"}, "b"), (frozenset({1}), "1"), ([None, "a"], "a")],
+        ids=["set", "frozenset", "None inside"],
+    )
+    def test_collections_leave_no_python_behind(self, value, spelt):
+        """
+        A set is a list of its members, and None within a list is nothing, as RFC 6570 has it.
+        """
+        assert taking("x:{value}", value=value).uri(value) == f"x:{spelt}"
+
+    @pytest.mark.parametrize(
+        ("args", "kwargs"), [(("1h", "2h"), {}), ((), {"frame": "1h"})], ids=["too many", "unknown"]
+    )
+    def test_a_wrong_call_is_a_type_error(self, args, kwargs):
+        """
+        Whatever the function would refuse, its URI refuses.
+        """
+        with pytest.raises(TypeError):
+            logs.uri(*args, **kwargs)
+
+    def test_a_required_argument_may_not_be_left_out(self):
+        """
+        The document would have no name.
+        """
+        with pytest.raises(TypeError, match=r"^missing a required argument: 'name'$"):
+            chart.uri()
+
+    @settings(deadline=None)
+    @given(
+        st.text(st.characters(exclude_categories=["Cs"]))
+        | st.integers()
+        | st.booleans()
+        | st.lists(st.text("aé &"))
+    )
+    def test_any_value_gives_a_uri(self, value):
+        """
+        Nothing that is put into a template makes what content refuses as a URI.
+        """
+        made = taking("x:doc{?value}", value=value)
+
+        assert made.link(value).uri == made.uri(value)
+
+    @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
+    def test_a_return_type_for_type_checkers_alone(self, recipes):
+        """
+        What is served has a URI.
+        """
+        source = """
+        from typing import TYPE_CHECKING
+        from promptkit import resource
+        if TYPE_CHECKING:
+            from decimal import Decimal
+        @resource("x:a")
+        def one() -> Decimal:
+            return "x"
+        """
+
+        (made,) = load(recipes(one=source)).resources
+
+        assert made.uri() == "x:a"
+
+
+class TestEmbed:
+    def test_text_is_embedded_with_its_uri(self):
+        """
+        The function is called, and what it returns travels in the message.
+        """
+        assert logs.embed("1h") == EmbeddedResource(
+            "logs://recent?timeframe=1h", text="logs of 1h", mime_type="text/plain"
+        )
+
+    def test_bytes_are_embedded_with_their_type(self):
+        """
+        Their type is read from them if none is declared.
+        """
+        assert chart.embed("a") == EmbeddedResource(
+            "chart:a", blob=b"%PDF-1.7\na", mime_type="application/pdf"
+        )
+
+    @pytest.mark.parametrize(
+        ("value", "said"),
+        [
+            (3, "an int (3)"),
+            (None, "None"),
+            (["a"], "a list (['a'])"),
+            (bytearray(b"a"), "a bytearray"),
+        ],
+        ids=["int", "None", "list", "bytearray"],
+    )
+    def test_anything_else_is_refused(self, value, said):
+        """
+        The error names resource, place and fix, and nothing is turned into text silently.
+        """
+
+        @resource("x:a")
+        def document():
+            return value
+
+        with pytest.raises(TypeError) as caught:
+            document.embed()
+
+        assert str(caught.value).startswith(f"resource 'document' ({document.location}) returned {said}")
+        assert ": return str or bytes" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("value", "hint"),
+        [
+            (None, "str or bytes, '' for an empty document; raise PromptError if it does not exist"),
+            (Text("a"), "str or bytes, such as its .text"),
+        ],
+    )
+    def test_what_is_nearly_one_has_a_hint(self, value, hint):
+        """
+        None, and the text of a message, have a hint of their own.
+        """
+        with pytest.raises(TypeError) as caught:
+            resource("x:a")(lambda: value).embed()
+
+        assert str(caught.value).endswith(f": return {hint}")
+
+    def test_what_the_function_raises_arrives(self):
+        """
+        The author's own exception is not changed.
+        """
+
+        @resource("x:a")
+        def document() -> str:
+            raise LookupError("gone")
+
+        with pytest.raises(LookupError, match=r"^gone$"):
+            document.embed()
+
+    def test_a_prompt_can_hold_it(self):
+        """
+        It is content like any other, and the call is the same.
+        """
+
+        @prompt
+        def explain(timeframe: str):
+            return user("Explain:", logs.embed(timeframe))
+
+        assert explain.render_wire({"timeframe": "1h"}) == user("Explain:", logs.embed("1h"))
+
+
+class TestLink:
+    def test_it_says_what_the_author_said(self):
+        """
+        Name, title, description and type are those of the declaration.
+        """
+        assert logs.link() == ResourceLink(
+            "logs://recent",
+            name="logs",
+            title="Recent logs",
+            description="What happened lately.",
+            mime_type="text/plain",
+        )
+
+    def test_links_of_one_template_are_told_apart(self):
+        """
+        Name and title have the values that the URI is made of; no title is made up.
+        """
+        made = logs.link("1h")
+
+        assert (made.name, made.title) == ("logs: 1h", "Recent logs: 1h")
+        assert str(made).startswith("[Recent logs: 1h](logs://recent?timeframe=1h) (logs: 1h, text/plain)")
+        assert (chart.link("a b").name, chart.link("a b").title) == ("chart: a b", None)
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            ("src/a b.py", ": src/a b.py"),
+            ("休暇", ": 休暇"),
+            ("50%", ": 50%"),
+            ("a\n  b", ": a b"),
+            ("x" * 201, f": {'x' * 200}..."),
+            (5, ": 5"),
+            (False, ": false"),
+            (Level.WARNING, ": warn & more"),
+            (dt.date(2026, 1, 31), ": 2026-01-31"),
+            (["a", "b"], ": a,b"),
+            ("", ""),
+            (" ", ""),
+            ([], ""),
+            (None, ""),
+        ],
+        ids=str,
+    )
+    def test_values_are_written_for_people(self, value, shown):
+        """
+        As the URI spells them, but without escapes, in one line, and not at any length.
+        """
+        assert taking("x:doc{?value}", value=value).link(value).name == f"function{shown}"
+
+    def test_several_values_stand_in_the_order_of_the_parameters(self):
+        """
+        What is not given is left out, and a value may be cut short in the URI alone.
+        """
+        made = taking("x:{c:1}/{a}{?b}", a="", b="", c="")
+
+        assert made.link("one", None, "three").name == "function: one, three"
+        assert made.link(c="three", b="two", a="one").name == "function: one, two, three"
+
+    def test_one_document_is_called_what_it_is_called(self):
+        """
+        A resource without variables has one link.
+        """
+        made = resource("x:a", title="The page")(lambda: "")
+
+        assert (made.link().name, made.link().title) == (made.name, "The page")
+
+    def test_the_function_is_not_called(self):
+        """
+        A link to what is expensive costs nothing.
+        """
+        calls.clear()
+
+        logs.link("1h")
+
+        assert calls == []
+
+
+class TestDeclaration:
+    def test_calling_it_calls_the_function(self):
+        """
+        A declared resource is still the author's function.
+        """
+        assert logs("1h") == "logs of 1h"
+        assert logs(timeframe="2h") == "logs of 2h"
+        assert isinstance(logs, Resource)
+        assert Resource is Made
+
+    def test_it_looks_like_the_function(self):
+        """
+        Name, docstring, module and signature are the function's own.
+        """
+        function = logs.__wrapped__
+
+        assert logs.__doc__ == function.__doc__
+        assert inspect.signature(logs) == inspect.signature(function)
+        assert (logs.__name__, logs.__qualname__, logs.__module__) == ("logs", "logs", function.__module__)
+
+    def test_what_is_left_out_comes_from_the_function(self):
+        """
+        Its name and its docstring's summary; no title is made up.
+        """
+        assert (chart.name, chart.description, chart.title, chart.mime_type) == ("chart", "Draw.", None, None)
+
+    def test_options_count_before_the_function(self):
+        """
+        As with prompts.
+        """
+        made = resource("x:a", name="other", description="Else.")(chart.__wrapped__)
+
+        assert (made.name, made.description) == ("other", "Else.")
+
+    def test_the_contract_with_authors(self):
+        """
+        The template comes first, all else by name.
+        """
+        parameters = inspect.signature(resource).parameters.values()
+
+        assert [str(p.replace(annotation=p.empty)) for p in parameters] == [
+            "uri_template",
+            "name=None",
+            "title=None",
+            "description=None",
+            "mime_type=None",
+            "scopes=()",
+        ]
+        assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["uri_template"]
+
+    def test_its_repr_says_where_it_is(self):
+        """
+        The template, the file and the line.
+        """
+        assert repr(logs) == f"<resource 'logs://recent{{?timeframe}}' at {logs.location}>"
+        assert logs.location.file == __file__
+
+    @pytest.mark.parametrize("value", [3, "logs", len, Level], ids=["int", "str", "builtin", "class"])
+    def test_it_takes_a_plain_function(self, value):
+        """
+        Anything but a function is refused: it has no parameters to read.
+        """
+        with pytest.raises(
+            TypeError, match=r"^@resource takes a plain function that returns str or bytes, not (?:an?|the) "
+        ):
+            resource("x:a")(value)
+
+    def test_an_asynchronous_function_is_refused(self):
+        """
+        Embedding does not wait, so there is nothing that could be embedded.
+        """
+
+        async def later() -> str:
+            return ""
+
+        async def ever() -> str:
+            yield ""
+
+        for function in (later, ever):
+            with pytest.raises(TypeError, match=r"^@resource takes a plain function"):
+                resource("x:a")(function)
+
+    def test_a_decorator_without_its_template(self):
+        """
+        The decorator without parentheses is refused at once, with what is missing.
+        """
+        with pytest.raises(TypeError, match="template"):
+
+            @resource
+            def document() -> str:
+                return ""
+
+
+class TestDiagnostics:
+    def test_a_sound_one_has_none(self):
+        """
+        Nothing is reported of what is right.
+        """
+        assert logs.uri_faults == chart.uri_faults == ()
+
+    @pytest.mark.parametrize(
+        ("template", "parameters", "rule", "message", "remedy"),
+        [
+            (
+                "recent",
+                {},
+                Rule.BAD_TEMPLATE,
+                "the template 'recent' has no scheme",
+                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
+            ),
+            (
+                "{scheme}:a",
+                {"scheme": ""},
+                Rule.BAD_TEMPLATE,
+                "the template '{scheme}:a' has no scheme",
+                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
+            ),
+            (
+                "x:{a}",
+                {},
+                Rule.TEMPLATE_MISMATCH,
+                "the template's variable 'a' is not a parameter of the function",
+                "add a parameter 'a', or take it out of the template",
+            ),
+            (
+                "x:a",
+                {"b": ""},
+                Rule.TEMPLATE_MISMATCH,
+                "parameter 'b' is not in the template 'x:a'",
+                "add '{?b}' to the template, so that the URI names the document",
+            ),
+        ],
+        ids=["no scheme", "variable scheme", "no parameter", "no variable"],
+    )
+    def test_a_fault_has_a_remedy(self, template, parameters, rule, message, remedy):
+        """
+        Template and function have to agree, and the error says on which side to mend it.
+        """
+        (found,) = taking(template, **parameters).uri_faults
+
+        assert found.rule is rule
+        assert found.message == f"resource 'function': {message}"
+        assert found.remedy == remedy
+
+    @pytest.mark.parametrize(
+        ("template", "parameters"),
+        [
+            ("x:{a", {"a": ""}),
+            ("x:a}", {}),
+            ("x:{}", {}),
+            ("x:{a b}", {"a": ""}),
+            ("x:{!a}", {"a": ""}),
+            ("x:{a:0}", {"a": ""}),
+            ("x:a b", {}),
+            ("1x:a", {}),
+            ("x:", {}),
+        ],
+        ids=[
+            "open",
+            "closed",
+            "empty",
+            "space in it",
+            "reserved operator",
+            "prefix of nothing",
+            "space",
+            "no scheme",
+            "nothing",
+        ],
+    )
+    def test_what_is_no_template_is_reported(self, template, parameters):
+        """
+        What could never make a URI is found when it is compiled, not when it is used.
+        """
+        found = taking(template, **parameters).uri_faults
+
+        assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in found]
+
+    def test_a_malformed_one_is_not_told_to_have_a_scheme(self):
+        """
+        The remedy is for what is wrong.
+        """
+        (found,) = taking("x:a b").uri_faults
+
+        assert not found.remedy.startswith("begin it with a scheme")
+
+    @settings(deadline=None)
+    @given(st.text("x:/{}?&,*+é%2a A", max_size=8).map(lambda text: f"x:{text}"))
+    @example("x:é")
+    @example("x:%zz")
+    @example("x:{:}")
+    def test_a_template_without_faults_gives_a_uri(self, template):
+        """
+        Whatever the template: it is reported, or every use of it makes what content takes as a URI.
+        """
+        values = dict.fromkeys(filter(str.isidentifier, re.findall(r"\w+", template)), "a b")
+        values = {name: value for name, value in values.items() if name in template.partition("{")[2]}
+        made = taking(template, **values)
+
+        assert made.uri_faults or made.link(**values).uri
+
+    def test_all_are_found_at_once(self):
+        """
+        Each variable and each parameter that has no partner is one fault.
+        """
+        made = taking("{a}{b}", c="", d="")
+
+        assert [diagnostic.rule.name for diagnostic in made.uri_faults] == ["BAD_TEMPLATE"] + [
+            "TEMPLATE_MISMATCH"
+        ] * 4
+        assert {diagnostic.location for diagnostic in made.uri_faults} == {made.location}
+
+    @pytest.mark.parametrize(
+        "use", [Resource.uri, Resource.embed, Resource.link], ids=lambda use: use.__name__
+    )
+    def test_a_faulty_one_cannot_be_used(self, use):
+        """
+        Every use says what is wrong, before the function is called.
+        """
+        made = taking("x:{a}")
+
+        with pytest.raises(CompileError) as caught:
+            use(made)
+
+        assert caught.value.diagnostics == made.uri_faults
+
+    def test_it_can_still_be_called(self):
+        """
+        The function itself is fine.
+        """
+
+        @resource("x:{a}")
+        def document() -> str:
+            return "fine"
+
+        assert document() == "fine"
+
+
+@pytest.mark.parametrize(
+    "say", [user, lambda value: prompt(name="p")(lambda: value).render()], ids=["user", "prompt"]
+)
+def test_a_resource_in_place_of_its_content(say):
+    """
+    The error tells how to embed it and how to link it.
+    """
+    with pytest.raises(TypeError, match=r"\.embed\(\.\.\.\).*\.link\(\.\.\.\)"):
+        say(logs)
+
+
+class Tone(enum.Enum):
+    PLAIN = "plain"
+    VERY_WARM = "very warm, and more"
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@resource("values://all/{text}{?number,flag,day,tone,words,numbers,maybe}")
+def values(
+    *,
+    text: str,
+    number: int,
+    flag: bool,
+    day: dt.date,
+    tone: Tone,
+    words: list[str],
+    numbers: list[int],
+    maybe: int | None = None,
+) -> str:
+    """Return all of them."""
+    return shown(text, number, flag, day, tone, words, numbers, maybe)
+
+
+def shown(*parts):
+    """Values with their types."""
+    return repr(parts)
+
+
+def made_of(annotation, template="x:d{?a}"):
+    """A compiled resource with one parameter of that type, whose function shows it."""
+
+    @resource(template)
+    def document(a):
+        return repr(a)
+
+    document.__wrapped__.__annotations__["a"] = annotation
+    compiled, diagnostics = document.compile()
+    assert diagnostics == ()
+    return compiled
+
+
+def read(compiled, uri):
+    """What a client that reads this URI is sent."""
+    return Catalog(resources=(compiled,)).read(uri)
+
+
+class TestCompile:
+    def test_it_holds_what_is_served(self):
+        """
+        All that listing and reading need.
+        """
+        made, diagnostics = logs.compile()
+
+        assert isinstance(made, CompiledResource)
+        assert diagnostics == ()
+        assert (made.uri_template, made.name, made.title, made.description, made.mime_type) == (
+            "logs://recent{?timeframe}",
+            "logs",
+            "Recent logs",
+            "What happened lately.",
+            "text/plain",
+        )
+        assert [(argument.name, argument.required) for argument in made.arguments.ordered] == [
+            ("timeframe", False)
+        ]
+        assert made.location == logs.location
+        assert made.is_template
+
+    def test_it_is_a_value(self):
+        """
+        Compiling twice makes equal values, which nothing can change.
+        """
+        made, _ = logs.compile()
+
+        assert made == logs.compile()[0]
+        with pytest.raises(AttributeError):
+            made.name = "other"
+
+    def test_a_document_of_its_own_has_no_variables(self):
+        """
+        It is one URI, and matches that alone.
+        """
+        made, _ = resource("x:a")(lambda: "text").compile()
+
+        assert not made.is_template
+        assert (made.match("x:a"), made.match("x:b")) == ({}, None)
+        assert read(made, "x:a") == EmbeddedResource("x:a", text="text")
+
+    def test_what_is_said_of_a_parameter_is_kept(self):
+        """
+        Descriptions, defaults and completions are those of a prompt's arguments.
+        """
+
+        @resource("x:{tone}{?day}")
+        def document(
+            tone: Annotated[Literal["plain", "warm"], Arg("How")],
+            day: Annotated[str, Arg(complete=["a"])] = "",
+        ) -> str:
+            """
+            Say it.
+
+            Args:
+                tone: Not heeded, as its annotation says more.
+                day: When.
+            """
+            return tone + day
+
+        made, _ = document.compile()
+        tone, day = made.arguments.ordered
+
+        assert (tone.description, tone.required) == ("How (one of plain, warm)", True)
+        assert (day.description, day.required) == ("When.", False)
+        assert made.arguments.completer("tone").complete("w").values == ("warm",)
+        assert made.arguments.completer("day").complete("").values == ("a",)
+
+    def test_a_parameter_without_annotation_is_text(self):
+        """
+        Or what its default is, if that is something else.
+        """
+
+        @resource("x:{a}{?b,c,d}")
+        def document(a, b=None, c=3, d="d"):
+            return repr((a, b, c, d))
+
+        made, diagnostics = document.compile()
+
+        assert diagnostics == ()
+        assert read(made, "x:1").text == "('1', None, 3, 'd')"
+        assert read(made, "x:1?d=4&c=5&b=6").text == "('1', '6', 5, '4')"
+
+    def test_annotations_may_name_what_is_local(self):
+        """
+        Also as text.
+        """
+        Local = Literal["yes"]  # noqa: N806 (a type)
+
+        @resource("x:{a}")
+        def document(a: "Local") -> str:
+            return a
+
+        assert Local
+        assert document.compile()[1] == ()
+
+    @pytest.mark.parametrize(
+        ("annotation", "rule"),
+        [(complex, Rule.UNSUPPORTED_TYPE), ("Nowhere", Rule.UNRESOLVED_ANNOTATION)],
+        ids=["type", "name"],
+    )
+    def test_a_parameter_that_no_uri_can_fill_is_reported(self, annotation, rule):
+        """
+        With the code that it has for a prompt; the resource is not served.
+        """
+
+        @resource("x:{a}")
+        def document(a):
+            return a
+
+        document.__wrapped__.__annotations__["a"] = annotation
+        made, (found,) = document.compile()
+
+        assert made is None
+        assert found.rule is rule
+        assert found.message.startswith("resource 'document': ")
+        assert document.uri(1) == "x:1"
+
+    def test_a_default_of_another_type_is_reported(self):
+        """
+        As for a prompt.
+        """
+
+        @resource("x:{?a}")
+        def document(a: int = "one") -> str:
+            return str(a)
+
+        assert [found.rule for found in document.compile()[1]] == [Rule.DEFAULT_MISFIT]
+
+    def test_all_faults_are_found_at_once(self):
+        """
+        Of the template, of its agreement with the function, and of the parameters.
+        """
+
+        @resource("{scheme}:{?a}")
+        def document(a: complex, context: Context) -> str:
+            return ""
+
+        made, found = document.compile()
+
+        assert made is None
+        assert [diagnostic.rule for diagnostic in found] == [
+            Rule.BAD_TEMPLATE,
+            Rule.TEMPLATE_MISMATCH,
+            Rule.TEMPLATE_MISMATCH,
+            Rule.UNSUPPORTED_TYPE,
+        ]
+
+    @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
+    def test_what_could_not_be_listed_is_reported(self, option):
+        """
+        One resource that cannot be sent does not take the list of all with it.
+        """
+        made, (found,) = resource("x:a", **{option: "\ud800"})(lambda: "").compile()
+
+        assert made is None
+        assert found.rule is Rule.BAD_METADATA
+
+    @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
+    def test_options_are_text(self, option):
+        """
+        An option that is not text is refused where it is written.
+        """
+        with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
+            resource("x:a", **{option: 3})(lambda: "")
+
+
+class TestCompiler:
+    def test_resources_are_compiled_with_the_prompts(self):
+        """
+        The catalog has both.
+        """
+        catalog = compile(Recipes(resources=(logs, chart)))
+
+        assert [made.uri_template for made in catalog.resources] == [
+            "chart:{name}",
+            "logs://recent{?timeframe}",
+        ]
+        assert catalog.diagnostics == ()
+        assert catalog.read("chart:a") == chart.embed("a")
+
+    def test_one_fault_is_told_once(self):
+        """
+        What is wrong with a resource is in the catalog's diagnostics, and the resource is not served.
+        """
+        bad = taking("x:{a}")
+
+        catalog = compile(Recipes(resources=(bad, logs)))
+
+        assert catalog.diagnostics == bad.uri_faults
+        assert [made.name for made in catalog.resources] == ["logs"]
+
+    def test_two_of_one_template_are_an_error(self, recipes, tmp_path, monkeypatch):
+        """
+        It names both places, and the first is served.
+        """
+        source = "from promptkit import resource\n\n@resource('x:a')\ndef {0}():\n    return '{0}'\n"
+        folder = recipes(a=source.format("one"), b=source.format("two"))
+        monkeypatch.chdir(tmp_path)
+
+        catalog = compile(load(folder))
+
+        (found,) = catalog.diagnostics
+        assert str(found) == (
+            "recipes/b.py:3: error PK403: resource 'two': 'x:a' is already defined at recipes/a.py:3\n"
+            "    change the URI of one of the two, or remove it"
+        )
+        assert catalog.read("x:a").text == "one"
+
+    def test_a_template_is_taken_also_by_a_resource_at_fault(self, recipes):
+        """
+        Else mending the first of two would bring up another fault.
+        """
+        source = "from promptkit import resource\n\n@resource('x:a{?a}')\ndef "
+        folder = recipes(a=source + "one(a: complex): ...\n", b=source + "two(a): ...\n")
+
+        catalog = compile(load(folder))
+
+        rules = [diagnostic.rule for diagnostic in catalog.diagnostics]
+        assert rules == [Rule.UNSUPPORTED_TYPE, Rule.DUPLICATE_TEMPLATE]
+        assert catalog.resources == ()
+
+    def test_a_resource_that_two_recipes_hold_is_one(self, recipes):
+        """
+        Importing it is no second definition.
+        """
+        folder = recipes(
+            a="from promptkit import resource\n\n@resource('x:a')\ndef one():\n    return ''\n",
+            b="from .a import one\n",
+        )
+
+        catalog = compile(load(folder))
+
+        assert (len(catalog.resources), catalog.diagnostics) == (1, ())
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+DRAWN = st.fixed_dictionaries(
+    {
+        "text": TEXT,
+        "number": st.integers(),
+        "flag": st.booleans(),
+        "day": st.dates(),
+        "tone": st.sampled_from(Tone),
+        "words": st.lists(TEXT, min_size=1),
+        "numbers": st.lists(st.integers(), min_size=1),
+        "maybe": st.none() | st.integers(),
+    }
+)
+SOME = {
+    "text": "a",
+    "number": 1,
+    "flag": True,
+    "day": dt.date(2026, 1, 31),
+    "tone": Tone.VERY_WARM,
+    "words": ["a, b"],
+    "numbers": [5],
+    "maybe": None,
+}
+
+
+class TestRead:
+    @settings(deadline=None)
+    @given(DRAWN)
+    @example(SOME)
+    @example({**SOME, "words": [" [1]\n"], "numbers": [5, 6], "maybe": 0})
+    def test_a_uri_is_read_as_what_it_was_made_from(self, drawn):
+        """
+        The function gets the values back that its URI was made for.
+        """
+        compiled, _ = values.compile()
+        uri = values.uri(**drawn)
+        expected = shown(*(drawn[name] for name in inspect.signature(values).parameters))
+
+        assert read(compiled, uri) == EmbeddedResource(uri, text=expected)
+
+    @pytest.mark.parametrize(
+        ("annotation", "template", "uri", "value"),
+        [
+            (list[int], "x:d{?a}", "x:d?a=1,2", [1, 2]),
+            (list[int], "x:d{?a}", "x:d?a=1", [1]),
+            (list[int], "x:d{?a}", "x:d?a=1%2C2", [1, 2]),
+            (list[int], "x:d{?a}", "x:d?a=[1,2]", [1, 2]),
+            (list[int], "x:d{?a}", "x:d?a=1&a=2", [1, 2]),
+            (list[int], "x:d{?a*}", "x:d?a=1&a=2", [1, 2]),
+            (list[str], "x:d{?a}", "x:d?a=b%2Cc", ["b,c"]),
+            (list[str], "x:d{/a*}", "x:d/b/c", ["b", "c"]),
+            (set[int], "x:{a}", "x:2,1", {1, 2}),
+            (tuple[int, ...], "x:{a}", "x:1,2", (1, 2)),
+            (list[int] | None, "x:d{?a}", "x:d?a=1,2", [1, 2]),
+            (list[Tone], "x:d{?a}", "x:d?a=plain,VERY_WARM", [Tone.PLAIN, Tone.VERY_WARM]),
+            (str, "x:{a}", "x:b,c", "b,c"),
+            (str, "x:{a}", "x:5", "5"),
+            (str, "x:d{?a}", "x:d?a=", ""),
+            (str | None, "x:{a}", "x:b,c", "b,c"),
+            (str, "x:{+a}", "x:b/c,d?e", "b/c,d?e"),
+            (Path, "x:{+a}", "x:b/c", Path("b/c")),
+            (int | str, "x:{a}", "x:5", 5),
+            (dict[str, str], "x:d{?a*}", "x:d?b=1&c=2", {"b": "1", "c": "2"}),
+            (dict[str, str], "x:d{?a}", "x:d?a=b,1,c,2", {"b": "1", "c": "2"}),
+            (dict[str, int], "x:d{?a}", 'x:d?a={"b":1}', {"b": 1}),
+            (Point, "x:{a}", "x:%7B%22x%22%3A1%7D", Point(1)),
+            (list[Point], "x:{a}", "x:%7B%22x%22%3A1%7D,%7B%22x%22%3A2%7D", [Point(1), Point(2)]),
+        ],
+        ids=str,
+    )
+    def test_a_variable_is_read_as_its_type_has_it(self, annotation, template, uri, value):
+        """
+        Whether commas separate is the type's to say.
+        """
+        assert read(made_of(annotation, template), uri).text == repr(value)
+
+    @pytest.mark.parametrize(
+        ("uri", "faults"),
+        [
+            ("x:d?a=z,1", [("a", "[0]", "is 'z', not a whole number")]),
+            ("x:d?a=z", [("a", "[0]", "is 'z', not a whole number")]),
+            ("x:d", [("a", "", "is missing")]),
+            ("x:d?a=", [("a", "", "is missing")]),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, uri, faults):
+        """
+        As for a prompt's arguments, under the resource's name.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            read(made_of(list[int]), uri)
+
+        assert caught.value.prompt == "document"
+        assert [(fault.argument, fault.path, fault.reason) for fault in caught.value.faults] == faults
+
+    def test_all_faults_are_told_at_once(self):
+        """
+        Each variable that does not fit, and each that is missing.
+        """
+        compiled, _ = values.compile()
+
+        with pytest.raises(ArgumentErrors) as caught:
+            read(compiled, "values://all/a?number=x&flag=y")
+
+        assert [fault.argument for fault in caught.value.faults] == [
+            "number",
+            "flag",
+            "day",
+            "tone",
+            "words",
+            "numbers",
+        ]
+
+    def test_an_unknown_variable_is_told(self):
+        """
+        An error for an unknown variable names those of the template.
+        """
+        compiled, _ = logs.compile()
+
+        with pytest.raises(ArgumentErrors, match="'frame' is not an argument"):
+            compiled.read("logs://recent", {"frame": "1h"})
+
+    def test_binding_and_calling_are_two_steps(self):
+        """
+        So a client's mistake can be told apart from what the function raises.
+        """
+        compiled, _ = values.compile()
+        uri = values.uri(**SOME)
+
+        bound = compiled.bind(compiled.match(uri))
+
+        assert bound == {name: value for name, value in SOME.items() if value is not None}
+        assert compiled.content(uri, bound) == compiled.read(uri, compiled.match(uri))
+
+    @pytest.mark.parametrize(
+        ("result", "mime_type", "expected"),
+        [
+            ("text", None, {"text": "text"}),
+            ("text", "text/markdown", {"text": "text", "mime_type": "text/markdown"}),
+            ("", None, {"text": ""}),
+            (b"%PDF-1.7", None, {"blob": b"%PDF-1.7", "mime_type": "application/pdf"}),
+            (b"%PDF-1.7", "text/plain", {"blob": b"%PDF-1.7", "mime_type": "text/plain"}),
+            (b"\x01", None, {"blob": b"\x01", "mime_type": "application/octet-stream"}),
+        ],
+        ids=["text", "declared text", "no text", "bytes", "declared bytes", "unknown bytes"],
+    )
+    def test_the_type_is_declared_or_read(self, result, mime_type, expected):
+        """
+        What the author says counts; of bytes it is read from them, of text it stays open.
+        """
+        compiled, _ = resource("x:a", mime_type=mime_type)(lambda: result).compile()
+
+        assert read(compiled, "x:a") == EmbeddedResource("x:a", **expected)
+
+    def test_the_uri_is_what_was_asked_for(self):
+        """
+        However it is spelt; what no URI can hold is escaped.
+        """
+        compiled = made_of(str, "x:{a}")
+
+        assert read(compiled, "x:%61@b").uri == "x:%61@b"
+        assert read(compiled, "x:é b").uri == "x:%C3%A9%20b"
+
+    @pytest.mark.parametrize("value", [3, None, bytearray(b"a")], ids=["int", "None", "bytearray"])
+    def test_what_is_no_document_is_refused(self, value):
+        """
+        In the words in which embedding it is.
+        """
+        made = resource("x:a", name="document")(lambda: value)
+        compiled, _ = made.compile()
+
+        with pytest.raises(TypeError) as embedding:
+            made.embed()
+        with pytest.raises(TypeError) as reading:
+            read(compiled, "x:a")
+
+        assert str(reading.value) == str(embedding.value)
+
+    def test_what_the_function_raises_arrives(self):
+        """
+        The author's own exception is not changed.
+        """
+
+        @resource("x:a")
+        def document() -> str:
+            raise LookupError("gone")
+
+        with pytest.raises(LookupError, match=r"^gone$"):
+            read(document.compile()[0], "x:a")
+
+    def test_a_secret_is_not_repeated(self):
+        """
+        Also not where a variable does not fit.
+        """
+        compiled = made_of(Annotated[int, Arg(secret=True)])
+
+        with pytest.raises(ArgumentErrors) as caught:
+            read(compiled, "x:d?a=hunter2")
+
+        assert "hunter2" not in repr(caught.value.faults)

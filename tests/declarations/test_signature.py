@@ -1,0 +1,628 @@
+import inspect
+import types
+from enum import Enum
+from typing import Annotated, Literal, NewType, Optional
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from promptkit.declarations.docstrings import read_summary
+from promptkit.declarations.prompts import prompt
+from promptkit.declarations.signature import Parameter, Signature, read_signature
+from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.language.annotations import NO_DEFAULT, Arg
+from promptkit.language.context import Context
+from promptkit.loader.loader import load
+
+HERE = Location("recipe.py", 7)
+
+
+def read(function, **names):
+    """The signature of a function, which has to be sound."""
+    report = Report("prompt 'f'", HERE)
+    signature = read_signature(function, names, report)
+    assert report.found == []
+    return signature
+
+
+def faults(function, **names):
+    """The signature of a function, and what is wrong with it."""
+    report = Report("prompt 'f'", HERE)
+    signature = read_signature(function, names, report)
+    return [parameter.name for parameter in signature.parameters], report.found
+
+
+def described(annotation=str, doc=None):
+    """The description of a parameter with this annotation, in a function with this docstring."""
+
+    def function(a): ...
+
+    function.__annotations__ = {"a": annotation}
+    function.__doc__ = doc
+    return read(function).parameters[0]
+
+
+class TestParameters:
+    def test_they_keep_the_order_of_the_signature(self):
+        """
+        Clients show arguments in the author's order, keyword-only ones too.
+        """
+
+        def function(z: str, a: int = 3, *, m: bool, b: float = 0.5): ...
+
+        assert read(function).parameters == (
+            Parameter("z", str),
+            Parameter("a", int, 3),
+            Parameter("m", bool),
+            Parameter("b", float, 0.5),
+        )
+
+    @pytest.mark.parametrize("default", [None, "", 0, False])
+    def test_a_default_makes_it_optional_whatever_it_is(self, default):
+        """
+        None is a default like any other.
+        """
+
+        def function(a: str | int | None = default, b: str = "b"): ...
+
+        assert read(function).parameters[0].default is default
+        assert not read(function).parameters[0].required
+
+    def test_without_a_default_it_is_required(self):
+        """
+        Also where its type allows None.
+        """
+
+        def function(a: str, b: str | None): ...
+
+        assert [parameter.required for parameter in read(function).parameters] == [True, True]
+        assert read(function).parameters[0].default is NO_DEFAULT
+
+    def test_a_function_may_take_nothing(self):
+        """
+        No parameters, no arguments; the return annotation is no parameter.
+        """
+
+        def function() -> "Undefined":  # noqa: F821 (nobody asks)
+            ...
+
+        assert read(function) == Signature()
+
+
+class TestArg:
+    @pytest.mark.parametrize(
+        ("annotation", "arg"),
+        [
+            (str, Arg()),
+            (Annotated[str, Arg("code")], Arg("code")),
+            (Annotated[str, "code"], Arg("code")),
+            (Annotated[str, Arg("code", title="Code", examples=["x"], secret=True)],) * 2,
+            (Annotated[str, Arg(title="Code"), "code"], Arg("code", title="Code")),
+            (Annotated[str, "code", Arg(title="Code")], Arg("code", title="Code")),
+            (Annotated[Annotated[str, Arg("code")], "other"], Arg("other")),
+            (Annotated[str, object(), 3], Arg()),
+        ],
+        ids=["none", "Arg", "string", "all", "Arg, string", "string, Arg", "nested", "foreign"],
+    )
+    def test_annotated_says_what_it_is(self, annotation, arg):
+        """
+        An Arg and a plain string in Annotated are read in any order, and nothing else is.
+        """
+        expected = arg if isinstance(arg, Arg) else annotation.__metadata__[0]
+
+        assert described(annotation).arg == expected
+        assert described(annotation).annotation is str
+
+    def test_constraints_stay_on_the_type(self):
+        """
+        What msgspec reads is not taken away with what promptkit reads.
+        """
+        positive = msgspec.Meta(gt=0)
+
+        assert described(Annotated[int, Arg("how many"), positive]).annotation == Annotated[int, positive]
+
+    def test_annotated_may_stand_inside_of_optional(self):
+        """
+        ``Annotated[str, ...] | None`` says the same as ``Annotated[str | None, ...]``.
+        """
+        found = described(Optional[Annotated[str, Arg("code")]])  # noqa: UP045 (Annotated has no | before 3.14)
+
+        assert (found.annotation, found.arg) == (str | None, Arg("code"))
+
+    def test_it_is_a_value(self):
+        """
+        Equal if it says the same; examples become a tuple.
+        """
+        assert Arg("a", examples=[1, 2]) == Arg("a", examples=(1, 2))
+        assert Arg("a").examples == ()
+        assert hash(Arg("a", examples=["x"])) == hash(Arg("a", examples=["x"]))
+
+    def test_the_contract_with_authors(self):
+        """
+        The description comes first, all else by name.
+        """
+        parameters = inspect.signature(Arg).parameters.values()
+
+        assert [str(p.replace(annotation=p.empty)) for p in parameters] == [
+            "description=None",
+            "title=None",
+            "examples=()",
+            "complete=None",
+            "secret=False",
+            "timezone=None",
+            "env=None",
+        ]
+        assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["description"]
+
+    def test_one_example_is_not_taken_for_its_letters(self):
+        """
+        A bare string is one example, or refused: never an example a letter.
+        """
+        try:
+            examples = Arg(examples="gpt").examples
+        except TypeError:
+            return
+
+        assert examples == ("gpt",)
+
+
+GOOGLE = """Review a change.
+
+    More about it, which clients
+    do not need.
+
+    Args:
+        diff: The change, as
+            git shows it.
+        depth (int, optional): How deep to look: 1 is a glance.
+
+    Returns:
+        What to send.
+    """
+NUMPY = """
+    Review a change.
+
+    More about it.
+
+    Parameters
+    ----------
+    diff : str
+        The change, as
+        git shows it.
+    depth : int, optional
+        How deep to look: 1 is a glance.
+
+    Returns
+    -------
+    str
+        What to send.
+    """
+SPHINX = """Review a change.
+
+    More about it.
+
+    :param diff: The change, as
+        git shows it.
+    :param int depth: How deep to look: 1 is a glance.
+    :returns: What to send.
+    """
+EPYTEXT = """Review a change.
+
+    @param diff: The change, as
+        git shows it.
+    @param depth: How deep to look: 1 is a glance.
+    """
+
+
+class TestDocstring:
+    @pytest.mark.parametrize(
+        "doc", [GOOGLE, NUMPY, SPHINX, EPYTEXT], ids=["Google", "NumPy", "Sphinx", "Epytext"]
+    )
+    def test_every_style_describes_the_parameters(self, doc):
+        """
+        Descriptions come on one line each, and the summary comes alone.
+        """
+
+        def function(diff: str, depth: int = 1, other: str = ""): ...
+
+        function.__doc__ = doc
+
+        found = read(function)
+
+        assert found.summary == "Review a change."
+        assert [parameter.arg.description for parameter in found.parameters] == [
+            "The change, as git shows it.",
+            "How deep to look: 1 is a glance.",
+            None,
+        ]
+
+    def test_annotated_counts_before_the_docstring(self):
+        """
+        Annotated wins over the docstring, which fills in what Annotated leaves out.
+        """
+        doc = "Args:\n    a: from the docstring"
+
+        assert described(Annotated[str, "from Annotated"], f"Do.\n\n{doc}").arg == Arg("from Annotated")
+        assert described(Annotated[str, Arg(title="A")], f"Do.\n\n{doc}").arg == Arg(
+            "from the docstring", title="A"
+        )
+
+    @pytest.mark.parametrize(
+        ("doc", "summary"),
+        [
+            (None, None),
+            ("", None),
+            ("  \n ", None),
+            ("Review.", "Review."),
+            ("Review\n    a change.", "Review a change."),
+            ("\n    Review.\n\n    More.\n    ", "Review."),
+            ("Review.\n\nArgs:\n    a: b", "Review."),
+            ("Review.\n:param a: b", "Review."),
+            ("Args:\n    a: b", None),
+            (":param a: b", None),
+            ("Args and parameters: what to know", "Args and parameters: what to know"),
+            ("Review the following:", "Review the following:"),
+            ("Review the following:\n\n    A change.", "Review the following:"),
+            (":term:`Review` a change.", ":term:`Review` a change."),
+            ("Review.\n\n    :return: b", "Review."),
+        ],
+        ids=[
+            "none",
+            "empty",
+            "blank",
+            "one line",
+            "two lines",
+            "quotes apart",
+            "Google",
+            "Sphinx, no blank line",
+            "only Google",
+            "only Sphinx",
+            "prose",
+            "colon",
+            "colon and more",
+            "Sphinx role",
+            "return only",
+        ],
+    )
+    def test_the_summary_is_the_first_paragraph(self, doc, summary):
+        """
+        On one line, and never a section.
+        """
+        assert read_summary(doc) == summary
+
+    @pytest.mark.parametrize(
+        "section",
+        ["Returns:\n    What to send.", ":return: What to send.", "Raises:\n    ValueError: never"],
+        ids=["Google", "Sphinx", "raises"],
+    )
+    def test_other_sections_are_no_summary_either(self, section):
+        """
+        What a function returns or raises is not what a prompt is for.
+        """
+        assert read_summary(f"Review.\n{section}") == "Review."
+        assert read_summary(section) is None
+
+    @settings(deadline=None)
+    @given(
+        st.lists(
+            st.sampled_from(
+                [
+                    "Args:",
+                    "Parameters",
+                    "----------",
+                    "    a: b",
+                    "a : str",
+                    ":param a: b",
+                    ":param",
+                    "",
+                    "  :",
+                    "(",
+                    "a",
+                ]
+            )
+            | st.text(max_size=8),
+            max_size=8,
+        ).map("\n".join)
+    )
+    @example("  :\n  :\nArgs:")
+    def test_no_docstring_is_an_error(self, doc):
+        """
+        Whatever stands in a docstring, the signature is read.
+        """
+        assert isinstance(described(str, doc).arg.description, str | None)
+
+
+class TestContext:
+    def test_a_context_is_no_parameter(self):
+        """
+        The parameter that receives the request is known by its type, whatever its name and place.
+        """
+
+        def function(a: str, request: Context, b: int = 1): ...
+
+        found = read(function)
+
+        assert found.context == "request"
+        assert [parameter.name for parameter in found.parameters] == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        "annotation",
+        ["Context", Annotated[Context, "who asks"], Context | None],
+        ids=["string", "Annotated", "optional"],
+    )
+    def test_it_is_known_however_it_is_written(self, annotation):
+        """
+        A string, Annotated or an optional one: no client is asked for a Context.
+        """
+
+        def function(context=None): ...
+
+        function.__annotations__ = {"context": annotation}
+
+        assert read(function, Context=Context) == Signature(context="context")
+
+
+class TestFaults:
+    def test_every_parameter_is_judged(self):
+        """
+        All that is wrong is reported in one pass, and what is right is kept.
+        """
+
+        def function(a, b: str, *args: str, c: "Missing", d: int, **kwargs: str): ...  # noqa: F821
+
+        kept, found = faults(function)
+
+        assert kept == ["b", "d"]
+        assert sorted(diagnostic.rule.name for diagnostic in found) == [
+            "MISSING_ANNOTATION",
+            "UNRESOLVED_ANNOTATION",
+            "VARIADIC_PARAMETER",
+            "VARIADIC_PARAMETER",
+        ]
+
+    @pytest.mark.parametrize(
+        ("source", "rule", "message", "remedy"),
+        [
+            (
+                "def f(a): ...",
+                Rule.MISSING_ANNOTATION,
+                "parameter 'a' has no annotation",
+                "write its type, as in 'a: str'",
+            ),
+            (
+                "def f(self): ...",
+                Rule.MISSING_ANNOTATION,
+                "parameter 'self' has no annotation",
+                "move the function out of its class; prompts are functions, not methods",
+            ),
+            (
+                "def f(*a: str): ...",
+                Rule.VARIADIC_PARAMETER,
+                "parameter '*a' has no fixed name",
+                "name each parameter; clients fill them one by one",
+            ),
+            (
+                "def f(**a): ...",
+                Rule.VARIADIC_PARAMETER,
+                "parameter '**a' has no fixed name",
+                "name each parameter; clients fill them one by one",
+            ),
+            (
+                "def f(a: str, /): ...",
+                Rule.POSITIONAL_ONLY,
+                "parameter 'a' is positional-only",
+                "remove the '/' from the signature; clients fill parameters by name",
+            ),
+            (
+                "def f(a: 'Missing'): ...",
+                Rule.UNRESOLVED_ANNOTATION,
+                "the annotation of parameter 'a' cannot be resolved: name 'Missing' is not defined",
+                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+            ),
+            (
+                "def f(a: 'list['): ...",
+                Rule.UNRESOLVED_ANNOTATION,
+                "the annotation of parameter 'a' cannot be resolved: ",
+                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+            ),
+            (
+                "def f(a: '1 / 0'): ...",
+                Rule.UNRESOLVED_ANNOTATION,
+                "the annotation of parameter 'a' cannot be resolved: division by zero",
+                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+            ),
+        ],
+        ids=[
+            "no annotation",
+            "method",
+            "*args",
+            "**kwargs",
+            "positional-only",
+            "unknown name",
+            "syntax",
+            "raises",
+        ],
+    )
+    def test_a_fault_has_a_remedy(self, source, rule, message, remedy):
+        """
+        Each diagnostic names the parameter and what to write in its place.
+        """
+        names = {}
+        exec(source, names)  # noqa: S102 (a parameter without an annotation, for one)
+
+        kept, (found,) = faults(names["f"])
+
+        assert kept == []
+        assert found.rule is rule
+        assert found.message.startswith(f"prompt 'f': {message}")
+        assert found.remedy == remedy
+        assert found.location == HERE
+
+
+FUTURE = "from __future__ import annotations\n"
+
+LOCAL = """
+from enum import Enum
+from typing import Annotated, Literal
+from promptkit import Arg, Context, prompt
+
+def make():
+    class Tone(Enum):
+        WARM = "warm"
+        COLD = "cold"
+
+    Language = Literal["python", "rust"]
+
+    @prompt
+    def bare(tone: Tone, language: Language = "rust", context: Context = Context()) -> str:
+        return f"{tone.name} {language}"
+
+    @prompt(title="Options")
+    def options(tone: Annotated[Tone, Arg("How to sound")] = Tone.COLD) -> str:
+        return tone.name
+
+    return bare, options
+
+BARE, OPTIONS = make()
+"""
+
+
+class TestFutureAnnotations:
+    @pytest.mark.parametrize("future", [FUTURE, ""], ids=["future", "plain"])
+    def test_names_local_to_a_function_are_found(self, future, recipes):
+        """
+        `from __future__ import annotations` changes nothing, for @prompt bare and with options.
+        """
+        recipe = future + LOCAL
+
+        bare, options = load(recipes(local=recipe)).prompts
+
+        assert str(bare.render_wire({"tone": "WARM"})) == "[user]\nWARM rust"
+        assert str(options.render_wire({"tone": "warm"})) == "[user]\nWARM"
+        assert (
+            options.compiled.arguments.ordered[0].description
+            == "How to sound (one of warm, cold; default cold)"
+        )
+
+    @pytest.mark.parametrize("future", [FUTURE, ""], ids=["future", "plain"])
+    def test_without_a_module_too(self, future):
+        """
+        Code that was compiled from text, as in a notebook, is read alike.
+        """
+        names = {"__name__": "cell"}
+        code = compile(future + LOCAL, "<cell>", "exec", dont_inherit=True)
+        exec(code, names)  # noqa: S102 (as a notebook does)
+
+        assert str(names["BARE"].render_wire({"tone": "cold", "language": "Python"})) == "[user]\nCOLD python"
+        with pytest.raises(TypeError, match=r"parameter 'tone' takes .*, not a str \('warm'\)"):
+            names["BARE"]("warm")
+
+    def test_a_module_that_was_never_imported_by_name(self):
+        """
+        The function's own globals are asked, not sys.modules.
+        """
+        module = types.ModuleType("nowhere")
+        source = FUTURE + "from typing import Literal as L\ndef f(a: L['x']): ...\n"
+        exec(source, vars(module))  # noqa: S102 (a module without a file)
+
+        assert read(module.f).parameters == (Parameter("a", Literal["x"]),)
+
+    def test_a_local_name_counts_before_a_global_one(self, recipes):
+        """
+        Scopes nest as Python's do.
+        """
+        recipe = FUTURE + (
+            "from typing import Literal\nfrom promptkit import prompt\n"
+            "Choice = Literal['global']\n"
+            "def make(Choice):\n    @prompt\n    def f(a: Choice) -> str:\n        return a\n    return f\n"
+            "MADE = make(Literal['local'])\n"
+        )
+
+        (made,) = load(recipes(scopes=recipe)).prompts
+
+        assert str(made.render_wire({"a": "local"})) == "[user]\nlocal"
+
+    def test_only_for_type_checking_is_not_enough(self, recipes):
+        """
+        What the program cannot see while it runs is a diagnostic that says so.
+        """
+        recipe = FUTURE + (
+            "from typing import TYPE_CHECKING\nfrom promptkit import prompt\n"
+            "if TYPE_CHECKING:\n    from enum import Enum\n"
+            "@prompt\ndef f(a: Enum) -> str:\n    return ''\n"
+        )
+
+        (made,) = load(recipes(checking=recipe)).prompts
+        _, (found,) = made.compile()
+
+        assert found.rule is Rule.UNRESOLVED_ANNOTATION
+        assert "outside of `if TYPE_CHECKING:`" in found.remedy
+
+
+def test_one_broken_annotation_does_not_hide_the_others():
+    """
+    Each annotation is resolved on its own.
+    """
+
+    class Tone(Enum):
+        WARM = "warm"
+
+    def function(a: "Missing", b: "Tone"): ...  # noqa: F821
+
+    kept, found = faults(function, Tone=Tone)
+
+    assert kept == ["b"]
+    assert len(found) == 1
+
+
+def test_a_wrapped_function_is_read_through():
+    """
+    A decorator that keeps the signature, as functools.wraps does, keeps the types.
+    """
+    from functools import wraps
+
+    Number = NewType("Number", int)
+
+    def function(a: Number): ...
+
+    @wraps(function)
+    def wrapper(*args, **kwargs): ...
+
+    assert read(wrapper).parameters == (Parameter("a", Number),)
+    assert read(prompt(function)).parameters == (Parameter("a", Number),)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "remedy"),
+    [
+        ("Annotated[str, 'x']", "import it, outside of `if TYPE_CHECKING:`: from typing import Annotated"),
+        ("datetime", "import it, outside of `if TYPE_CHECKING:`: from datetime import datetime"),
+        ("Decimal", "import it, outside of `if TYPE_CHECKING:`: from decimal import Decimal"),
+        ("Litral['a']", "did you mean 'Literal'?"),
+        ("Strr", "did you mean 'str'?"),
+        ("Ton", "did you mean 'Tone'?"),
+        ("Nowhere", "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"),
+    ],
+)
+def test_an_annotation_that_is_not_imported(annotation, remedy, found):
+    """
+    The remedy is an import to copy, or the nearest type.
+    """
+    source = f"""
+        from __future__ import annotations
+        from enum import Enum
+        from promptkit import prompt
+
+        class Tone(Enum):
+            WARM = "warm"
+
+        @prompt
+        def subject(a: {annotation}) -> str:
+            return "x"
+    """
+
+    (diagnostic,) = found(subject=source)
+
+    assert (diagnostic.rule, diagnostic.remedy) == (Rule.UNRESOLVED_ANNOTATION, remedy)

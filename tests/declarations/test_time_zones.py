@@ -1,0 +1,344 @@
+"""Dates and times: as they are written, in the author's zone, or with the offset that a type asks for."""
+
+import datetime as dt
+import zoneinfo
+from dataclasses import dataclass
+from typing import Annotated, Any, NewType
+from zoneinfo import ZoneInfo
+
+import jsonschema
+import pytest
+from msgspec import Meta
+
+from promptkit import Arg, ArgumentErrors, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.errors.distribution import pip
+from promptkit.loader.loader import Recipes
+from promptkit.types.unstructuring import text_of
+
+Aware = Annotated[dt.datetime, Meta(tz=True)]
+Naive = Annotated[dt.datetime, Meta(tz=False)]
+AwareTime = Annotated[dt.time, Meta(tz=True)]
+Moment = NewType("Moment", dt.datetime)
+
+NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (naive on purpose)
+BERLIN = ZoneInfo("Europe/Berlin")
+EAST = dt.timezone(dt.timedelta(hours=1))
+
+
+@dataclass
+class Meeting:
+    start: Aware
+    lunch: Naive | None = None
+
+
+def made(annotation: Any, *default: Any) -> Any:
+    """A prompt with one parameter of a type."""
+
+    def meet(value=None) -> str:
+        return str(value)
+
+    meet.__annotations__["value"] = annotation
+    meet.__defaults__ = default
+    return prompt(meet)
+
+
+def read(annotation: Any, sent: Any) -> Any:
+    """What becomes of what a client sends."""
+    return made(annotation).compiled.arguments.read({"value": sent})["value"]
+
+
+def findings(annotation: Any, *default: Any) -> list[tuple[str, str, str]]:
+    """What the compiler says."""
+    found = compile(Recipes(prompts=(made(annotation, *default),))).diagnostics
+    return [(each.rule.value, each.message, each.remedy) for each in found]
+
+
+class TestAsWritten:
+    @pytest.mark.parametrize(
+        ("sent", "value"),
+        [
+            ("2026-01-31T12:00", NOON),
+            ("2026-01-31T12:00+01:00", NOON.replace(tzinfo=EAST)),
+            ("2026-01-31T12:00Z", NOON.replace(tzinfo=dt.UTC)),
+        ],
+        ids=["naive", "offset", "UTC"],
+    )
+    def test_a_datetime_is_read_as_it_is_written(self, sent, value):
+        """
+        Nothing is added, and nothing is left out.
+        """
+        found = read(dt.datetime, sent)
+
+        assert (found, found.utcoffset()) == (value, value.utcoffset())
+
+    def test_its_description_says_so(self):
+        """
+        The description says that an offset is needed.
+        """
+        (argument,) = made(dt.datetime).compiled.arguments.ordered
+
+        assert argument.description == (
+            "a date and time, as in 2026-01-31T12:00, "
+            "read as it is written, with an offset (+01:00) or without"
+        )
+
+
+DATETIME = (
+    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+)
+NO_DATA = "has the timezone 'Europe/Berlin', and this system has no data of time zones"
+
+
+class TestZone:
+    @pytest.mark.parametrize(
+        ("zone", "offset"),
+        [("UTC", 0), ("Europe/Berlin", 1), (BERLIN, 1), (dt.UTC, 0), (EAST, 1)],
+        ids=["UTC", "name", "ZoneInfo", "datetime.UTC", "timezone"],
+    )
+    def test_a_naive_value_becomes_aware(self, zone, offset):
+        """
+        What a client writes without an offset is a time in the author's zone.
+        """
+        found = read(Annotated[dt.datetime, Arg(timezone=zone)], "2026-01-31T12:00")
+
+        assert found.replace(tzinfo=None) == NOON
+        assert found.utcoffset() == dt.timedelta(hours=offset)
+
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "value"),
+        [
+            (dt.datetime, "2026-01-31", NOON.replace(hour=0, tzinfo=BERLIN)),
+            (dt.datetime, "2026-01-31T12:00+05:00", NOON.replace(hour=8, tzinfo=BERLIN)),
+            (dt.datetime | None, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
+            (str | dt.datetime, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
+            (Moment, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
+            (Aware, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
+            (list[dt.datetime], "2026-01-31T12:00, 2026-01-31T11:00Z", [NOON.replace(tzinfo=BERLIN)] * 2),
+            (list[Aware], ["2026-01-31T12:00"], [NOON.replace(tzinfo=BERLIN)]),
+            (set[dt.datetime], "2026-01-31T12:00", {NOON.replace(tzinfo=BERLIN)}),
+            (tuple[dt.datetime, int], '["2026-01-31T12:00:00", 1]', (NOON.replace(tzinfo=BERLIN), 1)),
+            (dict[str, dt.datetime], '{"a": "2026-01-31T12:00:00"}', {"a": NOON.replace(tzinfo=BERLIN)}),
+            (dict[dt.datetime, int], '{"2026-01-31T12:00:00": 1}', {NOON.replace(tzinfo=BERLIN): 1}),
+            (list[list[Aware]], '[["2026-01-31T12:00:00"]]', [[NOON.replace(tzinfo=BERLIN)]]),
+        ],
+        ids=str,
+    )
+    def test_wherever_a_datetime_stands(self, annotation, sent, value):
+        """
+        In lists, in dicts, as a key, beside other types; an offset that is there counts.
+        """
+        found = read(Annotated[annotation, Arg(timezone="Europe/Berlin")], sent)
+
+        assert found == value
+
+    @pytest.mark.parametrize(
+        ("sent", "utc"),
+        [("2026-03-29T02:30", "01:30"), ("2026-10-25T02:30", "00:30")],
+        ids=["skipped", "twice"],
+    )
+    def test_what_the_clocks_skip_or_show_twice_has_the_offset_before(self, sent, utc):
+        """
+        Half past two of the night without one is half past three; of two, it is the first.
+        """
+        found = read(Annotated[dt.datetime, Arg(timezone=BERLIN)], sent)
+
+        assert f"{found.astimezone(dt.UTC):%H:%M}" == utc
+
+    def test_its_description_names_the_zone(self):
+        """
+        The description names the zone that times are in.
+        """
+        annotation = Annotated[dt.datetime, Arg("When it begins", timezone="Europe/Berlin")]
+        (argument,) = made(annotation).compiled.arguments.ordered
+
+        assert argument.description == (
+            "When it begins (a date and time, as in 2026-01-31T12:00, "
+            "in Europe/Berlin unless it has an offset)"
+        )
+
+    def test_its_schema_asks_for_no_offset(self):
+        """
+        What may be left out is not demanded, even if the type is of aware values only.
+        """
+        schema = made(Annotated[Aware, Arg(timezone="UTC")]).compiled.schema["properties"]["value"]
+
+        assert "format" not in schema
+        jsonschema.validate("2026-01-31T12:00:00", schema)
+        jsonschema.validate("2026-01-31T12:00:00+01:00", schema)
+
+    def test_what_is_written_is_read(self):
+        """
+        The text for an aware value gives the same moment back.
+        """
+        value = dt.datetime(2026, 7, 31, 12, tzinfo=BERLIN)
+
+        assert read(Annotated[dt.datetime, Arg(timezone="UTC")], text_of(value)) == value
+
+    @pytest.mark.parametrize(
+        ("annotation", "fault", "remedy"),
+        [
+            (
+                Annotated[dt.datetime, Arg(timezone="europe/berln")],
+                "has the timezone 'europe/berln', which does not exist",
+                "did you mean 'Europe/Berlin'?",
+            ),
+            (
+                Annotated[dt.datetime, Arg(timezone="../../etc/passwd")],
+                "has the timezone '../../etc/passwd', which does not exist",
+                "write a name such as 'UTC' or 'Europe/Berlin'",
+            ),
+            (
+                Annotated[dt.datetime, Arg(timezone=1)],
+                "has the timezone 1, which is not a time zone",
+                "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo",
+            ),
+            *(
+                (
+                    Annotated[kind, Arg(timezone="UTC")],
+                    "has a timezone= and takes no datetime that may have an offset",
+                    DATETIME,
+                )
+                for kind in (str, dt.time, dt.date, list[str], Naive, Meeting)
+            ),
+        ],
+        ids=["misspelt", "path", "number", "text", "time", "date", "list", "naive", "record"],
+    )
+    def test_a_zone_that_serves_nothing_is_found_at_compile_time(self, annotation, fault, remedy):
+        """
+        The remedy is the nearest name, or what to write instead.
+        """
+        assert findings(annotation) == [("PK320", f"prompt 'meet': parameter 'value' {fault}", remedy)]
+
+    @pytest.mark.parametrize("folder", ["Europe", "", "\0", "x" * 5000], ids=ascii)
+    def test_what_no_file_of_zones_is_called_is_no_crash(self, folder):
+        """
+        A folder of the database, and names that no file can have, are unknown zones.
+        """
+        ((code, _, _),) = findings(Annotated[dt.datetime, Arg(timezone=folder)])
+
+        assert code == "PK320"
+
+    def test_a_system_without_zones_says_how_to_get_them(self, monkeypatch):
+        """
+        Windows has none; UTC needs none.
+        """
+
+        def missing(name: str) -> None:
+            raise zoneinfo.ZoneInfoNotFoundError(name)
+
+        monkeypatch.setattr(zoneinfo, "ZoneInfo", missing)
+        monkeypatch.setattr(zoneinfo, "available_timezones", set)
+
+        assert findings(Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]) == [
+            ("PK320", f"prompt 'meet': parameter 'value' {NO_DATA}", f"{pip()} tzdata")
+        ]
+        assert findings(Annotated[dt.datetime, Arg(timezone="UTC")]) == []
+
+
+ADD = "has no offset: add an offset, as in 2026-01-31T12:00"
+DROP = "has an offset: leave it out, as in 2026-01-31T12:00"
+START = '{"start": "2026-01-31T12:00:00"}'
+LUNCH = '{"start": "2026-01-31T12:00:00Z", "lunch": "2026-01-31T12:00:00Z"}'
+
+
+class TestAskedFor:
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "fault"),
+        [
+            (Aware, "2026-01-31T12:00", f"'value' {ADD}+01:00"),
+            (Aware, "2026-01-31", f"'value' {ADD}+01:00"),
+            (Aware | None, "2026-01-31T12:00", f"'value' {ADD}+01:00"),
+            (Aware | int, "2026-01-31T12:00", f"'value' {ADD}+01:00"),
+            (list[Aware], "2026-01-31T12:00Z, 2026-01-31T12:00", f"'value[1]' {ADD}+01:00"),
+            (list[list[Aware]], '[["2026-01-31T12:00:00"]]', f"'value[0][0]' {ADD}:00+01:00"),
+            (dict[str, Aware], '{"a": "2026-01-31T12:00:00"}', f"\"value['a']\" {ADD}:00+01:00"),
+            (
+                dict[Aware, int],
+                '{"2026-01-31T12:00:00": 1}',
+                f"\"value['2026-01-31T12:00:00']\" {ADD}:00+01:00",
+            ),
+            (Meeting, START, f"'value.start' {ADD}:00+01:00"),
+            (Meeting, LUNCH, f"'value.lunch' {DROP}:00"),
+            (Naive, "2026-01-31T12:00Z", f"'value' {DROP}"),
+            (AwareTime, "12:00", "'value' has no offset: add an offset, as in 12:00+01:00"),
+            (
+                Aware,
+                "noon",
+                "'value' is 'noon', not a date and time with an offset, as in 2026-01-31T12:00:00+01:00",
+            ),
+            (AwareTime, "x", "'value' is 'x', not a time of day with an offset, as in 12:00:00+01:00"),
+        ],
+        ids=str,
+    )
+    def test_another_value_is_refused_with_a_remedy(self, annotation, sent, fault):
+        """
+        The sentence says what to add, or to leave out, where it stands.
+        """
+        with pytest.raises(ArgumentErrors) as refused:
+            read(annotation, sent)
+
+        assert str(refused.value) == f"prompt 'meet': {fault}"
+
+    @pytest.mark.parametrize(
+        ("annotation", "example"),
+        [(Aware, "2026-01-31T12:00+01:00"), (Naive, "2026-01-31T12:00"), (AwareTime, "12:00+01:00")],
+        ids=["aware", "naive", "time"],
+    )
+    def test_the_remedy_helps(self, annotation, example):
+        """
+        What the sentence gives as an example is taken.
+        """
+        assert read(annotation, example) == read(annotation.__origin__, example)
+
+    @pytest.mark.parametrize(
+        ("annotation", "default", "fault"),
+        [
+            (Aware, NOON, "has no offset"),
+            (Aware | None, NOON, "has no offset"),
+            (list[Aware], [NOON], "has no offset"),
+            (dict[str, Aware], {"a": NOON}, "has no offset"),
+            (Meeting, Meeting(NOON), "has no offset"),
+            (AwareTime, dt.time(12), "has no offset"),
+            (Naive, NOON.replace(tzinfo=dt.UTC), "has an offset"),
+            (Annotated[dt.datetime, Arg(timezone="UTC")], NOON, "has no offset"),
+            (Annotated[list[dt.datetime], Arg(timezone="UTC")], [NOON], "has no offset"),
+        ],
+        ids=str,
+    )
+    def test_a_default_keeps_to_it(self, annotation, default, fault):
+        """
+        A function that is promised aware values gets no naive one because nothing was sent.
+        """
+        (found,) = findings(annotation, default)
+
+        assert found[:2] == ("PK305", f"prompt 'meet': parameter 'value' has a default that {fault}")
+
+    @pytest.mark.parametrize(
+        ("annotation", "default"),
+        [
+            (Aware, NOON.replace(tzinfo=dt.UTC)),
+            (Naive, NOON),
+            (dt.datetime, NOON),
+            (Annotated[dt.datetime, Arg(timezone="UTC")], NOON.replace(tzinfo=EAST)),
+            (Annotated[dt.datetime | None, Arg(timezone="UTC")], None),
+            (list[Aware], []),
+        ],
+        ids=str,
+    )
+    def test_a_default_that_does_is_fine(self, annotation, default):
+        """
+        Nothing is reported of it.
+        """
+        assert findings(annotation, default) == []
+
+    def test_its_schema_says_so(self):
+        """
+        A validator refuses what promptkit refuses.
+        """
+        aware, naive = (made(kind).compiled.schema["properties"]["value"] for kind in (Aware, Naive))
+
+        assert aware["format"] == "date-time"
+        jsonschema.validate("2026-01-31T12:00:00", naive)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate("2026-01-31T12:00:00Z", naive)

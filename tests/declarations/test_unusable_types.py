@@ -1,0 +1,323 @@
+"""Types that no client can fill: documents and other parts of promptkit's, and what cannot be written."""
+
+import datetime as dt
+import decimal
+import pathlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, Optional, TypedDict, TypeVar
+
+import attrs
+import msgspec
+import pytest
+
+from promptkit import (
+    Arg,
+    Content,
+    Context,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Text,
+    Workflow,
+    prompt,
+    resource,
+)
+from promptkit.errors.diagnostics import Rule
+from promptkit.types.readers import reader_of
+
+T = TypeVar("T")
+
+OWN = (Text, EmbeddedResource, ResourceLink, Content)
+
+
+@attrs.frozen
+class Line:
+    what: str
+    note: Text | None = None
+
+
+@dataclass
+class Order:
+    number: int
+    lines: "list[Line]"
+
+
+class Asked(TypedDict):
+    parts: NotRequired[list[Content]]
+
+
+class Titled(NamedTuple):
+    number: int
+    title: Text
+
+
+class Held(msgspec.Struct):
+    link: ResourceLink | None = None
+
+
+@dataclass
+class Box(Generic[T]):
+    held: T
+
+
+@dataclass
+class Tree:
+    children: "list[Tree]"
+    weight: complex
+
+
+@dataclass
+class Unknown:
+    part: "Nowhere"  # noqa: F821 (nothing defines it)
+
+
+class Scan(Image):
+    """An author's own kind of picture."""
+
+
+class Talk(Workflow):
+    """An author's own kind of conversation."""
+
+
+def found_in(annotation: Any) -> tuple[Any, ...]:
+    """What is said of a parameter of a prompt, which is the same as what is said of a variable."""
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    as_prompt, (told,) = prompt(made).compile()
+    as_resource, (told_again,) = resource("order:{order}")(made).compile()
+    assert as_prompt is as_resource is None
+    assert told.rule is told_again.rule is Rule.UNSUPPORTED_TYPE
+    assert told.remedy == told_again.remedy
+    return told.message.partition("of type ")[2], told.remedy
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda kind: kind,
+        lambda kind: Optional[kind],  # noqa: UP045 (people write it)
+        lambda kind: Annotated[kind, Arg("What to look at")],
+        lambda kind: list[kind],
+        lambda kind: dict[str, kind | None],
+        lambda kind: tuple[int, kind],
+        lambda kind: int | list[kind],
+        lambda kind: Box[kind],
+        lambda kind: attrs.make_class("Made", {"part": attrs.field(type=kind)}),
+    ],
+    ids=["itself", "or none", "annotated", "list", "dict", "tuple", "union", "generic", "member"],
+)
+def test_values_of_promptkit_are_no_arguments(kind, around):
+    """
+    Wherever they lie, for prompts and resources: nothing that a client sends is read as one of them.
+    """
+    _, remedy = found_in(around(kind))
+
+    assert remedy.startswith("take ")
+    assert remedy.endswith(" in the function")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message", "remedy"),
+    [
+        (Scan, "Scan", "take that class of promptkit itself, "),
+        (list[Talk], f"{list[Talk]}: order[...] is of type Talk", "take that class of promptkit itself, "),
+        (Order, "Order: order.lines[...].note is of type Text", "take a str, "),
+        (Asked, "Asked: order.parts[...] is of type Content", "take a str, or bytes, "),
+        (Titled, "Titled: order.title is of type Text", "take a str, "),
+        (dict[str, Held], f"{dict[str, Held]}: order[...].link is of type ResourceLink", "take its URI "),
+        (
+            list[Context],
+            f"{list[Context]}: order[...] is of type Context",
+            "annotate a parameter with Context ",
+        ),
+        (Tree, "Tree: order.weight is of type complex", "use a type that can be written as text or JSON, "),
+        (Unknown, "Unknown", "use a type that can be written as text or JSON, "),
+        (Iterable[str], "Iterable[str]", "write Sequence[...] or list[...] in its place: "),
+        (Iterator[str], "Iterator[str]", "write Sequence[...] or list[...] in its place: "),
+        (deque[str], "collections.deque[str]", "write Sequence[...] or list[...] in its place: "),
+        (list[Iterable[int]], None, "write Sequence[...] or list[...] in its place: "),
+        (OrderedDict[str, int], "collections.OrderedDict[str, int]", "write dict[...] in its place, "),
+        (Callable[[int], str], None, "use a type that can be written as text or JSON, "),
+    ],
+    ids=lambda part: str(part)[:40],
+)
+def test_the_part_that_cannot_be_read_is_named(annotation, message, remedy):
+    """
+    With its place, and what to write in place of it.
+    """
+    told, what_to_do = found_in(annotation)
+
+    assert message is None or told.removeprefix("collections.abc.") == message
+    assert what_to_do.startswith(remedy)
+
+
+def test_what_an_author_teaches_is_read():
+    """
+    A class of the author's own that holds no value of promptkit's is none of these.
+    """
+    assert reader_of(list[Box[int]]) is not None
+
+
+def test_a_context_alone_is_no_argument():
+    """
+    Also where it may be left out.
+    """
+
+    @prompt
+    def asked(context: Context | None = None) -> str:
+        return ""
+
+    assert asked.compiled.arguments.ordered == ()
+
+
+class Kind(Enum):
+    WARM = "warm"
+
+
+def helper() -> str:
+    return ""
+
+
+@prompt
+def another() -> str:
+    return ""
+
+
+FOR_TEXT = "write the type that is meant: str takes any text"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "what", "remedy"),
+    [
+        (any, "is annotated with the function 'any'", FOR_TEXT),
+        (list[any], "has the function 'any' at order[...]", "write typing.Any"),
+        (dict[str, any], "has the function 'any' at order[...]", "write typing.Any"),
+        (callable, "is annotated with the function 'callable'", FOR_TEXT),
+        (helper, "is annotated with the function 'helper'", FOR_TEXT),
+        (dt, "is annotated with the module datetime", "write a class of it, as in datetime.datetime"),
+        (decimal, "is annotated with the module decimal", "write a class of it, as in decimal.Decimal"),
+        (pathlib, "is annotated with the module pathlib", "write a class of it, as in pathlib.Path"),
+        (list[dt], "has the module datetime at order[...]", "write a class of it, "),
+        (another, "is annotated with a Prompt (", FOR_TEXT),
+        (3, "is annotated with an int (3)", "write its type, int; a default stands behind '='"),
+        (Kind.WARM, "is annotated with a Kind (<Kind.WARM: 'warm'>)", "write Kind, or Literal[Kind.WARM]"),
+        (["a", "b"], "is annotated with a list (['a', 'b'])", "write Literal['a', 'b']"),
+        ([str], "is annotated with a list ([<class 'str'>])", "write list[str]"),
+        ((str, int), "is annotated with a tuple (", "write str | int"),
+        ({"a": 1}, "is annotated with a dict ({'a': 1})", "write dict[...] with the types of its keys "),
+        (list[[1]], "has a list ([1]) at order[...]", "write Literal[1]"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
+)  # fmt: skip
+def test_what_is_no_type(annotation, what, remedy):
+    """
+    A function, a module or a value: what it is, and the type that was probably meant.
+    """
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    _, (told,) = prompt(made).compile()
+
+    assert told.rule is Rule.UNSUPPORTED_TYPE
+    assert told.message.startswith(f"prompt 'made': parameter 'order' {what}")
+    assert told.message.endswith(", which is no type")
+    assert told.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "remedy"),
+    [
+        ("any | None", "a function is no type: write the type that is meant, as in str | None"),
+        ("str | dt", "a module is no type: write a class of it, as in datetime.datetime"),
+    ],
+)
+def test_what_is_no_type_beside_others(annotation, remedy):
+    """
+    Python refuses to join it to a type, before anybody can look at it.
+    """
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    _, (told,) = prompt(made).compile()
+
+    assert told.rule is Rule.UNRESOLVED_ANNOTATION
+    assert told.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("annotation", [Any, object, Any | None, list[object]], ids=str)
+def test_what_may_be_anything(annotation):
+    """
+    A client sends text; of JSON, a member may be anything.
+    """
+    assert found_in(annotation)[1] == FOR_TEXT
+
+
+LEAVE = "leave out {} and check the value in the function, or take "
+
+
+@pytest.mark.parametrize(
+    ("annotation", "fault", "remedy"),
+    [
+        (
+            Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
+            "has bounds that Decimal does not take: ge, le",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[dt.date, msgspec.Meta(gt=0)],
+            "has bounds that date does not take: gt",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[str, msgspec.Meta(lt=0)],
+            "has bounds that str does not take: lt",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[int, msgspec.Meta(pattern="x")],
+            "has bounds that int does not take: pattern",
+            f"{LEAVE}str",
+        ),
+        (
+            Annotated[dt.date, msgspec.Meta(tz=True)],
+            "has bounds that date does not take: tz",
+            f"{LEAVE}datetime or time",
+        ),
+        (
+            list[Annotated[decimal.Decimal, msgspec.Meta(ge=0)]],
+            "has bounds at order[...] that Decimal does not take: ge",
+            f"{LEAVE}int or float",
+        ),
+        (
+            Annotated[int | None, msgspec.Meta(ge=0)],
+            "has bounds that int | None does not take: ge",
+            "bound the member that is meant, as in Annotated[int, ...] | ...",
+        ),
+    ],
+    ids=str,
+)
+def test_bounds_that_a_type_does_not_take(annotation, fault, remedy):
+    """
+    The type itself is taken: what is wrong are its bounds.
+    """
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    _, (told,) = prompt(made).compile()
+
+    assert told.rule is Rule.UNSUPPORTED_TYPE
+    assert told.message == f"prompt 'made': parameter 'order' {fault}"
+    assert told.remedy == remedy.format(fault.partition(": ")[2])

@@ -1,0 +1,262 @@
+"""Lints of what a prompt sends, as its source shows it, and of names in a whole catalog."""
+
+import pytest
+
+from promptkit import Image, assistant, prompt, user
+from promptkit.compiler.compilation import compile
+from promptkit.errors.diagnostics import Rule
+from promptkit.language.media_checks import MAX_IMAGE_BYTES
+from promptkit.lints.prompts import lint_first_message
+from promptkit.loader.loader import Recipes
+
+HEAD = """
+from pathlib import Path
+from typing import Annotated
+
+from promptkit import Arg, Audio, EmbeddedResource, Image, ResourceLink, prompt, resource
+from promptkit import assistant, cache_point, user
+from promptkit.fragments import section
+
+HERE = Path(__file__).parent
+HELLO = "Hello."
+MADE = user("made at import")
+
+@resource("logs://recent")
+def logs() -> str:
+    return "x"
+
+def turn():
+    return user("x")
+
+@prompt
+def subject(name: str, picture: bytes = b"", kind: Annotated[str, Arg("x")] = "x", many: list[str] = []):
+    {body}
+"""
+
+
+@pytest.fixture
+def faults(found):
+    """A function that says what the body of a prompt breaks: rule and message, without the prompt's name."""
+
+    def faults(body):
+        source = HEAD.replace("{body}", body.replace("\n", "\n    "))
+        return [(one.rule, one.message.removeprefix("prompt 'subject': ")) for one in found(subject=source)]
+
+    return faults
+
+
+TAKE = "and some clients take the first one alone"
+
+
+class TestFirstMessage:
+    @pytest.mark.parametrize(
+        ("body", "fault"),
+        [
+            ("return assistant(name)", "its first message is the assistant's"),
+            ("return assistant('x') + user(name)", "its first message is the assistant's"),
+            ("return [assistant('x'), name]", "its first message is the assistant's"),
+            ("yield assistant(name)\nyield name", "its first message is the assistant's"),
+            ("first = assistant(name)\nreturn first + name", "its first message is the assistant's"),
+            (
+                "if name:\n    return user(name)\nreturn assistant('x')",
+                "its first message is the assistant's",
+            ),
+            ("yield None\nyield assistant(name)", "its first message is the assistant's"),
+            ("yield cache_point()\nyield assistant(name)", "its first message is the assistant's"),
+            ("with open(__file__):\n    yield assistant(name)", "its first message is the assistant's"),
+            ("if name:\n    yield assistant(name)\nyield 'x'", "its first message is the assistant's"),
+            ("for one in many:\n    yield assistant(one)", "its first message is the assistant's"),
+            ("try:\n    yield assistant(name)\nfinally:\n    pass", "its first message is the assistant's"),
+            (
+                "match name:\n    case _:\n        yield assistant(name)",
+                "its first message is the assistant's",
+            ),
+            ("yield from [assistant(name)]", "its first message is the assistant's"),
+            ("return user(cache_point(), Image(picture), 'x')", f"its first message is an image, {TAKE}"),
+            ("return user(Image(picture), 'x')", f"its first message is an image, {TAKE}"),
+            ("return user(Image(picture) if name else 'a', 'x')", f"its first message is an image, {TAKE}"),
+            ("return Image(picture) + user('x')", f"its first message is an image, {TAKE}"),
+            ("return user(Audio(picture), section('a', name))", f"its first message is a recording, {TAKE}"),
+            ("return user(logs.embed(), kind)", f"its first message is an embedded resource, {TAKE}"),
+            ("return user(logs.link(), HELLO)", f"its first message is a link to a resource, {TAKE}"),
+            (
+                "return user(EmbeddedResource('a://b', text='x'), name.strip())",
+                f"its first message is an embedded resource, {TAKE}",
+            ),
+            (
+                "return user(ResourceLink('a://b'), f'{name}')",
+                f"its first message is a link to a resource, {TAKE}",
+            ),
+        ],
+    )
+    def test_what_is_no_text_of_the_user(self, body, fault, faults):
+        """
+        On any way through the function; a loop is taken to run.
+        """
+        assert faults(body) == [(Rule.FIRST_MESSAGE, fault)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return name",
+            "return user(name) + assistant('x')",
+            "return [name, assistant('x')]",
+            "yield name\nyield assistant('x')",
+            "return user('x', Image(picture))",
+            "return user('x', Image(picture) if picture else None)",
+            "return Image(picture)",
+            "return logs.embed()",
+            "return user(Image(picture))",
+            "return user(name + 'x', logs.embed())",
+            "return MADE + assistant('x')",
+            "return turn() + assistant('x')",
+            "first = turn()\nreturn first + assistant('x')",
+            "first = assistant('x')\nfirst = user(name)\nreturn first",
+            "return user(*many, Image(picture), 'x')",
+            "return user(many[0], Image(picture), 'x')",
+            "yield from (user(one) for one in many)",
+            "if name:\n    return user(name)\nraise ValueError",
+            "yield ' '\nyield name",
+            "for second in many:\n    first = second\n    second = [first]\nreturn second",
+        ],
+    )
+    def test_what_is_or_may_be(self, body, faults):
+        """
+        What the source does not show is not reported, nor is content that stands alone.
+        """
+        assert faults(body) == []
+
+    def test_it_points_at_the_message(self, found):
+        """
+        The place is that of the expression.
+        """
+        source = HEAD.replace("{body}", "return user(Image(picture), 'x')")
+
+        (diagnostic,) = found(subject=source)
+
+        line = source.strip().splitlines()[diagnostic.location.line - 1]
+        assert line[diagnostic.location.column - 1 : diagnostic.location.end - 1] == "Image(picture)"
+
+    def test_a_rendering(self, png):
+        """
+        What the source does not show, a rendering does.
+        """
+
+        @prompt
+        def shown() -> str:
+            return "x"
+
+        def rules(workflow):
+            return [one.message for one in lint_first_message(shown.compiled, workflow)]
+
+        assert rules(assistant("x")) == ["prompt 'shown': its first message is the assistant's"]
+        assert rules(user(Image(png), "x")) == [f"prompt 'shown': its first message is an image, {TAKE}"]
+        assert rules(user("x", Image(png))) == []
+
+    def test_many_branches_take_no_time(self, faults):
+        """
+        Not every combination is followed.
+        """
+        body = "\n".join(f"if name == '{n}':\n    yield '{n}'" for n in range(200))
+
+        assert faults(body) == []
+
+    def test_as_many_may_be_added_as_one_likes(self, faults):
+        """
+        A chain of ``+`` is looked at in a row, however long it is.
+        """
+        texts, turns = " + ".join(["name"] * 600), " + ".join(["turn()"] * 600)
+
+        assert faults(f"if name:\n    return {texts}\nreturn {turns}") == []
+        assert [rule for rule, _ in faults(f"return assistant(name) + {turns}")] == [Rule.FIRST_MESSAGE]
+
+
+def test_what_is_nested_too_deeply_is_not_looked_at(found):
+    """
+    Python imports a longer chain of ``elif`` than lints can follow; other prompts are looked at.
+    """
+    chain = "    elif name == 'x':\n        yield 'x'\n" * 400
+    deep = f"def deep(name: str):\n    if name:\n        yield name\n{chain}"
+    first = "def first(name: str):\n    return assistant(name)\n"
+
+    (fault,) = found(it=f"from promptkit import assistant, prompt\n@prompt\n{deep}@prompt\n{first}")
+
+    assert fault.rule is Rule.FIRST_MESSAGE
+
+
+class TestFiles:
+    @pytest.fixture
+    def folder(self, recipes, png):
+        """A folder of recipes with a picture, and files that are none."""
+        folder = recipes()
+        (folder / "good.png").write_bytes(png)
+        (folder / "text.png").write_text("no picture")
+        (folder / "large.png").write_bytes(png + b"\0" * MAX_IMAGE_BYTES)
+        return folder
+
+    @pytest.mark.parametrize(
+        ("call", "fault"),
+        [
+            ("Image.from_path('none.png')", "'none.png' cannot be read: No such file or directory"),
+            ("Image.from_path('text.png')", "'text.png': the bytes are of no known format;"),
+            ("Image.from_path('large.png')", "B is more than the 3,932,160 B that clients take"),
+            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients take"),
+            ("EmbeddedResource.from_path('none.md')", "'none.md' cannot be read: No such file or directory"),
+        ],
+        ids=["missing", "text", "large", "kind", "document"],
+    )
+    def test_what_cannot_be_sent(self, call, fault, folder, faults):
+        """
+        A file that the source names is looked at before anybody asks for the prompt.
+        """
+        ((rule, message),) = faults(f"return user(name, {call})")
+
+        assert rule is Rule.UNSENDABLE_FILE
+        assert fault in message
+        assert str(folder) not in message
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            "Image.from_path('good.png')",
+            "Image.from_path(name)",
+            "Image.from_path('none.png', root=HERE)",
+            "EmbeddedResource.from_path('text.png', 'a:b')",
+        ],
+        ids=["good", "argument", "root", "document"],
+    )
+    def test_what_can_or_is_not_known(self, call, folder, faults):
+        """
+        What a client names is not looked for.
+        """
+        assert faults(f"return user(name, {call})") == []
+
+
+class TestNames:
+    def test_prompts_that_differ_in_case_alone(self, found):
+        """
+        In two files just as in one; the second is told of the first.
+        """
+        made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
+
+        (diagnostic,) = found(first=made.format("Review"), second=made.format("review"))
+
+        assert diagnostic.rule is Rule.NAMES_DIFFER_IN_CASE
+        assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs in case alone"
+
+    def test_others_are_fine(self, found):
+        """
+        Names that differ in a letter, and one name.
+        """
+        made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
+
+        assert found(first=made.format("Review"), second=made.format("preview")) == ()
+
+    def test_they_are_served_all_the_same(self):
+        """
+        Serving does not look for it, and both can be asked for.
+        """
+        twins = [prompt(name=name)(lambda: "x") for name in ("a", "A")]
+
+        assert sorted(compile(Recipes(prompts=tuple(twins)), lint=True)) == ["A", "a"]
+        assert compile(Recipes(prompts=tuple(twins))).diagnostics == ()

@@ -1,0 +1,823 @@
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from promptkit.compiler.compilation import compile
+from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.fragments import markdown
+from promptkit.fragments.markdown import BLOCKS
+from promptkit.loader.loader import load
+
+HEAD = """
+import asyncio
+import json
+import os
+import re
+import textwrap
+from enum import Enum, StrEnum
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import promptkit
+from promptkit import Arg, Image, Message, Text, assistant, prompt, resource, user
+from promptkit.fragments import bullets, code_block, section
+
+HELLO = "Hello {name}, look at {text}."
+STYLE = Path("style.md")
+Tags = list[str] | tuple[str, ...]
+ABOVE = Path(__file__).parent
+
+
+class Tone(Enum):
+    WARM = "warm"
+
+
+class Bare:
+    pass
+
+
+class Made:
+    def __new__(cls):
+        return "made"
+
+
+class Shown:
+    def __str__(self):
+        return "shown"
+
+
+class Plain(StrEnum):
+    WARM = "warm"
+
+
+def helper(text: str) -> str:
+    return text
+
+
+async def fetch(text: str) -> str:
+    return text
+
+
+def lines(text: str):
+    yield text
+
+
+@resource("logs://recent")
+def logs() -> str:
+    return "x"
+
+
+@prompt
+def other(text: str = "x") -> str:
+    return text
+
+
+@prompt(deprecated="use other")
+def old(text: str = "x") -> str:
+    return text
+
+"""
+
+BODY = """
+
+@prompt
+def subject(
+    name: str,
+    text: str = "x",
+    tone: Tone = Tone.WARM,
+    plain: Plain = Plain.WARM,
+    tags: Tags = (),
+    parts: list[str] = [],
+    count: Annotated[int, Arg("How many")] = 3,
+):
+    {body}
+"""
+
+ASYNC = BODY.replace("def subject", "async def subject")
+
+
+@pytest.fixture
+def rules(found):
+    """A function that says which rules the body of a prompt breaks, and with which remedies."""
+
+    def rules(body, kind=BODY, head=HEAD):
+        source = head + kind.replace("{body}", body.replace("\n", "\n    "))
+        return [(diagnostic.rule, diagnostic.remedy) for diagnostic in found(subject=source)]
+
+    return rules
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_false_alarm(recipes):
+    """
+    The recipes of promptkit itself, and the README's prompts, have no warnings.
+    """
+    blocks = [token.content for token in MarkdownIt().parse((ROOT / "README.md").read_text(encoding="utf-8"))]
+    sources = [block for block in blocks if "@prompt\n" in block and "import" in block]
+    folder = recipes(folder="readme", **{f"block{number}": source for number, source in enumerate(sources)})
+
+    found = [
+        one for place in (ROOT / "recipes", folder) for one in compile(load(place), lint=True).diagnostics
+    ]
+
+    assert [one for one in found if one.rule in WARNINGS] == []
+    assert sources
+
+
+class TestForgottenF:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return "Hello {name}"',
+            'return user("Hello", "of {text}")',
+            'yield "Hello {name.upper()}"',
+            'return "Hello " + "{name}"',
+            'return ["Hello", ("{name!r}", None)]',
+            'return "Hello {name:>10}" if name else "x"',
+            'return section("A", bullets(["{name}", "b"]))',
+            'said = "Hello {name}"\nreturn said',
+            'count = len(name)\nreturn "{count} letters"',
+            'return "{len(name)} letters"',
+            "return \"Tags: {', '.join(tags)}\"",
+            'return Message("user", "{name}")',
+            'return textwrap.dedent("""\n    Hello {name}\n""")',
+            'return "  Hello {name}".strip()',
+            "return HELLO",
+            'return promptkit.user("{name}")',
+            'return "\\n".join(["{name}", "b"])',
+            'for tag in tags:\n    yield "Tag {tag}"',
+            'return (f"Hello "\n    "{name}")',
+            'return user(f"{text}: " r"{name}" f"{text[0]}")',
+            'said = "Hello {name}"\nsaid += ", bye"\nreturn said',
+            'said = "Hello"\nsaid += " {name}"\nreturn user(said)',
+            'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
+            'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
+            'return "{name}\\n" * 2',
+        ],
+    )
+    def test_a_field_that_nothing_fills_in(self, body, rules):
+        """
+        Braces around something of the function's, in text that it says.
+        """
+        assert [rule for rule, _ in rules(body)] == [Rule.FORGOTTEN_F]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return f"Hello {name}"',
+            'return f"Braces {{name}} around {name}"',
+            'return "Hello {name}".format(name=name)',
+            "return HELLO.format(name=name, text=text)",
+            'said = "Hello {name}"\nreturn said.format(name=name)',
+            'said = "Hello {name}"\nsaid = said.format(name=name)\nreturn said',
+            'return "Hello {name}".format_map({"name": name})',
+            'return "Hello {name}".replace("{name}", name)',
+            'return Template("Hello {name}").substitute()',
+            'return re.sub(r"{name}", name, text)',
+            'return helper("{name}")',
+            'return "Hello {world}"',
+            'return "JSON: {\\"name\\": 1}"',
+            'return "Set {1, 2}, empty {}"',
+            'return "Not {name and more"',
+            'return code_block("print(f\\"{name}\\")", "python")',
+            '"""Hello {name}."""\nreturn name',
+            'said = "Hello {name}"\nreturn helper(said)',
+            'return "{name} " % ()',
+            'return "${name}"[1:]',
+            'return (f"{name} "\n    "{other} of {them}")',
+            'return ("{name} " f"{text}").format(name=name)',
+            'said = "{name}"\nsaid += "!"\nreturn said.format(name=name)',
+            'said = []\nsaid.append("{name}")\nreturn helper(said)',
+            'return "CSS such as a {text: red} is allowed."',
+            'return "The set {name, text} has two members."',
+            'return r"Show \\frac{name}{text} and \\sqrt[3]{name}, and match \\d{name}."',
+            'said = "x"\nsaid = said + "y"\nreturn said',
+            'import json\nreturn "Answer in {json} only."',
+        ],
+    )
+    def test_what_is_filled_in_or_meant(self, body, rules):
+        """
+        Formats, templates, patterns, code and docstrings are left alone, and so are names of nothing.
+        """
+        assert rules(body) == []
+
+    @pytest.mark.parametrize(
+        ("body", "sent"),
+        [
+            ('return ["{name}", "{name}"]', ["'{name}' is", "'{name}' is"]),
+            ('return user("Hello {name}", "of {text}")', ["'{name}' is", "'{text}' is"]),
+            ('return "Hello {name}, " "of {text}, {name}"', ["'{name}' and '{text}' are"]),
+        ],
+    )
+    def test_each_is_found(self, body, sent, found):
+        """
+        Each text of a line, also if it has the same field, and all fields of one text.
+        """
+        told = [one.message for one in found(subject=HEAD + BODY.replace("{body}", body))]
+
+        says = "prompt 'subject': {} sent literally: its string has no f in front"
+        assert told == [says.format(each) for each in sent]
+
+    @pytest.mark.parametrize(
+        ("body", "meant"),
+        [
+            ('return "Hello {nmae}"', "name"),
+            ('return "Hello {nam}"', "name"),
+            ('return "Hello {names}"', "name"),
+            ('return user("Hello", "{txet}")', "text"),
+            ('return section("A", "{Name}")', "name"),
+            ('said = "Hello {nmae}"\nreturn said', "name"),
+            ('name = "x"\nreturn "Hello {nmae}"', "name"),
+        ],
+    )
+    def test_a_field_that_is_almost_a_parameters(self, body, meant, rules):
+        """
+        The name is misspelt, and nothing else reads that parameter.
+        """
+        braces = "double the braces that are to be sent: {{ }}"
+        remedy = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
+
+        assert rules(body) == [(Rule.FORGOTTEN_F, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return user("Say {names} in full.", name)',
+            'return user("Hello {nmae}", f"of {name}")',
+            'return user("Hello {nmae}", *(name for _ in tags))',
+            'return "Answer as {\'nmae\': 1}, {nmae: 1} or {\\"nmae\\": 1}."',
+            'return "Fill in {username}, {title} and {today}."',
+            'return "Answer with ${NAME}, {ext} and {mean}."',
+            'return "Write ${nmae and more} or {{nmae}"',
+            'return code_block("{nmae}")',
+            'found = name\nreturn "Hello {fond}" + found',
+            'return "{nmae}".replace("{nmae}", text)',
+            'return "Match \\\\d{nmae}"',
+        ],
+    )
+    def test_a_field_of_something_else(self, body, rules):
+        """
+        Where the parameter is read, the braces may be meant; JSON, code and patterns have their own.
+        """
+        assert rules(body) == []
+
+    def test_a_helper_beside_the_recipe(self, found, recipes):
+        """
+        What a recipe imports from a helper is read, too.
+        """
+        recipes(_texts='def hello(name: str) -> str:\n    return "Hello {name}"\n')
+
+        (diagnostic,) = found(
+            subject="from promptkit import prompt\nfrom ._texts import hello\n\n"
+            "@prompt\ndef subject(name: str) -> str:\n    return hello(name)\n"
+        )
+
+        assert diagnostic.rule is Rule.FORGOTTEN_F
+        assert diagnostic.location.file.endswith("_texts.py")
+
+    def test_what_a_decorator_may_fill_in(self, rules):
+        """
+        A decorator may read text, or the docstring, as a template.
+        """
+        decorated = "\n\ndef filled(function):\n    return function\n" + BODY.replace(
+            "@prompt", "@prompt\n@filled"
+        )
+
+        assert rules('"""Hello {{ name }}."""\nreturn "Hello {name}"', decorated) == []
+
+
+def test_names_that_stand_for_others_cost_what_they_are(found):
+    """
+    What a name stands for is found once, in however many ways others lead to it.
+    """
+    names = [f"a{number}" for number in range(60)]
+    lines = "".join(f"    {name} = {before} + {before}\n" for before, name in pairwise(names))
+    head = "from promptkit import prompt\n\n@prompt\ndef sums(a0: str) -> str:\n"
+    source = f"{head}{lines}    return a59\n"
+
+    assert found(sums=source) == ()
+
+
+class TestTemplates:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return "Hello {{ name }}"',
+            'return "Hello {{name}}"',
+            'return user("Hello {{ name | upper }}")',
+            'return "{% if name %}Hello{% endif %}"',
+            'return (f"Hello {name} "\n    "of {{text}}")',
+            'return "{% for tag in tags %}a{% endfor %}"',
+            'return "Hello ${name}"',
+            'return "Hello {{ nmae }}"',
+            'return "Hello ${nmae}"',
+            'return "Hello %(nmae)s"',
+            'return "Hello %(name)s"',
+            'return "Hello <%= name %>"',
+            '"""Review {{ anything }}."""\nreturn name',
+            '"""Review {% if x %}this{% endif %}."""\nreturn name',
+        ],
+    )
+    def test_what_is_never_read_as_one(self, body, rules):
+        """
+        Jinja and its like, in text or in a docstring.
+        """
+        assert [rule for rule, _ in rules(body)] == [Rule.TEMPLATE_SYNTAX]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return "Write a Helm chart with {{ .Values.image }}"',
+            'return "Explain {{ something }} of Jinja"',
+            'return "Explain ${HOME} and {% raw %}"',
+            'return f"{{{{ name }}}} is how Jinja shows {name}"',
+            'return "%(name)s" % {"name": name}',
+            '"""Explain {braces} and {% of something."""\nreturn name',
+        ],
+    )
+    def test_what_is_about_them(self, body, rules):
+        """
+        A prompt may speak of templates.
+        """
+        assert rules(body) == []
+
+
+class TestBlocks:
+    @pytest.mark.parametrize(
+        ("body", "block"),
+        [
+            ('return f"The diff: {code_block(text)}"', "code_block"),
+            ('return f"{name}: {code_block(text)}"', "code_block"),
+            ('return f"{code_block(text)}."', "code_block"),
+            ('return f"{code_block(text)} ends {name}"', "code_block"),
+            ('return f"{name} {code_block(text)}"', "code_block"),
+            ('return f"{code_block(text)} {name}"', "code_block"),
+            ('return f"A\\n- {code_block(text)}"', "code_block"),
+            ('return f"Tags: {bullets(tags)}\\n"', "bullets"),
+            ('return f"{bullets(tags)}{section(name, text)}"', "bullets"),
+            ('return f"Look: {promptkit.fragments.quote(text)}"', "quote"),
+            ('shown = code_block(text)\nreturn f"The diff: {shown}"', "code_block"),
+            ('return user(f"""\n    The diff: {code_block(text)}\n    """.strip())', "code_block"),
+        ],
+        ids=range(12),
+    )
+    def test_a_block_in_a_line_is_none(self, body, block, rules):
+        """
+        In Markdown, a fence, a list or a table begins its line, and nothing stands behind it.
+        """
+        found = rules(body)
+
+        assert found[0] == (
+            Rule.BLOCK_IN_LINE,
+            f"write a blank line between them, or user('...', {block}(...)), which does",
+        )
+        assert {rule for rule, _ in found} == {Rule.BLOCK_IN_LINE}
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return f"The diff:\\n\\n{code_block(text)}\\n\\nReview it."',
+            'return f"{code_block(text)}"',
+            'return f"{name}{code_block(text)}{name}"',
+            'return f"  {code_block(text)}  \\n"',
+            'return f"table: {name} {helper(text)}"',
+            'return "The diff:" + code_block(text)',
+            'return user("The diff:", code_block(text))',
+            'return user(f"""\n    The diff:\n\n    {code_block(text)}\n    """.strip())',
+            'shown = code_block(text)\nshown = name\nreturn f"The name: {shown}"',
+        ],
+        ids=range(9),
+    )
+    def test_a_block_on_its_own_lines_is_fine(self, body, rules):
+        """
+        So is one beside a value that may hold a line end, and one that is joined by a blank line.
+        """
+        assert rules(body) == []
+
+    def test_what_is_a_block(self):
+        """
+        Each fragment of Markdown is one.
+        """
+        assert {block.__name__ for block in BLOCKS} == {*markdown.__all__} - {"BLOCKS"}
+
+
+class TestObjects:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            ('return f"{(tag for tag in tags)}"', "join them: ', '.join(...)"),
+            ('return f"{lines(text)}"', "join them: ', '.join(...)"),
+            ('return f"{fetch(text)}"', "await it, in an `async def` prompt"),
+            ('return f"{helper}"', "call it: helper(...)"),
+            ('return f"{other}"', "call it: other(...)"),
+            ('return f"{os.getcwd}"', "call it: os.getcwd(...)"),
+            ('return f"{len}"', "call it: len(...)"),
+            ('return f"{Tone}"', "call it: Tone(...)"),
+            ('return f"{name.upper}"', "call it: name.upper()"),
+            ('return f"{tone}"', "write {tone.value}"),
+            ('return f"{(lambda: name)}"', "call it"),
+            ('found = fetch(text)\nreturn f"{found}"', "await it, in an `async def` prompt"),
+            ('found = (tag for tag in tags)\nreturn f"{found}"', "join them: ', '.join(...)"),
+            ('return f"{map(str, tags)}"', "join them: ', '.join(...)"),
+            ('return f"{reversed(name)}"', "join them: ', '.join(...)"),
+            ('return f"{Bare()}"', "write its attributes, or give it a __str__"),
+            ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
+        ],
+    )
+    def test_what_has_no_text_of_its_own(self, body, remedy, rules):
+        """
+        In an f-string it would be shown as an object in memory, or by its name in the source.
+        """
+        assert rules(body) == [(Rule.OBJECT_IN_TEXT, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return f"{name} {text!r} {tags}"',
+            'return f"{plain} {tone.value} {tone.name}"',
+            'return f"{helper(text)} {len(tags)} {name.upper()}"',
+            'return f"{[tag for tag in tags]}"',
+            'helper = name\nreturn f"{helper}"',
+            'return f"{os.sep} {HELLO}"',
+            'return f"{list(lines(text))}"',
+            'return f"{range(3)} {Path(name)} {str(name)} {Shown()} {Made()}"',
+            'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
+        ],
+    )
+    def test_what_has(self, body, rules):
+        """
+        Values, calls and lists are shown as they are meant.
+        """
+        assert rules(body) == []
+
+    @pytest.mark.parametrize(
+        ("annotation", "kind", "remedy"),
+        [
+            ("list[str]", "list", "write ', '.join(held), or bullets(held)"),
+            ("list[str] | None", "list", "write ', '.join(held), or bullets(held)"),
+            ("Annotated[list[str], Arg('x')]", "list", "write ', '.join(held), or bullets(held)"),
+            ("tuple[str, ...]", "tuple", "write ', '.join(held), or bullets(held)"),
+            ("list[int]", "list", "write ', '.join(map(str, held)), or bullets(held)"),
+            ("set[str]", "set", "write ', '.join(sorted(held)), or bullets(sorted(held))"),
+            ("dict[str, int]", "dict", "write json_block(held), or a text of its items"),
+        ],
+    )
+    @pytest.mark.parametrize("body", ['return f"All of {held}."', 'return user(f"All of {held}.")'])
+    def test_a_container(self, annotation, kind, remedy, body, found):
+        """
+        It would be shown with the brackets and quotes of Python.
+        """
+        prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
+
+        (told,) = found(subject=HEAD + prompted)
+
+        assert (told.rule, told.remedy) == (Rule.OBJECT_IN_TEXT, remedy)
+        assert told.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
+
+    @pytest.mark.parametrize(
+        ("annotation", "body"),
+        [
+            ("list[str]", 'return f"{held!r} {len(held)} {held[0]} {held=}"'),
+            ("list[str]", "held = ', '.join(held)\nreturn f\"{held}\""),
+            ("list[str] | str", 'return f"{held}"'),
+            ("str", 'return f"{held}"'),
+            ("list[str]", "return f\"{', '.join(held)}{bullets(held)}\""),
+        ],
+    )
+    def test_what_is_no_container(self, annotation, body, found):
+        """
+        What is asked for as Python writes it, made into text before, or may be text.
+        """
+        body = body.replace("\n", "\n    ")
+
+        prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
+
+        assert found(subject=HEAD + prompted) == ()
+
+    def test_what_is_awaited(self, rules):
+        """
+        An awaited coroutine is what it returns.
+        """
+        assert rules('return f"{await fetch(text)}"', ASYNC) == []
+
+
+A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
+NO_SYSTEM = "write system(...) for a system part"
+
+
+class TestUnsendable:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            ('return {"role": "user", "content": name}', A_TURN),
+            ('return [{"role": "system", "content": "Be kind."}]', NO_SYSTEM),
+            ('yield {"role": "model", "parts": [name]}', A_TURN),
+            ('return [("system", "Be kind.")]', NO_SYSTEM),
+            ('return "user", name', A_TURN),
+            ('yield "user", f"Hello {name}"', A_TURN),
+            ('return [("user", tag) for tag in tags]', A_TURN),
+            ('return name or {"role": "user"}', A_TURN),
+            ('return {"a": 1}', "show it as text, with promptkit.fragments.json_block(...)"),
+            ("return {tag for tag in tags}", "put it in order, with sorted(...)"),
+            ('return {"a", "b"}', "put it in order, with sorted(...)"),
+            ("return 3", "make it text, with str(...) or an f-string"),
+            ("return len", "call it"),
+            (
+                "yield other",
+                "call the prompt: `return other(...)` or `yield other(...)`",
+            ),
+            ("return [logs]", "show it with .embed(...), or link to it with .link(...)"),
+            ("return fetch(text)", "await it, in an `async def` prompt"),
+            ("return user(name, [name])", "unpack it, with *"),
+            ('return user({"role": "user", "content": name})', A_TURN),
+            ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
+            ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
+            ("return user(count)", "make it text, with str(...) or an f-string"),
+            ("return [name, count]", "make it text, with str(...) or an f-string"),
+            ("return user(parts)", "unpack it, with *"),
+            ("found = [name]\nreturn user(found)", "unpack it, with *"),
+            ("return user(name) + assistant(helper)", "call it"),
+            (
+                'return b"x"',
+                "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+            ),
+        ],
+    )
+    def test_what_no_message_can_hold(self, body, remedy, rules):
+        """
+        What will fail whenever it is rendered is found in the source.
+        """
+        assert rules(body) == [(Rule.UNSENDABLE_VALUE, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return ["user", name]',
+            'return "a", "b", "c"',
+            'return name, Text("b")',
+            "return [user(name), assistant(text), None]",
+            "return user(*tags)",
+            "return user(name, None, False)",
+            "return other(text)",
+            "return [tag for tag in tags]",
+            "data = {'a': 1}\nreturn json.dumps(data)",
+            "def inner():\n    return {'a': 1}\nreturn str(inner())",
+            "return logs.embed()",
+            "return (tag for tag in tags)",
+            "other = name\nreturn other",
+            "return parts",
+            "return user(*parts)",
+            "count = str(count)\nreturn user(count)",
+            "found = {'a': name}\nfound = json.dumps(found)\nreturn found",
+            "found = []\nfound.append(user(name))\nfound.append(text)\nreturn found",
+        ],
+    )
+    def test_what_a_message_can_hold(self, body, rules):
+        """
+        What can be sent has no warning.
+        """
+        assert rules(body) == []
+
+
+class TestDeprecated:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return old(text)",
+            "return old.render(text)",
+            "async def later():\n    return await old.render_async(text)\nreturn text",
+        ],
+        ids=["called", "rendered", "awaited"],
+    )
+    def test_a_call_is_found_and_the_author_says_what_to_do(self, body, rules):
+        """
+        However it is called; the remedy is what its author has written.
+        """
+        assert rules(body) == [(Rule.CALLS_DEPRECATED, "use other")]
+
+    @pytest.mark.parametrize(
+        "body", ["return other(text)", "return old.__name__", "return other.render(text)"]
+    )
+    def test_nothing_else_is(self, body, rules):
+        """
+        Another prompt may be called, and a deprecated one mentioned.
+        """
+        assert rules(body) == []
+
+
+class TestUndefinedNames:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            ("return nmae", "did you mean 'name'?"),
+            ("return system(name)", "import it: from promptkit import system"),
+            ("return sytem(name)", "did you mean 'system'? import it: from promptkit import system"),
+            ("return System(name)", "did you mean 'system'? import it: from promptkit import system"),
+            ("return SystemMessage(name)", "write 'from promptkit import system', and system(...)"),
+            ("return run('git', 'log')", "import it: from promptkit.workspace import run"),
+            (
+                "return LoadEror(name)",
+                "did you mean 'LoadError'? import it: from promptkit.errors import LoadError",
+            ),
+            ("return pritn(name)", "did you mean 'print'?"),
+            ("return lenn(name)", "did you mean 'len'?"),
+            ("return summary", "define it, or correct the name"),
+            ("return helpr(name)", "did you mean 'helper'?"),
+            ("return quote(name)", "import it: from promptkit.fragments import quote"),
+            ("return datetime.now().isoformat()", "import it: from datetime import datetime"),
+            ("return random.choice(tags)", "import it: import random"),
+            ("return f'{xyzzy_of_nothing}'", "define it, or correct the name"),
+            ("def inner():\n    return nmae\nreturn inner()", "did you mean 'name'?"),
+        ],
+    )
+    def test_what_nothing_defines(self, body, remedy, rules):
+        """
+        It would fail only once a client asks.
+        """
+        assert rules(body) == [(Rule.UNDEFINED_NAME, remedy)]
+
+    def test_beside_an_import_of_all_names(self, rules):
+        """
+        What else is imported by a star does not hide it.
+        """
+        head = f"{HEAD}from promptkit.fragments import *\n"
+
+        assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
+        assert rules("return quote(name)", head=head) == []
+
+    def test_what_the_import_has_looked_up(self, rules):
+        """
+        A module may delete a name when it is done with it.
+        """
+        kind = f"{BODY}\n\ndone = 'x'\nclass Done:\n    text = done\nall = [done for _ in done]\ndel done\n"
+
+        assert rules("return name", kind) == []
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return later(name)",
+            "return given",
+            "try:\n    return nmae\nexcept NameError:\n    return name",
+            "x: 'Nowhere' = name\nreturn x",
+            "return __name__",
+            "if (found := name):\n    return found",
+        ],
+    )
+    def test_what_is_defined_somewhere(self, body, rules):
+        """
+        Below, or by what the module does.
+        """
+        head = f"{HEAD}globals()['given'] = 'x'\nNowhere = str\n"
+        kind = f"{BODY}\n\ndef later(name):\n    return name\n"
+
+        assert rules(body, kind, head) == []
+
+
+class TestImports:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            (
+                "from promptkit.fragments import codeblock\nreturn codeblock(name)",
+                "did you mean 'code_block'?",
+            ),
+            ("from promptkit import promt\nreturn name", "did you mean 'prompt'?"),
+            ("from json import dmps\nreturn dmps(name)", "did you mean 'dumps'?"),
+            ("import promptkit.fragment\nreturn name", "did you mean 'promptkit.fragments'?"),
+            (
+                "import no_such_module_at_all\nreturn name",
+                "there is no 'no_such_module_at_all' beside the recipe, ",
+            ),
+            ("import promptkit.fragment.markdown\nreturn name", "did you mean 'promptkit.fragments'?"),
+        ],
+    )
+    def test_what_would_fail(self, body, remedy, rules):
+        """
+        An import inside of a function is made only when a client asks.
+        """
+        (rule, said), *more = rules(body)
+
+        assert (rule, said[: len(remedy)], more) == (Rule.FAILING_IMPORT, remedy, [])
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "from json import dumps\nreturn dumps(name)",
+            "import xml.dom.minidom\nreturn name",
+            "from os import path\nreturn path.join(name)",
+            "from promptkit.fragments import quote\nreturn quote(name)",
+            "try:\n    import no_such_module_at_all\nexcept ImportError:\n    pass\nreturn name",
+            "from beside import x\nreturn name",
+            "from lib.util import x\nreturn name",
+        ],
+    )
+    def test_what_would_not(self, body, rules, recipes):
+        """
+        Modules that are there, beside the recipe and in its project too, and those that may lack.
+        """
+        recipes(beside="x = 1")
+        recipes(folder="lib", util="x = 1")
+
+        assert rules(body) == []
+
+    @pytest.mark.parametrize(
+        ("body", "broken"),
+        [
+            ("from promptkit.exports.mcp import add_prompts\nreturn name", []),
+            ("import promptkit.exports.mcp.nope\nreturn name", [Rule.FAILING_IMPORT]),
+        ],
+        ids=["of it", "below it"],
+    )
+    def test_of_an_extra_that_is_not_installed(self, body, broken, rules, monkeypatch):
+        """
+        It may be where the prompt is served; what is below it is not found here.
+        """
+        monkeypatch.setitem(sys.modules, "mcp", None)
+        monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
+        monkeypatch.delitem(sys.modules, "promptkit.exports.mcp", raising=False)
+
+        assert [rule for rule, _ in rules(body)] == broken
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "import _inner",
+            "import json, mine._inner",
+            "import mine._inner as inner",
+            "from mine import _inner",
+            "from . import _inner",
+            "from ._inner import helper",
+        ],
+    )
+    def test_of_helpers(self, head, recipes):
+        """
+        A helper is looked at, however it is imported.
+        """
+        recipe = f"{head}\nfrom promptkit import prompt\n@prompt\ndef one():\n    return 'x'"
+        folder = recipes("mine", a=recipe, _inner="def helper():\n    return nowhere\n")
+
+        (found,) = compile(load(folder), lint=True).diagnostics
+
+        assert (found.rule, Path(found.location.file).name) == (Rule.UNDEFINED_NAME, "_inner.py")
+
+
+class TestPaths:
+    @pytest.mark.parametrize(
+        ("body", "path"),
+        [
+            ('return open("style.md").read()', "style.md"),
+            ('with open("a/b.md", encoding="utf-8") as file:\n    return file.read()', "a/b.md"),
+            ('return open("b.md", "r").read()', "b.md"),
+            ('return open(f"styles/{name}.md").read()', "styles/{name}.md"),
+            ('return Path("style.md").read_text()', "style.md"),
+            ('return Image((Path("a") / name).read_bytes())', "a"),
+            ('return (Path("a") / "b").read_text()', "a"),
+            ("return STYLE.read_text()", "style.md"),
+            ("return open(STYLE).read()", "style.md"),
+            ('folder = Path("notes")\nreturn folder.read_text()', "notes"),
+            ('place = "notes/a.md"\nreturn open(place).read()', "notes/a.md"),
+            ('return str(os.listdir("notes"))', "notes"),
+            ('return Path("style.md").open().read()', "style.md"),
+            ('return Path("style.md").open(mode="rb").read()', "style.md"),
+        ],
+    )
+    def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
+        """
+        A client starts the server in a folder of its own.
+        """
+        remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
+
+        assert rules(body) == [(Rule.RELATIVE_PATH, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return (ABOVE / "style.md").read_text()',
+            'return Path(__file__).with_name("style.md").read_text()',
+            'return open("/etc/hostname").read()',
+            "return open(name).read()",
+            "return str(os.listdir(ABOVE))",
+            'place = ABOVE / "a.md"\nreturn open(place).read()',
+            'return open(ABOVE / "style.md").read()',
+            'return Path("~/style.md").expanduser().read_text()',
+            'open("log.txt", "a").write(name)\nreturn name',
+            'Path("log.txt").open("w").write(name)\nreturn name',
+            'Path("log.txt").open(mode="a").write(name)\nreturn name',
+            "return Path(name).read_text()",
+            'return Image.from_path("a.png")',
+        ],
+    )
+    def test_what_has_a_folder(self, body, rules, recipes, png):
+        """
+        Paths from the recipe on, whole ones, given ones, and what is written.
+        """
+        (recipes() / "a.png").write_bytes(png)
+
+        assert rules(body) == []

@@ -1,0 +1,251 @@
+import subprocess
+import sys
+
+import pytest
+
+from promptkit import prompt
+from promptkit.compiler.compilation import compile
+from promptkit.errors.diagnostics import Rule
+from promptkit.loader.loader import Recipes, load
+
+
+class TestSaysNothing:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "pass",
+            "...",
+            "'Only a docstring.'",
+            "return",
+            "return None",
+            "text = f'Review {diff}.'",
+            "user(diff)",
+            "if diff:\n        raise ValueError",
+            "def inner():\n        return 'x'",
+            "inner = lambda: (yield 'x')",
+            "try:\n        raise ValueError\n    except ValueError:\n        pass",
+        ],
+    )
+    def test_a_function_that_cannot_say_anything(self, body, found):
+        """
+        Its ``return`` was forgotten.
+        """
+        (diagnostic,) = found(silent=SILENT.format(body=body))
+
+        assert diagnostic.rule is Rule.SAYS_NOTHING
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return diff",
+            "return diff or None",
+            "if diff:\n        return diff",
+            "with open(diff):\n        return diff",
+            "match diff:\n        case _:\n            return diff",
+            "yield diff",
+            "yield from [diff]",
+            "text = yield diff",
+            "raise ValueError(diff)",
+            "user(diff)\n    raise ValueError",
+            "if diff:\n        raise ValueError\n    else:\n        raise TypeError",
+            "with open(diff):\n        raise ValueError",
+            "try:\n        diff()\n    except TypeError:\n        raise\n    else:\n        raise TypeError",
+        ],
+    )
+    def test_a_function_that_may(self, body, found):
+        """
+        One that yields, returns something somewhere, or means to raise is left alone.
+        """
+        assert found(spoken=SILENT.format(body=body)) == ()
+
+    @pytest.mark.parametrize(
+        ("body", "shown", "remedy"),
+        [
+            ("user(diff)", "user(diff)", "put 'return' in front of this line"),
+            ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of this line"),
+            ("print(diff)", "print(diff)", "return the text: no client sees what is printed"),
+            ("text = diff", "silent", "return text or messages, or yield them"),
+            ("'A docstring.'", "silent", "return text or messages, or yield them"),
+        ],
+    )
+    def test_where_it_should_have_spoken(self, body, shown, remedy, found, recipes):
+        """
+        It points at the value that is thrown away, or else at the function's name.
+        """
+        source = SILENT.format(body=body)
+
+        (diagnostic,) = found(silent=source)
+
+        place = diagnostic.location
+        line = source.lstrip("\n").splitlines()[place.line - 1]
+        assert (line[place.column - 1 : place.end - 1], diagnostic.remedy) == (shown, remedy)
+
+    def test_a_decorator_may_speak_for_it(self, found):
+        """
+        A function that another one wraps need not say anything itself.
+        """
+        recipe = """
+            from functools import wraps
+            from promptkit import prompt
+
+            def from_docstring(function):
+                @wraps(function)
+                def wrapper() -> str:
+                    return function.__doc__
+                return wrapper
+
+            @prompt
+            @from_docstring
+            def plan():
+                "Make a plan."
+        """
+
+        assert found(plan=recipe) == ()
+
+    def test_without_a_source_nothing_is_said(self):
+        """
+        What was compiled from text, as in a notebook that is gone, cannot be looked at.
+        """
+        names = {}
+        exec("def gone():\n    pass\n", names)  # noqa: S102 (a function without a file)
+
+        assert compile(Recipes(prompts=(prompt(names["gone"]),)), lint=True).diagnostics == ()
+
+
+SILENT = """
+from promptkit import prompt, user
+
+@prompt
+def silent(diff: str):
+    {body}
+"""
+
+
+class TestDocstrings:
+    def test_names_that_share_a_description(self, recipes):
+        """
+        NumPy's ``a, b : str`` describes both.
+        """
+        docstring = "Parameters\n    ----------\n    diff, tone : str\n        Text."
+        catalog = compile(load(recipes(described=DESCRIBED.format(docstring=docstring))))
+
+        assert catalog["described"].arguments.by_name["diff"].description == "Text."
+
+
+DESCRIBED = '''
+from promptkit import Context, prompt
+
+@prompt
+def described(diff: str, context: Context = Context()) -> str:
+    """
+    Review a change.
+
+    {docstring}
+    """
+    return diff
+'''
+
+
+#: A datetime as messages show it.
+SHORT = "datetime.date...6, 1, 1, 0, 0)"
+
+
+class TestExamples:
+    @pytest.mark.parametrize(
+        ("annotation", "options", "refused"),
+        [
+            ("int", "examples=[3, '3', 'three']", ["example 'three'"]),
+            ("str", "examples=['a', 3]", ["example 3"]),
+            ("bool", "examples=['yes', True]", []),
+            ("list[int]", "examples=['1, 2', [1], '[1]', 'x']", ["example 'x'"]),
+            ("Literal['a', 'b']", "complete=['a', 'B', 'c']", ["completion 'c'"]),
+            ("Literal['a', 'b']", "complete=lambda typed: ['c']", []),
+            ("Literal['a', 'b']", "examples=['c'], complete=('d',)", ["completion 'd'", "example 'c'"]),
+            ("int", "examples=['s3cret'], secret=True", ["example"]),
+            ("datetime", "examples=[NAIVE, AWARE, None], complete=[NAIVE]", ["example None"]),
+            ("Annotated[datetime, Meta(tz=True)]", "examples=[AWARE]", []),
+            ("Annotated[datetime, Meta(tz=True)]", "examples=[NAIVE]", [f"example {SHORT}"]),
+            ("list[Annotated[datetime, Meta(tz=False)]]", "complete=[[NAIVE]]", []),
+            ("Annotated[int, Meta(ge=1)]", "examples=[0, 1]", ["example 0"]),
+            ("Annotated[str, Meta(max_length=2)]", "complete=['ab', 'abc']", ["completion 'abc'"]),
+            ("int | None", "examples=[None, 3]", []),
+        ],
+    )
+    def test_what_the_parameter_would_refuse(self, annotation, options, refused, found):
+        """
+        Text is read as a client's would be; a secret is not repeated.
+        """
+        recipe = f"""
+            from datetime import UTC, datetime
+            from typing import Annotated, Literal
+            from msgspec import Meta
+            from promptkit import Arg, prompt
+
+            NAIVE, AWARE = datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)
+
+            @prompt
+            def offer(a: Annotated[{annotation}, Arg({options})]) -> str:
+                return "x"
+        """
+
+        messages = [diagnostic.message for diagnostic in found(offer=recipe)]
+
+        assert messages == [f"prompt 'offer': parameter 'a' would refuse its {what}" for what in refused]
+
+
+class TestNotes:
+    @pytest.mark.parametrize(
+        ("annotation", "rules"),
+        [
+            ("Annotated[str, Arg]", [Rule.BARE_ARG]),
+            ("Annotated[str, Arg] | None", [Rule.BARE_ARG]),
+            ("Annotated[str, Arg, Arg('x')]", [Rule.BARE_ARG]),
+            ("Annotated[str | None, Arg('x')]", []),
+            ("Annotated[Annotated[str, Arg('x')], 'y']", []),
+            ("Annotated[Annotated[str, Arg('x')], Arg('y')]", [Rule.SECOND_ARG]),
+            ("Annotated[Annotated[str, Arg('x')] | None, Arg('y')]", [Rule.SECOND_ARG]),
+            ("Annotated[str, Arg('x')] | Annotated[int, Arg('y')]", [Rule.SECOND_ARG]),
+            ("Annotated[int, Gt(0), Field(le=3)]", [Rule.FOREIGN_NOTE] * 2),
+            ("Annotated[int, msgspec.Meta(gt=0)]", []),
+            ("Annotated[str, object()]", []),
+            ("Annotated[str, Equal()]", []),
+        ],
+    )
+    @pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"], ids=["plain", "future"])
+    def test_what_annotated_may_say(self, annotation, rules, future, found):
+        """
+        One `Arg(...)`, wherever it stands, and nothing that only others understand.
+        """
+        recipe = f"""{future}
+from typing import Annotated
+import msgspec
+from annotated_types import Gt
+from pydantic import Field
+from promptkit import Arg, prompt
+
+class Equal:
+    def __eq__(self, other):
+        raise ValueError("nobody should ask")
+
+@prompt
+def noted(a: {annotation}) -> str:
+    return "x"
+"""
+
+        assert [diagnostic.rule for diagnostic in found(noted=recipe)] == rules
+
+
+def test_lints_cost_serving_nothing(recipes):
+    """
+    They are not imported for a sound recipe.
+    """
+    folder = recipes(plan="from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return 'x'\n")
+    script = (
+        "import sys\nfrom promptkit.compiler import compile\n"
+        "from promptkit.loader.loader import load\n"
+        f"assert list(compile(load({str(folder)!r}))) == ['plan']\nprint(*sys.modules)"
+    )
+
+    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+
+    assert set(ran.stdout.split()) & {"promptkit.lints.prompts", "rich", "docstring_parser"} == set()

@@ -1,0 +1,162 @@
+import pytest
+
+from promptkit.compiler.compilation import compile
+from promptkit.errors.rules import Rule
+from promptkit.loader.loader import load
+
+HEAD = """
+import textwrap
+from typing import Annotated, Literal
+
+from promptkit import Arg, Text, prompt
+from promptkit.fragments import bullets, code_block, dedent, fill
+
+GUIDE = "Look at {{code}}."
+
+
+@prompt
+def review(
+    code: str, kind: Literal["a", "b"] = "a", count: int = 1, note: Annotated[str | None, Arg("n")] = None
+):
+    values = {"code": code}
+"""
+
+
+@pytest.fixture
+def found(recipes):
+    """Returns what is found in a body: rules and remedies."""
+
+    def check(body):
+        lines = "\n".join(f"    {line}" for line in body.split("\n"))
+        folder = recipes(review=f"{HEAD}{lines}\n")
+        (folder / "guide.md").write_text("Look at {{code}}, {{ note }}.")
+        return [(one.rule, one.message, one.remedy) for one in compile(load(folder), lint=True).diagnostics]
+
+    return check
+
+
+def named(message):
+    return f"prompt 'review': {message}"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'fill("{{code}}", code=code)',
+        "fill(GUIDE, code=code)",
+        "fill(GUIDE, **values)",
+        'fill(note or "x", code=code)',
+        'Text.from_path("guide.md", code=code, note=note)',
+        'Text.from_path("guide.md", **values)',
+        'Text.from_path(f"{kind}.md", code=code)',
+        'fill("{{ no name }} {{}} {code}", **values)',
+    ],
+)
+def test_what_fits(call, found):
+    """
+    Values with holes, and what the source does not show, have no finding.
+    """
+    assert found(f"return {call}") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "rule", "message", "remedy"),
+    [
+        (
+            "fill(GUIDE, cod=code, **values)",
+            Rule.NO_SUCH_HOLE,
+            "the text has no hole {{cod}}",
+            "did you mean 'code'?",
+        ),
+        (
+            'fill("{{code}}", code=code, xyz=1)',
+            Rule.NO_SUCH_HOLE,
+            "the text has no hole {{xyz}}",
+            "write {{xyz}} where it is to stand",
+        ),
+        (
+            'Text.from_path("guide.md", code=code)',
+            Rule.UNFILLED_HOLE,
+            "{{note}} in guide.md:1 gets no value, and is sent as it stands",
+            "give it one: note=..., or note='{{note}}' if the model is to see it",
+        ),
+        (
+            'text = "{{code}} {{x}}"\nreturn fill(text, code=code)',
+            Rule.UNFILLED_HOLE,
+            "{{x}} gets no value, and is sent as it stands",
+            "give it one: x=..., or x='{{x}}' if the model is to see it",
+        ),
+        (
+            'Text.from_path("nope.md")',
+            Rule.MISSING_TEXT,
+            "there is no file 'nope.md' in 'recipes'",
+            "Text.below(...) takes other folders",
+        ),
+    ],
+)
+def test_what_does_not_fit(call, rule, message, remedy, found):
+    """
+    Literal calls are checked against the text and the file.
+    """
+    body = call if "\n" in call else f"return {call}"
+    ((is_rule, said, advice),) = found(body)
+
+    assert (is_rule, said) == (rule, named(message))
+    assert advice.endswith(remedy)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        *("{% if note %}", "{%- for x in code %}", "{{#if code}}", "{{/if}}", "{{> part}}"),
+        *("{{code.name}}", "{{ code | upper }}", "$ARGUMENTS", "!{git diff}", "${input:scope:What?}"),
+    ],
+)
+def test_what_other_tools_would_fill_in(left, found):
+    """
+    What a port has left in the text is said.
+    """
+    ((rule, said, _),) = found(f"return fill({left + ' {{code}}'!r}, code=code)")
+
+    assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent as it stands"))
+
+
+def test_the_line_of_the_file(recipes):
+    """
+    It is that of the hole, and not one that has its name before.
+    """
+    folder = recipes(review=f'{HEAD}    return Text.from_path("guide.md", code=code)\n')
+    (folder / "guide.md").write_text("---\nfor: note\n---\n{{code}}\nA note:\n{{ note }}, {{notes}}")
+
+    messages = {one.message for one in compile(load(folder), lint=True).diagnostics}
+
+    assert messages == {
+        named(f"{{{{{hole}}}}} in guide.md:6 gets no value, and is sent as it stands")
+        for hole in ("note", "notes")
+    }
+
+
+class TestShiftedLines:
+    @pytest.mark.parametrize("value", ["code", "note", "code_block(code)", "note or code"])
+    def test_values_of_several_lines(self, value, found):
+        """
+        A value that may have several lines loses its indentation with the literal's.
+        """
+        rules = [rule for rule, *_ in found(f'return dedent(f"""\n    Look:\n\n    {{{value}}}\n""")')]
+
+        assert set(rules) == {Rule.SHIFTED_LINES}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'dedent(f"""\n    Look: {kind} {count} {code!r} {code:>10}\n""")',
+            'dedent(f"Look: {code}")',
+            'dedent("""\n    Look\n""")',
+            'f"""\nLook: {code}\n"""',
+        ],
+    )
+    def test_others(self, text, found):
+        """
+        Values of one line, and text without indentation, have no finding.
+        """
+        assert found(f"return {text}") == []

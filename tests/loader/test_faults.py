@@ -1,0 +1,506 @@
+import inspect
+import shlex
+import sys
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import promptkit
+from promptkit.declarations.foreign_names import _INSTEAD
+from promptkit.declarations.name_hints import undefined_name
+from promptkit.loader.loader import load
+
+FUNCTION = "write a function with @prompt that returns an f-string"
+NO_SYSTEM = "write 'from promptkit import system', and system(...)"
+LIES = "it is at {}, and imports start at the project's root, ROOT"
+PIP = f"{shlex.quote(sys.executable)} -m pip install"
+LOOKED = (
+    "there is no '{}' beside the recipe, in the project's root ROOT, or installed for "
+    f"{sys.executable}: a module of your own belongs into one of the two folders; "
+    f"if it is a package of somebody else's, check its name, and give that to {PIP}"
+)
+
+
+@pytest.fixture
+def broken(recipes, tmp_path, monkeypatch):
+    """A function that says what is wrong with a recipe of that source, beside a few other files."""
+    recipes(folder="project/lib", tool="x = 1")
+    recipes(folder="project/vendor/deep", inner="x = 1")
+    folder = recipes(folder="project/recipes", helpers="x = 1", _shared="x = 1")
+    (folder / "text.md").write_text("x")
+    monkeypatch.chdir(tmp_path)
+
+    def diagnose(source):
+        recipes(folder="project/recipes", broken=source)
+        (found,) = [one for one in load(folder).diagnostics if "'broken'" in one.message]
+        return found
+
+    return diagnose
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("source", "remedy"),
+        [
+            ("from promptkit import promt", "did you mean 'prompt'?"),
+            ("from promptkit import Assistant", "did you mean 'assistant'?"),
+            ("from promptkit.fragments import codeblock", "did you mean 'code_block'?"),
+            ("from promptkit import code_block", "write 'from promptkit.fragments import code_block'"),
+            ("from promptkit import codeblock", "did you mean 'code_block' of promptkit.fragments?"),
+            ("from promptkit.fragments import prompt", "write 'from promptkit import prompt'"),
+            ("from promptkit.language.messages import user", "write 'from promptkit import user'"),
+            ("from promptkit import ArgumentError", "did you mean 'ArgumentErrors'?"),
+            ("from promptkit.fragment import code_block", "did you mean 'promptkit.fragments'?"),
+            ("import promptkit\n\n@promptkit.promt\ndef p(): ...", "did you mean 'prompt'?"),
+            ("from pathlib import Pth", "did you mean 'Path'?"),
+            ("from attrs import forzen", "did you mean 'frozen'?"),
+            ("from ._shard import x", "did you mean '_shared'?"),
+            ("from .helpers import nothing", "correct the name: recipes_recipes.helpers has no 'nothing'"),
+            ("import json\njson.dmps({})", "did you mean 'dumps'?"),
+            ("promtp", "did you mean 'prompt'? import it: from promptkit import prompt"),
+            ("@prompt\ndef p(): ...", "import it: from promptkit import prompt"),
+            ("x = systm('a')", "did you mean 'system'? import it: from promptkit import system"),
+            (
+                "import json\nx = str | json",
+                "a module is no type: write a class of it, as in datetime.datetime",
+            ),
+            ("x = str | 'Later'", "put the whole annotation into quotes"),
+            ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
+            ("x = Literal['a']", "import it: from typing import Literal"),
+            ("os.getcwd()", "import it: import os"),
+            ("'x'.uper()", "did you mean 'upper'?"),
+            ("x = 1\n{}[x]", "correct the line; the other recipes are still served"),
+            ("x = nothing_of_this_name", "define it, or correct the name"),
+            ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
+            ("from promptkit import SystemMessage", NO_SYSTEM),
+            (
+                "from promptkit import tool",
+                "write @prompt: promptkit serve --tools offers prompts as tools, too",
+            ),
+            ("import promptkit\npromptkit.System('a')", NO_SYSTEM),
+            ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
+            (
+                "from promptkit import PromptTemplate",
+                "write a function with @prompt that returns an f-string",
+            ),
+            ("from promptkit import Field", "write Arg('...') in Annotated"),
+            ("from promptkit import TextContent", "did you mean 'Text'?"),
+            ("from promptkit import Audio\nAudio.from_file('a')", "write .from_path(...)"),
+            ("from . import _nothing", "no file beside the recipe is called _nothing.py: correct the name"),
+        ],
+    )
+    def test_the_nearest_name_is_offered(self, source, remedy, broken):
+        """
+        The remedy gives the public name of what was misspelt or not imported.
+        """
+        found = broken(source)
+
+        assert found.remedy == remedy
+        assert "Did you mean" not in found.message
+        assert ".py)" not in found.message
+
+
+PUBLIC = {
+    name: module
+    for module in ("testing", "exports", "workspace", "errors", "fragments", "")
+    for name in import_module(f"promptkit.{module}".rstrip(".")).__all__
+    if name[0] != "_"
+}
+
+
+def _swapped(name):
+    return name[:2] + name[3] + name[2] + name[4:]
+
+
+#: Those that differ from others in more than their case, and change if two letters are swapped.
+_FOLDED = Counter(name.casefold() for name in PUBLIC)
+SWAPPED = [
+    name for name in PUBLIC if len(name) > 4 and _swapped(name) != name and _FOLDED[name.casefold()] == 1
+]
+
+
+class TestPublicNames:
+    @pytest.mark.parametrize("name", PUBLIC)
+    def test_one_that_is_not_imported(self, name):
+        """
+        The remedy is the line to write, whatever else is called alike.
+        """
+        line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
+
+        assert undefined_name(name, ["name", "text"]) == f"import it: {line}"
+
+    @pytest.mark.parametrize("name", SWAPPED)
+    def test_one_that_is_misspelt(self, name):
+        """
+        Two letters in the wrong order: the name that is meant comes before names of Python.
+        """
+        spelt = _swapped(name)
+        line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
+
+        assert undefined_name(spelt, ["name", "text"]) == f"did you mean {name!r}? import it: {line}"
+
+    @pytest.mark.parametrize(
+        "name", ["summary", "question", "text", "content_of_it", "items", "diff", "rest"]
+    )
+    def test_a_name_of_nothing(self, name):
+        """
+        No name of Python is offered that shares but some letters with it.
+        """
+        assert undefined_name(name, []) in (
+            None,
+            "did you mean 'Text'? import it: from promptkit import Text",
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [("pritn", "print"), ("lenn", "len"), ("ValueEror", "ValueError"), ("lsit", "list")],
+    )
+    def test_a_name_of_python(self, name, meant):
+        """
+        One that is almost written.
+        """
+        assert undefined_name(name, []) == f"did you mean {meant!r}?"
+
+    def test_the_authors_own_comes_first(self):
+        """
+        What the file has itself needs no import.
+        """
+        assert undefined_name("systme", ["system"]) == "did you mean 'system'?"
+
+
+class TestModules:
+    @pytest.mark.parametrize(
+        ("source", "remedy"),
+        [
+            ("import no_such_module", LOOKED.format("no_such_module")),
+            ("import no_such.module", LOOKED.format("no_such")),
+            ("import nolib", LOOKED.format("nolib")),  # not 'poplib'
+            ("import jsn", f"did you mean 'json'? {LOOKED.format('jsn')}"),
+            (
+                "import helprs",
+                f"did you mean 'helpers', which is beside the recipe? {LOOKED.format('helprs')}",
+            ),
+            (
+                "import inner",
+                f"{LIES.format('vendor/deep/inner.py')}: write 'from vendor.deep.inner import ...'",
+            ),
+            (
+                "from tool import x",
+                f"{LIES.format('lib/tool.py')}: write 'from lib.tool import ...'",
+            ),
+        ],
+    )
+    def test_a_missing_one(self, source, remedy, broken, tmp_path):
+        """
+        Where it lies, if it does; else where it was looked for.
+        """
+        assert broken(source).remedy == remedy.replace("ROOT", str(tmp_path / "project"))
+
+    @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
+    def test_nothing_is_installed_that_only_the_author_names(self, name, broken):
+        """
+        A package of that name may be anybody's: its author's code would run.
+        """
+        remedy = broken(f"import {name}").remedy
+
+        assert remedy.endswith(" install") or " install " not in remedy
+
+    @pytest.mark.parametrize(
+        ("module", "package"),
+        [
+            ("bs4", "beautifulsoup4"),
+            ("docx", "python-docx"),
+            ("hypothesis", "hypothesis"),
+            ("uvloop", "uvloop"),
+        ],
+    )
+    def test_a_package_that_promptkit_knows(self, module, package, broken, monkeypatch):
+        """
+        One that is called otherwise than its module, or that promptkit itself requires somewhere.
+        """
+        pytest.importorskip("pip")
+        monkeypatch.setitem(sys.modules, module, None)
+
+        assert broken(f"import {module}").remedy == f"install it: {PIP} {package}"
+
+    @pytest.mark.parametrize(
+        "declared",
+        [
+            "[project]\ndependencies = ['other', 'Acme.Reviews >= 2; python_version > \"3\"']",
+            "[project.optional-dependencies]\nmore = ['Acme.Reviews[all]']",
+            "[dependency-groups]\ndev = [{include-group = 'x'}, 'Acme.Reviews']",
+            "[tool.poetry.dependencies]\n'Acme.Reviews' = '^2'",
+        ],
+        ids=["required", "optional", "in a group", "by poetry"],
+    )
+    def test_a_package_that_the_project_declares(self, declared, broken, tmp_path):
+        """
+        As the project names it; names are compared as indexes compare them.
+        """
+        pytest.importorskip("pip")
+        broken("x = 1\n1 / 0")
+        (tmp_path / "project" / "pyproject.toml").write_text(declared, encoding="utf-8")
+
+        assert broken("import acme_reviews").remedy == f"install it: {PIP} Acme.Reviews"
+
+    @pytest.mark.parametrize("text", ["[", "[project]\ndependencies = 3", "project = 3", "\xff"])
+    def test_a_project_that_cannot_be_read(self, text, broken, tmp_path):
+        """
+        What is wrong with it is not what this is about.
+        """
+        broken("1 / 0")
+        (tmp_path / "project" / "pyproject.toml").write_text(text, encoding="latin-1")
+
+        assert broken("import acme_reviews").remedy.startswith("there is no 'acme_reviews' beside the recipe")
+
+    def test_the_command_can_be_copied(self, broken, monkeypatch):
+        """
+        A path with blanks is quoted.
+        """
+        pytest.importorskip("pip")
+        monkeypatch.setitem(sys.modules, "bs4", None)
+        monkeypatch.setattr(sys, "executable", "/my tools/python")
+
+        assert broken("import bs4").remedy.endswith("'/my tools/python' -m pip install beautifulsoup4")
+
+    def test_an_environment_without_pip(self, broken, monkeypatch):
+        """
+        Uv makes such, and installs into them.
+        """
+        monkeypatch.setitem(sys.modules, "bs4", None)
+        monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
+
+        assert broken("import bs4").remedy == (
+            f"install it: uv pip install --python {shlex.quote(sys.executable)} beautifulsoup4"
+        )
+
+
+class TestAboveTheFolder:
+    @pytest.mark.parametrize(
+        ("statement", "written"),
+        [
+            ("from .._voice import X", "from prompts._voice import X"),
+            ("from .. import (\n    _voice,\n)", "from prompts import _voice"),
+            ("from .._voices.calm import X", "from prompts._voices.calm import X"),
+        ],
+    )
+    def test_a_folder_that_is_named_alone(self, statement, written, recipes, tmp_path):
+        """
+        The remedy is the import that finds the module whichever of the folders is named.
+        """
+        (tmp_path / "pyproject.toml").touch()
+        name = tmp_path.name  # which no other test imports
+        written = written.replace("prompts", name)
+        recipes(folder=name, _voice="X = 1")
+        recipes(folder=f"{name}/_voices", calm="X = 1")
+        source = "from promptkit import prompt\n{}\n\n@prompt\ndef answer() -> str:\n    return 'x'\n"
+        folder = recipes(folder=f"{name}/support", answer=source.format(statement))
+
+        (found,) = load(folder).diagnostics
+
+        write = f"write '{written.partition(' import')[0]} import ...'"
+        instead = f"or name the folder {tmp_path / name} in place of what is below it"
+        assert found.remedy == f"{write}, {instead}"
+        recipes(folder=f"{name}/support", answer=source.format(written))
+        for named in (folder, tmp_path / name):
+            assert load(named).diagnostics == ()
+
+    def test_a_module_that_is_nowhere(self, recipes, tmp_path):
+        """
+        Nothing of the project's is named then.
+        """
+        (tmp_path / "pyproject.toml").touch()
+        folder = recipes(folder="prompts/support", answer="from .._voice import X")
+
+        (found,) = load(folder).diagnostics
+
+        assert found.remedy.startswith("name the folder ")
+        assert found.remedy.endswith(", or do not import from above it")
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "source",
+        ["open({!r})", "from pathlib import Path\nPath({!r}).read_text()", "import os\nos.listdir({!r})"],
+    )
+    def test_a_relative_one(self, source, broken, tmp_path):
+        """
+        The error names the folder that was searched, and how to name a file beside the recipe.
+        """
+        looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
+        beside = f"if it belongs beside the recipe, in {tmp_path / 'project/recipes'}"
+
+        there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
+
+        assert there.remedy == f"{looked}, but is beside the recipe: {write} / 'text.md'"
+        assert gone.remedy == f"{looked}; {beside}, {write} / 'gone.md'"
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("call", "remedy"),
+        [
+            ("prompt(template='x')", "the text is what the function returns: return f'...{name}...'"),
+            ("prompt(messages=[])", "the text is what the function returns: return f'...{name}...'"),
+            ("prompt(arguments=[])", "arguments are the function's parameters: def name(topic: str)"),
+            ("prompt(temperature=1)", "MCP prompts carry no settings of a model; the client chooses them"),
+            ("prompt(titel='x')", "did you mean 'title'?"),
+            ("resource('a:b', mimetype='x')", "did you mean 'mime_type'?"),
+            ("Arg('x', desc='y')", "did you mean 'description'?"),
+            ("Arg('x', xyz='y')", "Arg takes description, title, examples, complete, secret"),
+            ("Text('x', prio=1)", "did you mean 'priority'?"),
+            ("code_block('x', lang='y')", "did you mean 'language'?"),
+        ],
+    )
+    def test_an_unknown_one(self, call, remedy, broken):
+        """
+        For options of other frameworks the error names promptkit's; otherwise it names the nearest option.
+        """
+        source = "from promptkit import *\nfrom promptkit.fragments import *\n"
+
+        found = broken(f"{source}\n{call}")
+
+        assert found.remedy.startswith(remedy)
+        assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
+
+
+class TestWhatIsKnownFromElsewhere:
+    @pytest.mark.parametrize("kind", [kind for kind in _INSTEAD if kind.startswith("options of ")])
+    def test_options_are_others(self, kind):
+        """
+        What promptkit takes itself is no option of another framework.
+        """
+        made = getattr(promptkit, kind.removeprefix("options of "))
+
+        assert set(inspect.signature(made).parameters).isdisjoint(" ".join(_INSTEAD[kind]).split())
+
+    def test_names_are_others(self):
+        """
+        What promptkit exports is no name of another framework.
+        """
+        assert set(promptkit.__all__).isdisjoint(" ".join(_INSTEAD["names"]).split())
+
+    @pytest.mark.parametrize("kind", _INSTEAD)
+    def test_each_stands_there_once(self, kind):
+        """
+        Of two remedies, only one would be found.
+        """
+        words = " ".join(_INSTEAD[kind]).split()
+
+        assert sorted(set(words)) == sorted(words)
+
+
+class TestCalls:
+    @pytest.mark.parametrize(
+        ("call", "remedy"),
+        [
+            ("Prompt(len)", "decorate the function with @prompt"),
+            ("user('a', role='user')", "write it as user(*parts)"),
+            ("Message('user')", "write it as Message(role, content)"),
+            ("Arg(choices=['a'])", "write the choices as the type: Annotated[Literal['a', 'b'], Arg(...)]"),
+            ("Arg(required=True)", "write the default in the signature; an argument without one is required"),
+            ("Arg(min=1)", "limit it with msgspec.Meta(ge=..., pattern=..., ...) in Annotated"),
+            ("Image(path='a.png')", "write Image.from_path(...)"),
+            ("EmbeddedResource(path='a.pdf')", "write EmbeddedResource.from_path(...)"),
+            ("Text(content='a')", "did you mean 'text'?"),
+            ("Message('user', text='a')", "did you mean 'content'?"),
+        ],
+    )
+    def test_what_is_called_in_another_way(self, call, remedy, broken):
+        """
+        The signature is shown, or what is written in place of another framework's word.
+        """
+        assert broken(f"import promptkit\nfrom promptkit import *\n{call}").remedy == remedy
+
+
+def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
+    """
+    Clients start servers in an environment of their own.
+    """
+    monkeypatch.delenv("TEAM", raising=False)
+
+    found = broken("import os\nos.environ['TEAM']")
+
+    assert found.remedy == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
+    assert found.location.line == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("txet.md", "did you mean 'text.md'?"),
+        ("picture.png", "put the file into {folder}, or correct its name"),
+        ("gone/text.md", "there is no folder {folder}/gone: correct the path"),
+    ],
+)
+def test_an_absolute_file(name, remedy, broken, tmp_path):
+    """
+    The nearest file of its folder is offered.
+    """
+    found = broken(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
+
+    assert found.remedy == remedy.format(folder=tmp_path / "project/recipes")
+
+
+@pytest.mark.parametrize(
+    ("module", "meant"),
+    [("datetimee", "datetime"), ("msgspecc", "msgspec"), ("mgsspec", "msgspec"), ("xyzzy", None)],
+)
+def test_a_misspelt_module(module, meant, broken):
+    """
+    The nearest installed module is named first.
+    """
+    remedy = broken(f"import {module}").remedy
+
+    looked = f"there is no {module!r} beside the recipe, "
+    assert remedy.startswith(f"did you mean {meant!r}? {looked}" if meant else looked)
+
+
+class TestPlace:
+    @pytest.mark.parametrize(
+        ("source", "line"),
+        [
+            ("from promptkit import Text\n\nText(3)", 3),
+            ("from promptkit import prompt\n\n@prompt(timeout=-1)\ndef p(): ...", 3),
+            ("import attrs\n\n@attrs.frozen\nclass A:\n    x: int = attrs.field(converter=int)\n\nA('x')", 7),
+            ("import json\n\njson.loads('{')", 3),
+            ("import importlib\n\nimportlib.import_module('no_such')", 3),
+            ("from typeguard import typechecked\n\n@typechecked\ndef f(x: int): ...\n\nf('a')", 4),
+        ],
+        ids=["promptkit", "decorator", "attrs", "json", "importlib", "typeguard"],
+    )
+    def test_internals_are_not_pointed_at(self, source, line, broken):
+        """
+        The place is the author's line, not one in promptkit, its libraries or Python's library.
+        """
+        found = broken(source)
+
+        assert (Path(found.location.file).name, found.location.line) == ("broken.py", line)
+
+    def test_the_authors_own_modules_are(self, recipes, tmp_path, monkeypatch):
+        """
+        A fault in what a recipe imports is shown where it is.
+        """
+        recipes(folder="project/parts", faulty="def fail():\n    1 / 0")
+        monkeypatch.syspath_prepend(tmp_path / "project")
+
+        folder = recipes(folder="project/recipes", broken="from parts.faulty import fail\n\nfail()")
+        (found,) = load(folder).diagnostics
+
+        assert (found.location.file, found.location.line) == (str(tmp_path / "project/parts/faulty.py"), 2)
+
+
+def test_an_odd_exception_is_one_diagnostic(broken):
+    """
+    What an exception says of itself may be anything, or fail.
+    """
+    source = """
+        class Odd(ImportError):
+            name = property(lambda self: 1 / 0)
+
+        raise Odd
+    """
+
+    assert broken(source).remedy == "correct the line; the other recipes are still served"

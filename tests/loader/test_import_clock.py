@@ -1,0 +1,157 @@
+"""A slow import is reported on standard error, whichever command imports."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.wire import initialize, line, request
+
+#: The command line, in a process where a tenth of a second is long. A recipe can wait until it was reported.
+IMPATIENT = """
+import sys
+from threading import Event
+from promptkit.cli import main
+from promptkit.loader import import_clock
+from promptkit.transports import stdio
+
+def say_and_note(text):
+    say(text)
+    if "slow.py" in text:
+        sys.reported.set()
+
+sys.reported, say, import_clock.say = Event(), import_clock.say, say_and_note
+import_clock._REPORT_AFTER_S, import_clock._LOOK_EVERY_S = 0.1, 0.05
+stdio._LOOK_FOR_PARENT_EVERY_S = 0.1
+sys.exit(main(sys.argv[1:]))
+"""
+QUICK = 'from promptkit import prompt\n\n@prompt\ndef quick():\n    """Say it."""\n    return "Quick."\n'
+SLOW = """
+import sys
+from promptkit import prompt
+
+sys.reported.wait(30)
+
+@prompt
+def slow():
+    \"""Say that it is done.\"""
+    return "Done."
+"""
+WHERE = "recipes/slow.py has", "recipes/slow.py", "4"
+SAID = re.compile(r"promptkit: (.*) been importing for \d+ s, now at (.*slow.py):(\d+)")
+
+
+def reported(lines, folder):
+    """The files and lines that were reported as slow."""
+    found = [match.groups() for match in map(SAID.fullmatch, lines) if match]
+    return [(file.removeprefix(f"{folder}/"), *place) for file, *place in found]
+
+
+@pytest.fixture
+def ran(recipes, tmp_path):
+    """A function that writes recipes and runs a command on them; it returns its output, and what it said."""
+
+    def run(*argv, sent=b"", **files):
+        recipes(**files)
+        command = [sys.executable, "-c", IMPATIENT, *argv]
+        found = subprocess.run(command, cwd=tmp_path, input=sent, capture_output=True, timeout=50, check=True)
+        return found.stdout.decode(), found.stderr.decode().splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["list"],
+        ["check"],
+        ["check", "--format", "json"],
+        ["render", "slow"],
+        ["render", "recipes/slow.py", "slow"],
+    ],
+    ids=" ".join,
+)
+def test_a_command(ran, tmp_path, argv):
+    """
+    It reports once which file is slow, for how long and at which line, and works as usual.
+    """
+    out, said = ran(*argv, quick=QUICK, slow=SLOW)
+
+    assert reported(said, tmp_path) == [WHERE]
+    assert out
+
+
+def test_a_server_on_standard_input(recipes, tmp_path):
+    """
+    So does a server, whose client is answered meanwhile.
+    """
+    recipes(quick=QUICK, slow=SLOW)
+    session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "slow"}))
+    command = [sys.executable, "-c", IMPATIENT, "serve"]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, **streams) as process:
+        process.stdin.write(session)
+        process.stdin.flush()
+        replies = [process.stdout.readline() for _ in range(2)]
+        _, said = process.communicate(timeout=50)
+
+    assert b"Done." in replies[1]
+    assert reported(said.decode().splitlines(), tmp_path) == [WHERE]
+
+
+def test_a_server_over_http(recipes, tmp_path):
+    """
+    And one over HTTP, before it serves.
+    """
+    recipes(quick=QUICK, slow=SLOW)
+    command = [sys.executable, "-c", IMPATIENT, "serve", "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        said = [process.stderr.readline()]
+        while said[-1] and "serving at" not in said[-1]:
+            said.append(process.stderr.readline())
+        process.kill()
+
+    assert reported(map(str.rstrip, said), tmp_path) == [WHERE]
+    assert "serving at" in said[-1]
+
+
+def test_a_module(ran, tmp_path):
+    """
+    If the file is not known, the line names it.
+    """
+    out, said = ran("list", "recipes.slow", slow=SLOW)
+
+    assert "slow" in out
+    assert reported(said, tmp_path) == [("the recipes have", "recipes/slow.py", "4")]
+
+
+def test_the_import_of_a_helper(ran, tmp_path):
+    """
+    The line is that of the helper.
+    """
+    _, said = ran("list", _slow="import sys\nsys.reported.wait(30)\n", reads=f"from . import _slow\n{QUICK}")
+
+    assert reported(said, tmp_path) == [("recipes/reads.py has", "recipes/_slow.py", "2")]
+
+
+#: Names the threads of its process.
+NAMES = """
+import threading
+from promptkit import prompt
+
+@prompt
+def names():
+    return " ".join(sorted(thread.name for thread in threading.enumerate()))
+"""
+
+
+def test_it_leaves_no_thread(ran):
+    """
+    The thread that looks at an import ends with the import.
+    """
+    out, said = ran("render", "names", names=NAMES)
+
+    assert "MainThread" in out
+    assert "promptkit-clock" not in out
+    assert said == []

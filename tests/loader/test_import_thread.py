@@ -1,0 +1,57 @@
+"""
+Tests that imports that hang are abandoned.
+"""
+
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+
+from promptkit.loader.import_thread import Importer, ImportTimeoutError
+
+
+@pytest.fixture
+def end():
+    """Ends every import that hangs."""
+    end = Event()
+    yield end
+    end.set()
+
+
+def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
+    """
+    Each version is abandoned after the same time, and is not imported again.
+    """
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("promptkit.loader.slow_imports.time", clock)
+    monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
+    file, hung = tmp_path / "endless.py", []
+
+    def work(importing):
+        importing(file)
+        hung.append(file.read_text())
+        clock.now += 6  # a little more than makes an import slow
+        end.wait()
+
+    importer = Importer(work, Event())
+    for version in ("1", "22", "333"):
+        file.write_text(version)
+        for _ in range(2):
+            with pytest.raises(ImportTimeoutError):
+                importer.run({}, lambda: True)
+
+    assert hung == ["1", "22", "333"]
+
+
+def test_a_slow_import_is_waited_for(tmp_path, monkeypatch):
+    """
+    Unless a file is edited meanwhile.
+    """
+    monkeypatch.setattr("promptkit.loader.slow_imports._REPORT_AFTER_S", 0.0)
+    monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
+
+    def work(importing):
+        importing(tmp_path / "slow.py")
+        return Event().wait(0.1) or "imported"
+
+    assert Importer(work, Event()).run({}, lambda: False) == "imported"

@@ -1,0 +1,245 @@
+"""What was served before a reload is let go, whatever keeps parts of recipes."""
+
+import gc
+import linecache
+import sys
+import weakref
+
+import msgspec
+import pytest
+
+from promptkit.errors import sources
+from promptkit.fragments import filling
+from promptkit.loader.old_versions import forget_modules
+from promptkit.types.scalars import SCALARS
+from tests.compiler.test_reload_steps import Author
+
+#: Each version of it can be told from the others, and dies when nobody holds the module any more.
+HEAD = """
+import sys, weakref
+from dataclasses import dataclass
+from typing import Annotated, Generic, Optional, TypeVar, overload
+import attrs
+from promptkit import Arg, prompt, register_type
+from promptkit.fragments import fill
+
+class Mark:
+    pass
+
+MARK = Mark()
+sys.marks.append(weakref.ref(MARK))
+sys.executed.append(__name__)
+
+@prompt
+def says():
+    return "{version}"
+"""
+
+#: By what keeps it: what else the recipe does, each time with other words.
+KEEPERS = {
+    "nothing": "",
+    "Annotated": """
+def words():
+    return [str(MARK)]
+
+@prompt
+def annotated(word: Annotated[str, Arg("{version}", complete=words)] = "x"):
+    return word
+""",
+    "Optional": """
+@dataclass
+class Point:
+    x: int
+    def mark(self):
+        return MARK
+
+@prompt
+def optional(point: Optional[Point] = None, points: list[Optional[Point]] = []):
+    return str(point)
+""",
+    "Generic": """
+T = TypeVar("T")
+
+class Box(Generic[T]):
+    def mark(self) -> "Box[int]":
+        return MARK
+
+BOX = Box[int]()
+""",
+    "attrs": """
+@attrs.frozen
+class Line:
+    member_{version}: int = 0
+    def mark(self):
+        return MARK
+
+@prompt
+def attrs_class(line: Line | None = None):
+    return str(line)
+""",
+    "registered": """
+class Money:
+    def __init__(self, text):
+        self.mark = MARK
+
+register_type(Money, Money, expected="an amount")
+
+@prompt
+def registered(price: Money | None = None):
+    return str(price)
+""",
+    "overload": """
+@overload
+def shown(value: int) -> int: ...
+@overload
+def shown(value: str) -> str: ...
+def shown(value):
+    return MARK
+""",
+    "completer": """
+@prompt
+def completed(word: Annotated[str, Arg(complete=["a", "{version}"])] = "x"):
+    return str(MARK)
+""",
+    "failure": """
+try:
+    raise LookupError(MARK)
+except LookupError as error:
+    KEPT = error
+""",
+}
+
+
+@pytest.fixture
+def author(recipes, monkeypatch):
+    """An author of recipes whose versions are counted."""
+    monkeypatch.setattr(sys, "executed", [], raising=False)
+    monkeypatch.setattr(sys, "marks", [], raising=False)
+    return Author(recipes("shelf"))
+
+
+def save(author, body, number):
+    """Save another version."""
+    source = (HEAD + body).format(version=f"v{number}") + "\n" * (number % 3)
+    author.write_bytes("recipe.py", source.encode())
+
+
+def msgspec_keeps_unions():
+    """Whether msgspec keeps each class that it has found in a union, as 0.22 does on Python 3.14."""
+
+    class Found(msgspec.Struct):
+        pass
+
+    msgspec.json.Decoder(Found | None)
+    kept = weakref.ref(Found)
+    del Found
+    gc.collect()
+    return kept() is not None
+
+
+@pytest.mark.parametrize("body", KEEPERS.values(), ids=KEEPERS)
+def test_only_what_is_served_is_kept(author, body):
+    """
+    Of many versions there are two at most: that which is served, and that which was last.
+    """
+    if body == KEEPERS["Optional"] and msgspec_keeps_unions():
+        pytest.skip("this msgspec keeps classes in unions by itself, on this Python")
+    save(author, body, 0)
+    author.start()
+    for number in range(1, 6):
+        save(author, body, number)
+        author.reload()
+        for prompt in author.catalog.values():
+            assert prompt.render({})
+        assert author.texts()["says"] == f"v{number}"
+
+    assert len(sys.marks) == 6
+    assert [mark() is not None for mark in sys.marks][:4] == [False] * 4
+    assert sys.marks[-1]() is not None
+
+
+def test_a_broken_version_keeps_what_is_served(author):
+    """
+    While the file is broken, the classes of the version that is served are still known.
+    """
+    body = KEEPERS["registered"]
+    save(author, body, 0)
+    author.start()
+    for number in (1, 2):
+        save(author, body + "\n1 / 0\n", number)
+        author.reload()
+
+    assert sys.marks[0]() is not None
+    assert author.catalog["registered"].render({"price": "3"})
+    assert author.texts()["says"] == "v0"
+
+
+def test_registered_types_are_no_more(author):
+    """
+    Of a class that a recipe registers, no more versions are known, however often the recipe is loaded.
+    """
+    save(author, KEEPERS["registered"], 0)
+    author.start()
+    for number in range(1, 4):
+        save(author, KEEPERS["registered"], number)
+        author.reload()
+
+    assert len([kind for kind in SCALARS if kind.__module__ == "shelf.recipe"]) == 1
+
+
+def test_generated_sources(author):
+    """
+    What attrs has generated for classes of before is no longer among the sources that tracebacks show.
+    """
+    save(author, KEEPERS["attrs"], 0)
+    author.start()
+    for number in range(1, 4):
+        save(author, KEEPERS["attrs"], number)
+        author.reload()
+    kept = [file for file in linecache.cache if "shelf.recipe.Line" in file]
+
+    assert any("v3" in "".join(linecache.cache[file][2]) for file in kept)
+    assert not any("v1" in "".join(linecache.cache[file][2]) for file in kept)
+
+
+def test_generated_sources_of_others_stay():
+    """
+    Names that only begin alike are others'.
+    """
+    stays = ["<attrs generated init shelf.recipes.Line>", "<attrs generated init other.shelf.recipe.Line>"]
+    goes = [
+        "<attrs generated init shelf.recipe.Line>",
+        "<cattrs generated structure shelf.recipe.Line.Inner-2>",
+    ]
+    linecache.cache.update({file: (1, None, ["x"], file) for file in stays + goes})
+
+    forget_modules({"shelf.recipe"})
+
+    assert [file for file in stays + goes if linecache.cache.pop(file, None)] == stays
+
+
+def test_texts_and_trees(author):
+    """
+    Neither are texts whose holes were found, nor syntax trees.
+    """
+    body = """
+@prompt
+def filled(word: str = "x"):
+    return fill("A long text of {version}: {{{{word}}}}", word=word)
+
+@prompt
+def faulty(word):
+    return word
+"""
+    save(author, body, 0)
+    author.start()
+    for number in range(1, 4):
+        save(author, body, number)
+        author.reload()
+        author.texts()
+        assert filling._read.cache_info().currsize == 1
+
+    save(author, body, 4)
+    author.reload()
+    assert filling._read.cache_info().currsize == 0
+    assert sources._tree.cache_info().currsize == 0

@@ -1,0 +1,594 @@
+"""Claims about what travels to other processes: prompts by reference, what they say by value."""
+
+import copy
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import dedent
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import (
+    Audio,
+    EmbeddedResource,
+    Icon,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+    cache_point,
+    prompt,
+    resource,
+    skill,
+    system,
+    user,
+)
+from promptkit.compiler.compilation import compile
+from promptkit.declarations.prompts import Prompt
+from promptkit.errors import LoadError
+from promptkit.language.messages import workflow_of
+from promptkit.loader.loader import load
+from promptkit.loader.pickling import declared_at
+
+PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+
+
+def back(value, protocol=None):
+    """What comes out of a pickle of it."""
+    return pickle.loads(pickle.dumps(value, protocol))  # noqa: S301 (our own pickle)
+
+
+@prompt
+def own(name: str) -> str:
+    """A prompt of this module."""
+    return f"This module greets {name}."
+
+
+@resource("docs://own/{name}")
+def own_document(name: str) -> str:
+    """A resource of this module."""
+    return name
+
+
+@skill
+def own_skill() -> str:
+    """A skill of this module."""
+    return "Read it."
+
+
+made_in_a_loop = [prompt(name=f"loop-{number}")(lambda: "x") for number in range(2)]
+
+#: What this module declares in each way.
+OWN = {
+    "prompt": own,
+    "resource": own_document,
+    "skill": own_skill,
+    "in a list": made_in_a_loop[1],
+}
+
+#: A folder of recipes that declares prompts in all ways, and is imported as a package.
+FOLDER = {
+    "greet": """
+        from promptkit import prompt, resource, skill
+        from ._hidden import hidden
+
+        @prompt
+        def greet(name: str) -> str:
+            return f"The folder greets {name}."
+
+        @resource("docs://greet")
+        def document() -> str:
+            return "x"
+
+        @skill
+        def greeting() -> str:
+            '''How to greet.'''
+            return "Say hello."
+
+        @prompt(name="again")
+        def twice() -> str:
+            return "first"
+
+        @prompt(name="once")
+        def twice() -> str:
+            return "second"
+
+        class Group:
+            @prompt
+            def inner() -> str:
+                return "x"
+
+        prompt(name="unnamed")(lambda: "x")
+    """,
+    "_hidden": """
+        from promptkit import prompt
+
+        @prompt
+        def hidden() -> str:
+            return "x"
+    """,
+}
+
+
+@pytest.fixture
+def folder(recipes):
+    """A folder of recipes, with one in a folder below."""
+    recipes(
+        "shelf/below", deep="from promptkit import prompt\n\n@prompt\ndef deep() -> str:\n    return 'x'\n"
+    )
+    return recipes("shelf", **FOLDER)
+
+
+def declarations(loaded):
+    """All that was loaded, by name."""
+    found = [one for file in loaded.by_file for one in file.definitions]
+    return {one.options.name if isinstance(one, Prompt) else one.uri_template: one for one in found}
+
+
+class TestInOneProcess:
+    @pytest.mark.parametrize("kind", OWN)
+    @pytest.mark.parametrize("protocol", PROTOCOLS)
+    def test_what_a_module_declares_is_itself_again(self, kind, protocol):
+        """
+        As with functions, there is one of each, however it is bound.
+        """
+        assert back(OWN[kind], protocol) is OWN[kind]
+
+    def test_what_a_folder_declares_is_itself_again(self, folder):
+        """
+        In a file below, in a helper, in a class, under a name that is taken again, and under none.
+        """
+        found = declarations(load(str(folder)))
+
+        assert set(found) == {
+            *("again", "deep", "greet", "hidden", "inner", "once", "unnamed"),
+            *("docs://greet", "skill://greeting/SKILL.md"),
+        }
+        assert {name: back(one) for name, one in found.items()} == found
+
+    def test_what_is_compiled_is_itself_again(self, folder):
+        """
+        What a catalog has is what its prompt is compiled to.
+        """
+        catalog = compile(str(folder))
+
+        assert all(back(found) is found for found in catalog.prompts)
+        assert len(catalog.prompts) == 7
+        assert back(own.compiled.render)({"name": "Ada"}).text == "This module greets Ada."
+
+    def test_folders_take_turns(self, recipes):
+        """
+        What was loaded before the last folder is still found, and loads nothing.
+        """
+        source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return {!r}\n"
+        first, second = (recipes(f"{name}/shelf", one=source.format(name)) for name in ("a", "b"))
+        (of_first,) = load(str(first)).prompts
+        (of_second,) = load(str(second)).prompts
+
+        assert [back(of_first).render().text, back(of_second).render().text] == ["a", "b"]
+        assert back((of_first, of_second, of_first)) == (of_first, of_second, of_first)
+
+    def test_a_copy_is_itself(self):
+        """
+        As with functions, again; so that records that hold one can be copied.
+        """
+        assert copy.copy(own) is own
+        assert copy.deepcopy({"prompt": own, "resource": own_document}) == {
+            "prompt": own,
+            "resource": own_document,
+        }
+
+
+class TestRefusals:
+    def refusal(self, declared):
+        """Why something cannot be pickled."""
+        with pytest.raises(pickle.PicklingError) as caught:
+            pickle.dumps(declared)
+        return str(caught.value).replace(__file__, "here.py")
+
+    def test_what_is_made_in_a_function(self):
+        """
+        No other process could find it.
+        """
+
+        @prompt
+        def local() -> str:
+            return "x"
+
+        line = local.location.line
+        shown = str(local.location)
+
+        assert self.refusal(local) == (
+            f"<prompt 'local' at {shown}> cannot be pickled: it is made in a function, where no other "
+            "process finds it: define it at the top level of a module, or give the decorated "
+            "function to cloudpickle"
+        )
+        assert shown.endswith(f"test_pickling.py:{line}")
+        assert self.refusal(local.compiled) == self.refusal(local).replace("<prompt", "<compiled prompt")
+
+    def test_what_was_imported_anew(self, folder, monkeypatch):
+        """
+        The module holds another one by now, which may say something else.
+        """
+        monkeypatch.chdir(folder.parent)
+        before = declarations(load("shelf"))["deep"]
+        file = folder / "below" / "deep.py"
+        file.write_text(file.read_text().replace("'x'", "'another'"))
+        after = declarations(load("shelf"))["deep"]
+
+        assert back(after) is after is not before
+        assert self.refusal(before) == (
+            "<prompt 'deep' at shelf/below/deep.py:3> cannot be pickled: module 'shelf.below.deep' holds "
+            "no such object, or another one of its name first: take it from the module as it is now, or give "
+            "it a name of its own"
+        )
+
+    def test_a_second_one_of_its_name(self, recipes, tmp_path, monkeypatch):
+        """
+        The name would lead to the first.
+        """
+        monkeypatch.chdir(tmp_path)
+        same = "from promptkit import prompt\n\n@prompt\ndef same() -> str:\n    return 'x'\n"
+        first, second = load(str(recipes("shelf", twice=same + same[30:]))).prompts
+
+        assert back(first) is first
+        assert "another one of its name first" in self.refusal(second)
+
+
+class TestNothingThere:
+    """Unpickled where the recipes are not, or are others."""
+
+    def failure(self, folder, package, inner, key):
+        """Why something cannot be found."""
+        with pytest.raises(LoadError) as caught:
+            declared_at(folder, package, inner, Prompt, key)
+        return str(caught.value)
+
+    REMEDY = "have the same files in the same place for every process, or pickle it by value with cloudpickle"
+
+    def test_no_folder(self):
+        """
+        The folder is named, and what is missing of it.
+        """
+        assert self.failure("/nowhere/recipes", "no_recipes", ".greet", "greet") == (
+            "cannot load '/nowhere/recipes': there is no module 'no_recipes.greet' here, of which prompt "
+            f"'greet' was pickled: {self.REMEDY}"
+        )
+
+    def test_no_file(self, folder):
+        """
+        The folder is there, and the file is gone.
+        """
+        assert self.failure(str(folder), "shelf", ".gone", "greet") == (
+            f"cannot load {str(folder)!r}: there is no module 'shelf.gone' here, of which prompt 'greet' was "
+            f"pickled: {self.REMEDY}"
+        )
+
+    def test_no_module(self):
+        """
+        A module that is in no folder of recipes.
+        """
+        assert self.failure("", "no_module", "", "greet") == (
+            "cannot load 'no_module': there is no module 'no_module' here, of which prompt 'greet' was "
+            f"pickled: {self.REMEDY}"
+        )
+
+    def test_no_prompt(self, folder):
+        """
+        The file has changed.
+        """
+        assert self.failure(str(folder), "shelf", ".greet", "greets") == (
+            f"cannot load {str(folder)!r}: module 'shelf.greet' has no prompt 'greets', which was pickled: "
+            f"{self.REMEDY}"
+        )
+
+    def test_a_recipe_that_fails(self, recipes):
+        """
+        What it raises is raised: it is the author's to mend.
+        """
+        folder = recipes("shelf", fails="import no_such_library\n")
+
+        with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_library'"):
+            declared_at(str(folder), "shelf", ".fails", Prompt, "greet")
+
+    def test_a_package_that_lies_elsewhere(self, recipes, tmp_path, monkeypatch):
+        """
+        What is installed as a package is found wherever Python finds it.
+        """
+        source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return 'found'\n"
+        recipes("site/team_prompts", __init__="", one=source)
+        monkeypatch.syspath_prepend(tmp_path / "site")
+
+        found = declared_at("/elsewhere/team_prompts", "team_prompts", ".one", Prompt, "one")
+
+        assert found.render().text == "found"
+
+
+#: A program that has another process render prompts of its own, of a module and of a folder, and prints what
+#: comes back.
+SPAWNING = """
+import json, multiprocessing, os, sys
+from concurrent.futures import ProcessPoolExecutor
+from library import borrowed
+from promptkit import PromptError, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.loader.loader import load
+
+@prompt
+def main(name: str) -> str:
+    return f"The program greets {name}."
+
+@prompt
+def refuses(name: str) -> str:
+    raise PromptError(f"{name} is away")
+
+def render(prompt):
+    return os.getcwd(), prompt.render("Ada").text
+
+def itself(prompt):
+    return prompt
+
+if __name__ == "__main__":
+    recipes = {one.options.name: one for one in load("recipes").prompts}
+    all = {"main": main, "borrowed": borrowed, "greet": recipes["greet"]}
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=os.chdir, initargs=("/",)) as pool:
+        done = {
+            "rendered": {name: pool.submit(render, one).result() for name, one in all.items()},
+            "came back": [name for name, one in all.items() if pool.submit(itself, one).result() is one],
+            "as a function": [one.text for one in pool.map(main.render, ["Ada", "Bo"])],
+            "refused": repr(pool.submit(refuses.render, "Ada").exception()),
+            "faults": [str(one) for one in pool.submit(main.render_wire, {"nam": "x"}).exception().faults],
+        }
+    print(json.dumps(done))
+"""
+
+LIBRARY = """
+from promptkit import prompt
+
+@prompt
+def borrowed(name: str) -> str:
+    return f"The library greets {name}."
+"""
+
+
+@pytest.fixture(scope="module")
+def spawned(tmp_path_factory):
+    """What comes back from a process that was spawned, whose current folder is another."""
+    folder = tmp_path_factory.mktemp("spawning")
+    folder.joinpath("recipes").mkdir()
+    for name, source in FOLDER.items():
+        folder.joinpath("recipes", f"{name}.py").write_text(dedent(source), encoding="utf-8")
+    folder.joinpath("library.py").write_text(LIBRARY, encoding="utf-8")
+    folder.joinpath("program.py").write_text(SPAWNING, encoding="utf-8")
+    return json.loads(run_python("program.py", cwd=folder))
+
+
+def run_python(*arguments, cwd, site=""):
+    """What a Python of its own prints, which imports from a folder *site*, too."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+class TestSpawn:
+    def test_prompts_render_in_another_process(self, spawned):
+        """
+        Of the program itself, of a module, and of a folder, which is found from wherever the process is.
+        """
+        assert spawned["rendered"] == {
+            "main": ["/", "The program greets Ada."],
+            "borrowed": ["/", "The library greets Ada."],
+            "greet": ["/", "The folder greets Ada."],
+        }
+
+    def test_they_come_back_as_themselves(self, spawned):
+        """
+        The reference that the other process sends leads to the same prompt here.
+        """
+        assert spawned["came back"] == ["main", "borrowed", "greet"]
+
+    def test_their_methods_are_functions_to_map(self, spawned):
+        """
+        A workflow comes back.
+        """
+        assert spawned["as a function"] == ["The program greets Ada.", "The program greets Bo."]
+
+    def test_errors_come_back(self, spawned):
+        """
+        With all that they say.
+        """
+        assert spawned["refused"] == "PromptError('Ada is away')"
+        assert spawned["faults"] == [
+            "'nam' is not an argument of this prompt (did you mean 'name'?)",
+            "'name' is missing",
+        ]
+
+
+#: A program that pickles by value what no other process can import, into a file.
+PICKLING = """
+from __future__ import annotations
+import sys
+from enum import Enum
+from importlib import import_module
+from typing import Annotated
+import library
+from pathlib import Path
+from promptkit import Arg, prompt, resource, skill, user
+
+cloudpickle = import_module(sys.argv[1])
+
+@prompt(version="2", answer=int)
+def main(name: Annotated[str, Arg("Whom to greet")], rounds: int = 1):
+    '''Greet somebody, round by round.'''
+    yield user(f"{name}, {len(sys.argv) > 0}")
+    if rounds > 1:
+        yield from main(name, rounds - 1)
+
+@resource("docs://{name}")
+def document(name: str) -> str:
+    return f"On {name}."
+
+@skill(files={"rules.md": Path("rules.md")})
+def reviewing() -> str:
+    '''How to review.'''
+    return "Read rules.md."
+
+def make(greeting: str):
+    Kind = Enum("Kind", "near far")
+    lock = __import__("threading").Lock()
+
+    @prompt
+    def local(whom: Annotated[str, Arg("Whom")], kind: Kind | None = None) -> str:
+        return f"{greeting}, {whom}."
+    return local
+
+by_reference = cloudpickle.dumps(library.borrowed)
+cloudpickle.register_pickle_by_value(library)
+found = {"main": main, "document": document, "skill": reviewing, "local": make("Hello")}
+found |= {"borrowed": library.borrowed, "compiled": main.compiled}
+with open("pickled", "wb") as file:
+    cloudpickle.dump(found, file)
+print(len(by_reference) < 200)
+"""
+
+UNPICKLING = """
+import json, pickle, sys
+with open(sys.argv[1], "rb") as file:
+    found = pickle.load(file)
+main = found["main"]
+print(json.dumps({
+    "main": main.render("Ada", rounds=2).text,
+    "itself": main.function.__globals__["main"] is main,
+    "wire": main.render_wire({"name": "Ada"}).text,
+    "told": [main.__doc__, main.options.version, main.compiled.arguments.ordered[0].description],
+    "compiled": found["compiled"].render({"name": "Ada"}).text,
+    "document": found["document"].embed("bees").text,
+    "skill": [file.content.data.decode() for file in found["skill"].compile()[0].files][1:],
+    "local": found["local"].render("Ada").text,
+    "borrowed": found["borrowed"].render("Ada").text,
+    "has library": "library" in sys.modules,
+}))
+"""
+
+
+class TestCloudpickle:
+    @pytest.fixture(params=["cloudpickle", "vendored.cloudpickle"])
+    def unpickled(self, request, tmp_path):
+        """What a fresh process finds in the file, which knows neither the program nor its library."""
+        program, elsewhere, site = (tmp_path / name for name in ("program", "elsewhere", "site"))
+        program.mkdir()
+        elsewhere.mkdir()
+        original = Path(find_spec("cloudpickle").origin).parent
+        shutil.copytree(original, site / "vendored" / "cloudpickle")  # as Ray and Spark have it
+        program.joinpath("library.py").write_text(LIBRARY, encoding="utf-8")
+        program.joinpath("rules.md").write_text("Be brief.", encoding="utf-8")
+        program.joinpath("program.py").write_text(PICKLING, encoding="utf-8")
+        elsewhere.joinpath("read.py").write_text(UNPICKLING, encoding="utf-8")
+
+        assert run_python("program.py", request.param, cwd=program, site=site) == "True\n"
+        return json.loads(run_python("read.py", str(program / "pickled"), cwd=elsewhere, site=site))
+
+    def test_what_others_cannot_import_goes_by_value(self, unpickled):
+        """
+        A prompt of the program, which calls itself; one of a function, with what that holds; one of a module
+        that is to go by value; a resource; and a skill with its files. Annotations that are text are
+        evaluated there.
+        """
+        assert unpickled == {
+            "main": "Ada, True\n\nAda, True",
+            "itself": True,
+            "wire": "Ada, True",
+            "told": ["Greet somebody, round by round.", "2", "Whom to greet"],
+            "compiled": "Ada, True",
+            "document": "On bees.",
+            "skill": ["Be brief."],
+            "local": "Hello, Ada.",
+            "borrowed": "The library greets Ada.",
+            "has library": False,
+        }
+
+
+SAID = st.text(min_size=1).filter(lambda text: not text.isspace())
+ANNOTATED = {
+    "audience": st.sampled_from([(), ("user",), ("user", "assistant")]),
+    "priority": st.none() | st.floats(0, 1),
+    "last_modified": st.none() | st.datetimes(timezones=st.timezones()),
+}
+CONTENT = st.one_of(
+    st.builds(Text, SAID, **ANNOTATED),
+    st.builds(EmbeddedResource, st.just("docs://a"), text=SAID, **ANNOTATED),
+    st.builds(EmbeddedResource, st.just("docs://a"), blob=st.binary(min_size=1), **ANNOTATED),
+    st.builds(ResourceLink, st.just("docs://a"), name=SAID, title=st.none() | SAID, **ANNOTATED),
+)
+MESSAGES = st.builds(Message, st.sampled_from(["user", "assistant"]), CONTENT)
+POINTS = st.lists(st.tuples(st.integers(-1, 9), st.integers(0, 99))).map(tuple)
+ANSWERS = st.sampled_from([None, int, list[str], dict[str, int | None]])
+WORKFLOWS = st.builds(workflow_of, st.lists(MESSAGES).map(tuple), st.none() | SAID.map(Text), ANSWERS, POINTS)
+ICONS = st.builds(
+    Icon,
+    st.just("https://example.com/a.png"),
+    mime_type=st.none() | st.just("image/png"),
+    sizes=st.lists(st.sampled_from(["48x48", "any"])),
+    theme=st.sampled_from([None, "light", "dark"]),
+)
+
+
+def fields(value):
+    """All that is in it, compared or not."""
+    return {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+
+
+class TestValues:
+    @given(CONTENT | MESSAGES | WORKFLOWS | ICONS)
+    def test_they_come_back_equal(self, value):
+        """
+        Whatever they hold, by every protocol, and by both ways to copy: also what is not compared.
+        """
+        copies = [back(value, protocol) for protocol in PROTOCOLS]
+
+        for made in (*copies, copy.copy(value), copy.deepcopy(value)):
+            assert (type(made), made, hash(made)) == (type(value), value, hash(value))
+            assert fields(made) == fields(value)
+
+    @pytest.mark.parametrize("protocol", PROTOCOLS)
+    def test_media_come_back_equal(self, protocol, png, wav):
+        """
+        With their bytes, whether they were sent before or not.
+        """
+        image, audio = Image(png, priority=1), Audio(wav)
+
+        assert image.base64
+        assert back((image, audio), protocol) == (image, audio)
+        assert back(image, protocol).base64 == image.base64
+
+    def test_what_a_prompt_says_of_its_answer_comes_back(self):
+        """
+        The answer of its type, and where the cache points stand.
+        """
+
+        @prompt(answer=list[int])
+        def primes():
+            yield system("You are a mathematician.", cache_point())
+            yield user("Name the primes up to 10.")
+
+        said = back(primes.render())
+
+        assert (said.answer, said.cache_points) == (list[int], ((-1, 24),))

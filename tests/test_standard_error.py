@@ -1,0 +1,728 @@
+import gc
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from io import TextIOWrapper
+
+import pytest
+
+from promptkit import standard_error
+from promptkit.standard_error import BackgroundWriter
+from tests.wire import initialize, line, notification, request
+
+#: More than a pipe holds.
+MUCH = 300_000
+
+OPENING = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
+
+NOTE = re.compile(r"promptkit: ([\d,]+) bytes of standard error were dropped: the queue was full\n")
+
+NOISY = """
+import faulthandler, io, logging, os, sys, threading, traceback, warnings
+from promptkit import prompt
+
+@prompt
+def failing():
+    raise ValueError("x" * 4000)
+
+@prompt
+def printing():
+    for number in range(3000):
+        print(number, "x" * 90, flush=True)
+    return "printed"
+
+@prompt
+def logging_():
+    logging.basicConfig()
+    for number in range(3000):
+        logging.error("x" * 90)
+    return "logged"
+
+@prompt
+def on_a_thread():
+    thread = threading.Thread(target=lambda: sys.stderr.write("x" * 300_000 + "\\n"))
+    thread.start()
+    thread.join()
+    return "joined"
+
+@prompt
+def in_bytes():
+    sys.stdout.buffer.write(b"x" * 300_000 + b"\\n")
+    sys.stderr.buffer.flush()
+    return "written"
+
+@prompt
+def unfinished():
+    sys.stderr.write("no end")
+    return "unfinished"
+
+@prompt
+def warned():
+    warnings.warn("x" * 300_000)
+    traceback.print_stack()
+    return "warned"
+
+@prompt
+def wrapped():
+    stream = io.TextIOWrapper(sys.stderr.buffer, write_through=True)
+    stream.write("wrapped\\n")
+    del stream
+    sys.stderr.close()
+    print("closed", file=sys.stderr)
+    sys.__stderr__.write("the first one\\n")
+    return "wrapped"
+
+@prompt
+def dumping():
+    faulthandler.enable()
+    faulthandler.dump_traceback(all_threads=False)  # of all, Python 3.14 ends at one that is just starting
+    return f"{sys.stderr.fileno()} {sys.stderr.isatty()} {sys.stderr.encoding} {sys.stderr.errors}"
+
+@prompt
+def replaced():
+    sys.stderr = sys.stdout = None
+    print("nowhere")
+    return "replaced"
+"""
+
+
+FLUSHING = """
+import os, subprocess, tempfile
+from promptkit import prompt
+
+@prompt
+def exiting():
+    print("last words", flush=True)
+    os._exit(3)
+
+@prompt
+def in_order():
+    for number in range(5):
+        print(number, "python", flush=True)
+        os.write(2, f"{number} c\\n".encode())
+        subprocess.run(["echo", f"{number} child"])
+
+@prompt
+def captured():
+    with tempfile.TemporaryFile() as file:
+        original = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        print("printed", flush=True)
+        subprocess.run(["echo", "by a child"])
+        os.dup2(original, 1)
+        file.seek(0)
+        return file.read().decode()
+"""
+
+BROKEN = "from promptkit import prompt\n" + "\n".join(
+    f"@prompt\ndef broken{n}(a{n}): return 1" for n in range(2000)
+)
+
+
+def get(number, name):
+    return request(number, "prompts/get", {"name": name})
+
+
+@contextmanager
+def serving(folder, stderr, *options):
+    """`promptkit serve` with a client that reads replies, and the given standard error."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "promptkit", "serve", str(folder), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for end in filter(None, (process.stdin, process.stdout, process.stderr)):
+            with suppress(BrokenPipeError):
+                end.close()
+
+
+def ask(process, *messages):
+    """Send messages; return the replies by their ids."""
+    process.stdin.write(b"".join(map(line, messages)))
+    process.stdin.flush()
+    replies = [json.loads(process.stdout.readline()) for message in messages if "id" in message]
+    return {reply["id"]: reply for reply in replies}
+
+
+def text(reply):
+    return reply["result"]["messages"][0]["content"]["text"]
+
+
+def read_all(descriptor):
+    """Read a pipe until its last writer has closed it."""
+    with open(descriptor, "rb") as pipe:
+        return pipe.read().decode()
+
+
+def run_redirected(program):
+    """Run a program whose output goes through `redirect`; return its standard error."""
+    head = "import sys\nfrom promptkit.errors import standard_error\nstandard_error.redirect()\n"
+    ran = subprocess.run([sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False)
+    return (ran.stdout + ran.stderr).decode()  # without a server, standard output is a pipe of its own
+
+
+@pytest.fixture
+def pipe():
+    """A pipe: the end to read, and the end to write."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        with suppress(OSError):  # a test has closed it
+            os.close(end)
+
+
+class TestNoReader:
+    """Standard error is a pipe that is not read while the server runs."""
+
+    @pytest.fixture
+    def process(self, recipes, pipe):
+        """An initialized server."""
+        # On a busy machine, all requests of a test may run at the same time.
+        with serving(recipes(recipe=NOISY), pipe[1], "--max-renders=200") as process:
+            ask(process, initialize("2025-06-18"))
+            yield process
+
+    def test_failing_prompts_are_answered(self, process):
+        """
+        Each of 199 failing prompts is answered, and so is a ping.
+        """
+        replies = ask(process, *(get(number, "failing") for number in range(1, 200)), request(200, "ping"))
+
+        errors = {number: reply["error"] for number, reply in replies.items() if "error" in reply}
+        assert {*errors} == {*range(1, 200)}
+        assert all("failed (error" in error["message"] for error in errors.values())
+
+    @pytest.mark.parametrize(
+        ("name", "reply"),
+        [
+            ("printing", "printed"),
+            ("logging_", "logged"),
+            ("on_a_thread", "joined"),
+            ("in_bytes", "written"),
+            ("warned", "warned"),
+        ],
+    )
+    def test_printing_prompts_are_answered(self, process, name, reply):
+        """
+        Prompts that print more than a pipe holds are answered, however they print.
+        """
+        replies = ask(process, *(get(number, name) for number in range(1, 12)))
+
+        assert {text(each) for each in replies.values()} == {reply}
+
+    @pytest.mark.parametrize("signal_", [None, signal.SIGTERM])
+    def test_the_process_ends(self, process, signal_):
+        """
+        The process ends at the end of input, and at a signal.
+        """
+        ask(process, get(1, "in_bytes"))
+
+        if signal_ is None:
+            process.stdin.close()
+        else:
+            process.send_signal(signal_)
+
+        assert process.wait(timeout=50) == 0
+
+    @pytest.mark.parametrize(
+        "also", ["", f"import sys\nprint('x' * {MUCH})\nsys.stderr.write('y' * {MUCH})\n"]
+    )
+    def test_output_of_the_start_does_not_block_it(self, recipes, pipe, also):
+        """
+        The server starts though thousands of diagnostics, or what recipes print at import, are not read.
+        """
+        with serving(recipes(recipe=f"{also}{NOISY}", broken=BROKEN), pipe[1]) as process:
+            replies = ask(process, initialize("2025-06-18"), get(1, "unfinished"))
+
+        assert text(replies[1]) == "unfinished"
+
+    def test_a_strict_start_ends(self, recipes, pipe):
+        """
+        A strict start ends with 1 though its diagnostics are not read.
+        """
+        with serving(recipes(broken=BROKEN), pipe[1], "--strict") as process:
+            assert process.wait(timeout=30) == 1
+
+    def test_dropped_bytes_are_counted(self, recipes, pipe):
+        """
+        A reader that starts late gets what fit, and the number of bytes that did not.
+        """
+        reading, writing = pipe
+        with serving(recipes(recipe=NOISY), writing) as process:
+            ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 9)))
+            os.close(writing)
+            results = []
+            reader = threading.Thread(target=lambda: results.append(read_all(reading)))
+            reader.start()
+            ask(process, *(get(number, "unfinished") for number in range(9, 12)))
+            process.stdin.close()
+            assert process.wait(timeout=50) == 0
+            reader.join(timeout=50)
+
+        dropped = [int(count.replace(",", "")) for count in NOTE.findall(results[0])]
+        printed = 8 * sum(len(f"{number} {'x' * 90}\n") for number in range(3000)) + 3 * len("no end")
+        assert dropped
+        # A note begins with a line end.
+        assert sum(dropped) + len(NOTE.sub("", results[0])) - len(dropped) == printed
+
+
+class TestEveryKindOfStandardError:
+    def test_a_reader_gets_everything(self, recipes, tmp_path):
+        """
+        Nothing is dropped where the reader keeps up, as a file does.
+        """
+        file = tmp_path / "log"
+        with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
+            ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 9)))
+            process.stdin.close()
+            process.wait(timeout=50)
+
+        lines = sorted(file.read_text().splitlines())  # slow prompts run in parallel
+        assert lines == sorted([f"{number} {'x' * 90}" for number in range(3000)] * 8)
+
+    @pytest.mark.parametrize("kind", ["full", "socket", "terminal", "no reader", "read only"])
+    def test_every_request_is_answered(self, recipes, kind):
+        """
+        Prompts that print and fail are answered, whatever standard error is.
+        """
+        names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
+        with error_stream(kind) as stderr, serving(recipes(recipe=NOISY), stderr) as process:
+            asked = [get(number, name) for number, name in enumerate(names, 1)]
+            replies = ask(process, initialize("2025-06-18"), *asked, request(99, "ping"))
+            process.stdin.close()
+
+            assert process.wait(timeout=50) == 0
+        assert {number for number, reply in replies.items() if "error" in reply} == {1}
+
+    def test_every_request_is_answered_without_one(self, recipes):
+        """
+        Prompts that print and fail are answered if descriptor 2 is closed.
+        """
+        names = ["failing", "printing", "logging_", "in_bytes", "warned", "wrapped", "unfinished"]
+        asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
+        folder = recipes(recipe=NOISY)
+
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve --grace 20 "{folder}" 2>&-'],
+            input=OPENING + asked,
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+
+        assert sorted(json.loads(reply)["id"] for reply in ran.stdout.splitlines()) == [
+            *range(len(names) + 1)
+        ]
+
+    def test_a_pipe_that_does_not_block(self, recipes, pipe):
+        """
+        Everything is written to a non-blocking pipe.
+        """
+        reading, writing = pipe
+        os.set_blocking(writing, False)
+        with serving(recipes(recipe=NOISY), writing) as process:
+            os.close(writing)
+            results = []
+            reader = threading.Thread(target=lambda: results.append(read_all(reading)))
+            reader.start()
+            ask(process, initialize("2025-06-18"), get(1, "printing"))
+            process.stdin.close()
+            process.wait(timeout=50)
+            reader.join(timeout=50)
+
+        assert results == ["".join(f"{number} {'x' * 90}\n" for number in range(3000))]
+
+    def test_authors_can_close_and_replace_it(self, recipes, tmp_path):
+        """
+        Recipes can close, wrap and replace the streams, ask for their properties, and dump tracebacks.
+        """
+        file = tmp_path / "log"
+        names = ["wrapped", "dumping", "unfinished", "replaced", "failing"]
+        with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
+            ask(process, initialize("2025-06-18"))
+            replies = {}
+            for number, name in enumerate(names, 1):  # one after the other
+                replies |= ask(process, get(number, name))
+            process.stdin.close()
+            process.wait(timeout=50)
+
+        logged = file.read_text()
+        assert text(replies[2]) == "2 False utf-8 backslashreplace"
+        expected = ["wrapped\n", "closed\n", "the first one\n", "no end", "Stack (most recent call first)"]
+        assert [logged.count(part) for part in expected] == [1] * len(expected)
+        assert "\nValueError: xxx" in logged
+
+    def test_a_failing_start_prints_everything(self, recipes):
+        """
+        A strict start prints all diagnostics to a slow reader before it ends.
+        """
+        with serving(recipes(broken=BROKEN), subprocess.PIPE, "--strict") as process:
+            first = process.stderr.readline()
+            time.sleep(0.3)  # a slow reader
+            printed = first + process.stderr.read()
+
+            assert process.wait(timeout=50) == 1
+        assert printed.count(b"error PK301") == 2000
+
+    def test_a_missing_target(self, tmp_path):
+        """
+        A start without recipes prints the reason.
+        """
+        with serving(tmp_path / "nowhere", subprocess.PIPE) as process:
+            assert process.stderr.readline().startswith(b"promptkit: cannot load ")
+            assert process.wait(timeout=50) == 2
+
+    def test_other_commands_keep_pythons_streams(self, recipes):
+        """
+        Commands that do not serve keep the streams of Python.
+        """
+        probe = "import sys\nprint(type(sys.stderr.buffer).__module__)\n"
+
+        ran = subprocess.run(
+            [sys.executable, "-m", "promptkit", "check", str(recipes(recipe=probe))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert ran.stderr == "_io\n"
+
+
+class TestFlush:
+    """A flush waits until the text is written, but only briefly for a reader."""
+
+    @pytest.mark.parametrize("kind", ["pipe", "file", "socket", "terminal"])
+    def test_last_words(self, recipes, kind, tmp_path):
+        """
+        Text that was flushed before a hard exit is written.
+        """
+        reading, writing = ends_of(kind, tmp_path / "log")
+        with serving(recipes(recipe=FLUSHING), writing) as process:
+            os.close(writing)
+            process.stdin.write(OPENING + line(get(1, "exiting")))
+            process.stdin.flush()
+            process.wait(timeout=50)
+
+        assert b"last words" in os.read(reading, 99)
+        os.close(reading)
+
+    @pytest.mark.parametrize("kind", ["pipe", "terminal"])
+    def test_order(self, recipes, kind, tmp_path):
+        """
+        Flushed text comes before what a child process or C code writes later.
+        """
+        reading, writing = ends_of(kind, tmp_path / "log")
+        with serving(recipes(recipe=FLUSHING), writing) as process:
+            os.close(writing)
+            ask(process, initialize("2025-06-18"), get(1, "in_order"))
+            process.stdin.close()
+            process.wait(timeout=50)
+
+        expected = [f"{number} {writer}" for number in range(5) for writer in ("python", "c", "child")]
+        assert os.read(reading, 999).decode().splitlines() == expected
+        os.close(reading)
+
+    def test_a_replaced_descriptor(self, recipes, pipe):
+        """
+        Authors who replace descriptor 1 capture flushed text, and the output of child processes.
+        """
+        with serving(recipes(recipe=FLUSHING), pipe[1]) as process:
+            replies = ask(process, initialize("2025-06-18"), get(1, "captured"))
+
+        assert text(replies[1]) == "printed\nby a child\n"
+
+    def test_a_thread_waits_once(self, pipe):
+        """
+        A thread that flushes a thousand times, and one that fills the queue, wait once for the reader.
+        """
+        writer, begun = BackgroundWriter(), time.monotonic()
+        writer.write(pipe[1], b"x" * MUCH + b"\n")
+        for _ in range(1000):
+            writer.write(pipe[1], b"x\n")
+            writer.flush(pipe[1])
+        writer.write(pipe[1], b"x" * 2_000_000)  # more than the queue holds
+        for _ in range(1000):
+            writer.write(pipe[1], b"x")
+        took = time.monotonic() - begun
+        reader = threading.Thread(target=read_all, args=(pipe[0],))
+        reader.start()
+        writer.finish(20)
+        os.close(pipe[1])
+        reader.join(20)
+
+        assert took < 10
+
+
+def ends_of(kind, path):
+    """The end to read and the end to write of a stream."""
+    if kind == "file":
+        writing = os.open(path, os.O_CREAT | os.O_WRONLY)
+        return os.open(path, os.O_RDONLY), writing
+    if kind == "socket":
+        return tuple(end.detach() for end in socket.socketpair())
+    return os.openpty() if kind == "terminal" else os.pipe()
+
+
+@contextmanager
+def error_stream(kind):
+    """A descriptor for standard error."""
+    others = []
+    if kind == "full":
+        opened = os.open("/dev/full", os.O_WRONLY)
+    elif kind == "read only":
+        opened = os.open(os.devnull, os.O_RDONLY)
+    elif kind == "no reader":
+        reading, opened = os.pipe()
+        os.close(reading)
+    else:
+        other, opened = ends_of(kind, None)
+        others.append(other)
+    try:
+        yield opened
+    finally:
+        for descriptor in (opened, *others):
+            os.close(descriptor)
+
+
+class TestBackgroundWriter:
+    @pytest.fixture
+    def writer(self):
+        """A writer with an empty queue."""
+        return BackgroundWriter()
+
+    def read(self, pipe, writer):
+        """Return everything that was written, once that is complete."""
+        writer.finish(20)
+        os.close(pipe[1])
+        return read_all(pipe[0])
+
+    def test_lines_of_threads(self, pipe, writer):
+        """
+        Lines that threads write in pieces stay whole and in order, and secrets in them are removed.
+        """
+        writer.redact = lambda text: text.replace("swordfish", "<secret>")
+
+        def write(name):
+            for number in range(200):
+                for piece in (f"{name} {number} sw", "ord", "fish", "\n"):
+                    writer.write(pipe[1], piece.encode())
+
+        threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        lines = self.read(pipe, writer).splitlines()
+        for name in "abcd":
+            expected = [f"{name} {number} <secret>" for number in range(200)]
+            assert [each for each in lines if each.startswith(name)] == expected
+        assert len(lines) == 800
+
+    def test_a_line_without_an_end(self, pipe, writer):
+        """
+        A line without an end is written after a while.
+        """
+        writer.write(pipe[1], b"sure? ")
+
+        assert os.read(pipe[0], 99) == b"sure? "
+
+    def test_flush_writes_an_unfinished_line(self, pipe, writer):
+        """
+        A flush writes an unfinished line.
+        """
+        writer.write(pipe[1], b"1%")
+        writer.flush(pipe[1])
+        writer.write(pipe[1], b"\r2%")
+
+        assert self.read(pipe, writer) == "1%\r2%"
+
+    def test_progress_is_shown_while_secrets_are_removed(self, pipe, writer):
+        """
+        A progress bar, whose line never ends, is written after a while, but not at a flush.
+        """
+        writer.redact = str
+        for piece in (b"\r1%", b"\r2%"):
+            writer.write(pipe[1], piece)
+            writer.flush(pipe[1])
+
+        assert os.read(pipe[0], 99) == b"\r1%\r2%"
+
+    def test_stamps(self, pipe, writer):
+        """
+        Each line begins with the time of its end; an empty line stays empty.
+        """
+        writer.stamps = True
+        before = datetime.now(UTC)
+        for piece in (b"one\n\ntwo\n", b"thr", b"ee\n", b"10 %\r"):
+            writer.write(pipe[1], piece)
+        lines = self.read(pipe, writer).splitlines()
+
+        stamps, texts = zip(*(line.split(" ", 1) for line in lines if line), strict=True)
+        assert (texts, lines[1]) == (("one", "two", "three", "10 %"), "")
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp) for stamp in stamps)
+        assert all(abs(datetime.fromisoformat(stamp) - before) < timedelta(seconds=20) for stamp in stamps)
+
+    def test_a_finalizer_that_prints(self, pipe, writer):
+        """
+        A finalizer that interrupts a write can write.
+        """
+
+        class Last:
+            def __del__(self):
+                writer.write(pipe[1], b"last\n")
+
+        for _ in range(2000):
+            cycle = Last()
+            cycle.itself = cycle
+            writer.write(pipe[1], b"x\n")
+            del cycle
+        gc.collect()
+
+        assert sorted(self.read(pipe, writer).split()) == sorted(["last", "x"] * 2000)
+
+    def test_a_thread_without_memory(self, pipe, writer, monkeypatch):
+        """
+        If memory runs out on the writing thread, later text is written.
+        """
+
+        def redact(text):
+            if text == "lost":
+                raise MemoryError
+            return text
+
+        reported = threading.Event()
+        monkeypatch.setattr(sys, "unraisablehook", lambda _: reported.set())
+        writer.redact = redact
+        writer.write(pipe[1], b"lost")
+        assert reported.wait(20)  # until it waits no longer for the line's end
+        writer.write(pipe[1], b"later\n")
+
+        assert self.read(pipe, writer) == "later\n"
+
+    def test_no_more_threads(self, pipe, writer, monkeypatch):
+        """
+        If no thread can be started, the next write tries again.
+        """
+
+        def refuse(*_):
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(standard_error._thread, "start_new_thread", refuse)
+            writer.write(pipe[1], b"one\n")
+        writer.write(pipe[1], b"two\n")
+
+        assert self.read(pipe, writer) == "one\ntwo\n"
+
+    def test_a_line_longer_than_the_queue(self, pipe):
+        """
+        A line that is longer than the queue reaches a reader that keeps up.
+        """
+        writer, results = BackgroundWriter(capacity=200_000), []
+        reader = threading.Thread(target=lambda: results.append(read_all(pipe[0])))
+        reader.start()
+        writer.write(pipe[1], b"x" * 1_000_000 + b"\n")
+        writer.finish(20)
+        os.close(pipe[1])
+        reader.join(20)
+
+        assert results == ["x" * 1_000_000 + "\n"]
+
+
+class TestRedirectedStreams:
+    def test_a_signal_handler_that_prints(self):
+        """
+        A signal handler that interrupts a write can print.
+        """
+        printed = run_redirected(
+            "import signal\n"
+            "def handle(*_):\n"
+            "    print('handled')\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0.001)\n"  # never during a handler
+            "signal.signal(signal.SIGALRM, handle)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.001)\n"
+            "for _ in range(5000): print('line')\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        )
+
+        # `print` writes a line and its end separately, so a handler can come between them.
+        assert printed.count("line") == 5000
+        assert "handled" in printed
+
+    def test_forked_processes_that_print(self):
+        """
+        A process that is forked while another thread prints can print.
+        """
+        printed = run_redirected(
+            "import os, threading\n"
+            "is_over = threading.Event()\n"
+            "def write():\n"
+            "    while not is_over.wait(0.0001): print('parent')\n"
+            "thread = threading.Thread(target=write)\n"
+            "thread.start()\n"
+            "for _ in range(50):\n"
+            "    pid = os.fork()\n"
+            "    if pid == 0:\n"
+            "        print('child')\n"
+            "        standard_error.finish(20)\n"
+            "        os._exit(0)\n"
+            "    os.waitpid(pid, 0)\n"
+            "is_over.set()\n"
+            "thread.join()\n"
+        )
+
+        assert printed.count("child\n") == 50  # Python 3.14 warns of "the child"
+
+    def test_text_that_cannot_be_encoded(self):
+        """
+        No character raises an error.
+        """
+        printed = run_redirected(
+            "import io\n"
+            "print('\\ud800 ü', file=sys.stderr)\n"
+            "sys.stderr.writelines(['a', 'b\\n'])\n"
+            "assert isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr.writable()\n"
+            "assert not (sys.stderr.closed or sys.stderr.readable() or sys.stderr.seekable())\n"
+        )
+
+        assert printed == "\\ud800 ü\nab\n"
+
+    def test_the_end_of_the_interpreter(self):
+        """
+        Unfinished lines, the traceback of an exception, and what exit handlers print are written.
+        """
+        printed = run_redirected(
+            "import atexit\n"
+            "atexit.register(print, 'at exit', file=sys.stderr)\n"
+            "sys.stderr.write('no end ')\n"
+            "raise ValueError('reason')\n"
+        )
+
+        assert printed.startswith("no end Traceback")
+        assert printed.endswith("\nValueError: reason\nat exit\n")
+
+
+def test_say_needs_no_stream(monkeypatch):
+    """
+    `say` drops its message if there is no stream, or a closed one.
+    """
+    closed = TextIOWrapper(open(os.devnull, "wb"))  # noqa: SIM115
+    closed.close()
+    for stream in (None, closed, object()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        standard_error.say("nothing")

@@ -1,0 +1,380 @@
+"""Conversations, images and recordings are arguments."""
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Optional
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    Audio,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+    Workflow,
+    assistant,
+    prompt,
+    system,
+    user,
+)
+from promptkit.testing import Client, call_arguments
+from promptkit.types.definitions import Definitions
+from promptkit.types.fast_path import fast_path
+from promptkit.types.readers import reader_of
+from promptkit.types.schemas import type_schema
+from promptkit.types.structuring import structurer
+from promptkit.types.unstructuring import json_of, text_of
+
+PIXEL = "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs="
+PICTURE = Image(reader_of(bytes).read(PIXEL))
+
+
+@dataclass
+class Report:
+    title: str
+    pictures: list[Image]
+    talk: Workflow | None = None
+
+
+def read(annotation, value):
+    return reader_of(annotation).read(value)
+
+
+def faults(annotation, value):
+    """What a client is told."""
+
+    def ask(history) -> str:
+        return ""
+
+    ask.__annotations__["history"] = annotation
+    with pytest.raises(ArgumentErrors) as refused:
+        prompt(ask).compiled.arguments.read({"history": value})
+    return [str(fault) for fault in refused.value.faults]
+
+
+#: What a client sends as the content of a turn, and the blocks that it is.
+CONTENT = [
+    ("Hello", [Text("Hello")]),
+    ("", []),
+    ({"type": "text", "text": "Hello"}, [Text("Hello")]),
+    ({"type": "text", "text": "Hello", "_meta": {"id": 1}}, [Text("Hello")]),
+    (
+        {
+            "type": "text",
+            "text": "Hello",
+            "annotations": {"audience": ["user"], "priority": 1, "lastModified": "2026-01-31T12:00:00+00:00"},
+        },
+        [Text("Hello", audience="user", priority=1, last_modified=datetime(2026, 1, 31, 12, tzinfo=UTC))],
+    ),
+    ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], [Text("a"), Text("b")]),
+    ([], []),
+    ({"type": "image", "data": PIXEL, "mimeType": "image/gif"}, [PICTURE]),
+    ([{"type": "text", "text": "See"}, {"type": "image", "data": PIXEL}], [Text("See"), PICTURE]),
+    (
+        {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "a"}},
+        [EmbeddedResource("file:///a.txt", text="a", mime_type="text/plain")],
+    ),
+    (
+        {"type": "resource", "resource": {"uri": "file:///a", "blob": "aGk="}},
+        [EmbeddedResource("file:///a", blob=b"hi")],
+    ),
+    (
+        {"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3, "icons": []},
+        [ResourceLink("file:///a", name="a", size=3)],
+    ),
+]
+
+
+class TestConversations:
+    @pytest.mark.parametrize(("content", "blocks"), CONTENT, ids=lambda part: str(part)[:40])
+    def test_content_is_text_or_blocks(self, content, blocks):
+        """
+        Each block is a message of the turn's role; blank text is left out, as `user` leaves it out.
+        """
+        found = read(Workflow, json.dumps([{"role": "assistant", "content": content}]))
+
+        assert [(message.role, message.content) for message in found] == [("assistant", b) for b in blocks]
+
+    @pytest.mark.parametrize(
+        ("annotation", "kind"),
+        [
+            (Workflow, Workflow),
+            (list[Message], list),
+            (Sequence[Message], tuple),
+            (tuple[Message, ...], tuple),
+            (Optional[Workflow], Workflow),  # noqa: UP045 (people write it)
+            (list[Message] | None, list),
+            (Annotated[list[Message], msgspec.Meta(min_length=2)], list),
+            (Annotated[Workflow, Arg("What was said")], Workflow),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("dump", [json.dumps, lambda value: value], ids=["text", "JSON"])
+    def test_every_spelling_reads_the_same_messages(self, annotation, kind, dump):
+        """
+        As text, as the arguments of prompts are, and as JSON, as those of tools are.
+        """
+        blocks = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
+        sent = [{"role": "user", "content": "a"}, {"role": "assistant", "content": blocks}]
+
+        def ask(history) -> str:
+            return ""
+
+        ask.__annotations__["history"] = annotation
+        found = prompt(ask).compiled.arguments.read({"history": dump(sent)})["history"]
+
+        assert type(found) is kind
+        assert list(found) == [*user("a"), Message("assistant", "b"), Message("assistant", "c")]
+
+    @pytest.mark.parametrize(
+        ("sent", "told"),
+        [
+            (
+                [{"role": "asistant", "content": "a"}],
+                [
+                    (
+                        "'history[0].role' is refused: role 'asistant' is not one of user, assistant "
+                        "(did you mean 'assistant'?)"
+                    )
+                ],
+            ),
+            (
+                [{"role": "user"}, {"content": "a"}],
+                ["'history[0].content' is missing", "'history[1].role' is missing"],
+            ),
+            (
+                [{"role": "user", "content": "a", "contents": "b"}],
+                ["'history[0].contents' is not a member of this object (did you mean 'content'?)"],
+            ),
+            (
+                [{"role": "user", "content": [{"type": "text", "txt": "a"}]}],
+                ["'history[0].content[0].txt' is not a member of this object (did you mean 'text'?)"],
+            ),
+            ([{"role": "user", "content": {"type": "text"}}], ["'history[0].content.text' is missing"]),
+            ([{"role": "user", "content": [{"type": "image"}]}], ["'history[0].content[0].data' is missing"]),
+            (
+                [{"role": "user", "content": {"type": "resource"}}],
+                ["'history[0].content.resource.uri' is missing"],
+            ),
+            (
+                [{"role": "user", "content": {"type": "image", "data": "aGk="}}],
+                [
+                    (
+                        "'history[0].content' is refused: the bytes are of no known format; clients take "
+                        "image/gif, image/jpeg, image/png, image/webp: convert it first"
+                    )
+                ],
+            ),
+            (
+                [{"role": "user", "content": {"type": "imgae", "data": PIXEL}}],
+                [
+                    (
+                        "'history[0].content.type' is 'imgae', "
+                        "not one of text, image, audio, resource, resource_link (did you mean 'image'?)"
+                    )
+                ],
+            ),
+            ("hello", ["'history' is 'hello', not a list of messages, each with role and content"]),
+            ('[{"role": ', ["'history' is JSON that cannot be read at line 1, column 11: it ends too early"]),
+        ],
+        ids=lambda part: str(part)[:60],
+    )
+    @pytest.mark.parametrize("annotation", [Workflow, list[Message]], ids=str)
+    def test_a_fault_has_its_place(self, annotation, sent, told):
+        """
+        The turn, and in it the member and the block.
+        """
+        assert faults(annotation, sent if isinstance(sent, str) else json.dumps(sent)) == told
+
+    def test_a_system_part(self):
+        """
+        A workflow has a place for it, and a list of messages has none.
+        """
+        sent = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "a"},
+            {
+                "role": "system",
+                "content": [{"type": "text", "text": "Be kind."}, {"type": "text", "text": ""}],
+            },
+        ]
+        found = read(Workflow, json.dumps(sent))
+
+        assert found == system("Be brief.", "Be kind.") + user("a")
+        assert read(Workflow, text_of(found)) == found
+        assert faults(list[Message], json.dumps(sent)) == [
+            f"'history[{at}].role' is refused: a message has no role 'system': "
+            "write system(...) beside the turns"
+            for at in (0, 2)
+        ]
+        pictured = [{"role": "system", "content": {"type": "image", "data": PIXEL}}]
+        assert faults(Workflow, json.dumps(pictured)) == [
+            "'history[0].content' holds more than text, and a system part is text"
+        ]
+
+    def test_one_message_is_one_block(self):
+        """
+        A parameter for one message says so of more, and of none.
+        """
+        several = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+
+        assert read(Message, '{"role": "user", "content": "a"}') == Message("user", "a")
+        assert faults(Message, json.dumps(several)) == [
+            "'history.content' holds several blocks, and one message has one"
+        ]
+        assert faults(Message, '{"role": "user", "content": " "}') == ["'history.content' holds no content"]
+
+    def test_what_is_read_is_what_structuring_makes(self):
+        """
+        On the fast path, which JSON takes that fits.
+        """
+        sent = [{"role": "user", "content": content} for content, _ in CONTENT]
+
+        assert fast_path(list[Message])(sent) == structurer(list[Message])(sent) == list(read(Workflow, sent))
+
+
+CONTENTS = (
+    st.builds(Text, st.text(min_size=1).filter(lambda text: not text.isspace()), priority=st.floats(0, 1))
+    | st.just(PICTURE)
+    | st.builds(EmbeddedResource, st.just("file:///a"), text=st.text())
+    | st.builds(EmbeddedResource, st.just("file:///a"), blob=st.binary(min_size=1))
+    | st.builds(ResourceLink, st.just("file:///a"), name=st.just("a"), size=st.none() | st.integers(0, 9))
+    | st.builds(Text, st.just("a"), last_modified=st.datetimes(timezones=st.just(UTC)))
+)
+MESSAGES = st.lists(st.builds(Message, st.sampled_from(["user", "assistant"]), CONTENTS), max_size=4)
+
+
+@settings(deadline=None)
+@given(MESSAGES)
+def test_a_conversation_comes_back(messages):
+    """
+    What is written of any conversation is read as the same conversation.
+    """
+    assert read(Workflow, text_of(Workflow(messages))) == Workflow(messages)
+    assert read(list[Message], text_of(messages)) == messages
+    assert structurer(dict[str, Workflow])({"a": json_of(Workflow(messages))}) == {"a": Workflow(messages)}
+
+
+class TestImages:
+    @pytest.mark.parametrize("sent", [PIXEL, f"data:image/gif;base64,{PIXEL}"], ids=["base64", "data URI"])
+    def test_an_image_is_base64_or_a_data_uri(self, sent):
+        """
+        So are several, one a line.
+        """
+        assert read(Image, sent) == PICTURE
+        assert read(list[Image], f"{sent}\n{sent}") == [PICTURE, PICTURE]
+        assert text_of(PICTURE) == PIXEL
+
+    def test_a_recording_is_read_likewise(self, wav):
+        """
+        Its type is that of its bytes.
+        """
+        assert read(Audio, b64encode(wav).decode()).mime_type == "audio/wav"
+
+    def test_it_may_lie_in_a_record(self):
+        """
+        There it is base64, as bytes are.
+        """
+        sent = {"title": "a", "pictures": [PIXEL], "talk": [{"role": "user", "content": "b"}]}
+
+        assert read(Report, json.dumps(sent)) == Report("a", [PICTURE], user("b"))
+
+    def test_what_clients_refuse_is_refused(self, wav):
+        """
+        With the place of it, and what the value of this class says itself.
+        """
+        assert faults(Image, "***") == ["'history' is '***', not base64 or a data: URI"]
+        (told,) = faults(Image, b64encode(wav).decode())
+        assert told.startswith("'history' is refused: the bytes are audio/")
+        (told,) = faults(Report, '{"title": "a", "pictures": ["aGk="]}')
+        assert told.startswith("'history.pictures[0]' is refused: the bytes are of no known format")
+
+
+def ask(history: Workflow, picture: Image, others: list[Message] | None = None) -> Workflow:
+    """Ask about a picture."""
+    return history + user("What is this?", picture)
+
+
+class TestOnTheWire:
+    def test_the_schema_is_as_short_as_it_can_be(self):
+        """
+        It says what a turn holds, and no docstring of a class.
+        """
+        schema = prompt(ask).compiled.schema
+        turns = schema["properties"]["history"]
+        turn = turns["items"]
+
+        assert turns["type"] == "array"
+        assert turn["required"] == ["role", "content"]
+        assert turn["properties"]["role"] == {"type": "string", "enum": ["user", "assistant", "system"]}
+        assert [each["type"] for each in turn["properties"]["content"]["anyOf"]] == [
+            "string",
+            "object",
+            "array",
+        ]
+        other = schema["properties"]["others"]["anyOf"][0]["items"]
+        assert other["properties"]["role"]["enum"] == ["user", "assistant"]
+        assert other["properties"]["content"] == turn["properties"]["content"]
+        assert schema["properties"]["picture"]["contentEncoding"] == "base64"
+        assert schema["properties"]["picture"]["minLength"] == 1  # no picture is empty
+        assert "frozen" not in json.dumps(schema)
+        assert '"description": "One' not in json.dumps(schema)
+        assert len(json.dumps(turns)) < 1_500
+
+    def test_a_record_that_holds_them_says_the_same(self):
+        """
+        Wherever they lie.
+        """
+        schema, _ = type_schema(Report, Definitions({}))
+        alone, _ = type_schema(Workflow, Definitions({}))
+
+        assert schema["properties"]["talk"]["anyOf"][0] == alone
+
+    def test_a_client_sends_them(self):
+        """
+        To a prompt as text, to a tool as JSON.
+        """
+        talk = user("Hello.") + assistant("Hello.")
+        sent = {"history": talk, "picture": PICTURE, "others": list(talk)}
+
+        got = Client(prompt(ask)).get_prompt("ask", sent)
+        called = Client(prompt(ask), tools=True).call_tool("ask", sent)
+
+        assert got == talk + user("What is this?", PICTURE)
+        assert [block for block in called.content if isinstance(block, Image)] == [PICTURE]
+        assert not called.is_error
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.data())
+    def test_tests_make_them_up(self, data):
+        """
+        All kinds of content, in files that are whole.
+        """
+        given = data.draw(call_arguments(prompt(ask)))
+
+        assert prompt(ask).render(**given)
+
+    def test_a_default_is_shown_as_it_would_be_sent(self):
+        """
+        In the schema, too.
+        """
+
+        @prompt
+        def go_on(history: Workflow = user("Hello.")) -> Workflow:  # noqa: B008 (it cannot be changed)
+            """Go on."""
+            return history
+
+        sent = [{"role": "user", "content": "Hello."}]
+        (argument,) = go_on.compiled.arguments.ordered
+        assert go_on.compiled.schema["properties"]["history"]["default"] == sent
+        assert msgspec.json.encode(sent).decode() in argument.description

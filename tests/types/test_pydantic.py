@@ -1,0 +1,373 @@
+"""Classes of pydantic are arguments, as pydantic reads, describes and writes them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Literal
+
+import jsonschema
+import pydantic
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from promptkit import ArgumentErrors, prompt
+from promptkit.errors.diagnostics import Rule
+from promptkit.testing import Client, call_arguments
+from promptkit.types.definitions import Definitions
+from promptkit.types.kinds import surrogate_of
+from promptkit.types.pydantic import forget_types
+from promptkit.types.readers import reader_of
+from promptkit.types.schemas import type_schema
+from promptkit.types.unstructuring import text_of
+
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+
+class Item(BaseModel):
+    """Something to buy."""
+
+    name: str
+    count: int = Field(1, ge=1, description="How many")
+
+
+class Order(BaseModel):
+    customer: str = Field(min_length=2)
+    items: list[Item] = []
+    tone: Tone = Tone.WARM
+    due: date | None = None
+    speed: Literal["slow", "fast"] = Field("slow", alias="howFast")
+
+
+class Folder(BaseModel):
+    name: str
+    inside: "list[Folder]" = []
+
+
+class Range(BaseModel):
+    low: int
+    high: int
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "Range":
+        if self.low > self.high:
+            msg = "low is above high"
+            raise ValueError(msg)
+        return self
+
+
+class Even(BaseModel):
+    number: int = Field(multiple_of=2)
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
+class Holder(BaseModel):
+    held: Open
+
+
+class Careless(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    x: int
+
+
+class Color(RootModel[Literal["red", "green"]]):
+    """A color."""
+
+
+class Numbers(RootModel[list[int]]):
+    """Some numbers."""
+
+
+class Called(BaseModel):
+    call: Callable[[int], int]
+
+
+@pydantic.dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+@dataclass
+class Basket:
+    owner: str
+    orders: list[Order]
+    corner: Point | None = None
+
+
+def taking(annotation):
+    def ask(order) -> str:
+        """Ask."""
+        return repr(order)
+
+    ask.__annotations__["order"] = annotation
+    return prompt(ask)
+
+
+def read(annotation, sent):
+    return taking(annotation).compiled.arguments.read({"order": sent})["order"]
+
+
+def faults(annotation, sent):
+    with pytest.raises(ArgumentErrors) as refused:
+        read(annotation, sent if isinstance(sent, str) else json.dumps(sent))
+    return [str(fault) for fault in refused.value.faults]
+
+
+VALUES = [
+    (
+        Order,
+        {"customer": "Ann", "items": [{"name": "tea", "count": 2}], "tone": "cold", "howFast": "fast"},
+        Order(customer="Ann", items=[Item(name="tea", count=2)], tone=Tone.COLD, howFast="fast"),
+    ),
+    (Order, {"customer": "Ann", "due": "2026-01-31"}, Order(customer="Ann", due=date(2026, 1, 31))),
+    (Folder, {"name": "a", "inside": [{"name": "b"}]}, Folder(name="a", inside=[Folder(name="b")])),
+    (Point, {"x": 1}, Point(1)),
+    (Order | None, {"customer": "Ann"}, Order(customer="Ann")),
+    (list[Point], [{"x": 1}, {"x": 2}], [Point(1), Point(2)]),
+    (dict[str, Item], {"a": {"name": "tea"}}, {"a": Item(name="tea")}),
+    (Item | Point, {"x": 1}, Point(1)),
+    (
+        Basket,
+        {"owner": "Ann", "orders": [{"customer": "Ann"}], "corner": {"x": 1}},
+        Basket("Ann", [Order(customer="Ann")], Point(1)),
+    ),
+    (Numbers, [1, 2], Numbers([1, 2])),
+    (Color, "red", Color("red")),
+    (Open, {"name": "a", "more": 1}, Open(name="a", more=1)),
+    (Holder, {"held": {"name": "a", "more": 1}}, Holder(held=Open(name="a", more=1))),
+    (Careless, {"x": 1, "more": 2}, Careless(x=1)),
+]
+
+
+@pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize("dump", [json.dumps, lambda value: value], ids=["text", "JSON"])
+def test_values_are_what_pydantic_makes(annotation, sent, value, dump):
+    """
+    Of text and of JSON, alone and in other types, also those of promptkit's own.
+    """
+    found = read(annotation, sent if isinstance(sent, str) else dump(sent))
+
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sent", "told"),
+    [
+        (Order, {}, ["'order.customer' is missing"]),
+        (
+            Order,
+            {"customer": "Ann", "items": [{"name": "tea"}, {"count": "x"}], "tone": "wram"},
+            [
+                "'order.items[1].name' is missing",
+                ("'order.items[1].count' is 'x', not a valid integer, unable to parse string as an integer"),
+                "'order.tone' is 'wram', not 'warm' or 'cold' (did you mean 'warm'?)",
+            ],
+        ),
+        (Order, {"customer": "A"}, ["'order.customer' is refused: String should have at least 2 characters"]),
+        (
+            Order,
+            {"customer": "Ann", "itms": []},
+            ["'order.itms' is not a member of this object (did you mean 'items'?)"],
+        ),
+        (
+            Basket,
+            {"owner": "Ann", "orders": [{"customer": "Ann", "items": [{"nme": "tea"}]}]},
+            [
+                "'order.orders[0].items[0].name' is missing",
+                "'order.orders[0].items[0].nme' is not a member of this object (did you mean 'name'?)",
+            ],
+        ),
+        (Range, {"low": 2, "high": 1}, ["'order' is refused: low is above high"]),
+        (Point, {"x": 1, "z": 2}, ["'order.z' is not a member of this object"]),
+        (Order, "tea", ["'order' is 'tea', not a JSON object with customer, items, tone, due, howFast"]),
+        (Order, "{", ["'order' is JSON that cannot be read at line 1, column 2: it ends too early"]),
+        (Color, "gren", ["'order' is 'gren', not 'red' or 'green' (did you mean 'green'?)"]),
+    ],
+    ids=lambda part: str(part)[:40],
+)
+def test_faults_are_told_as_others_are(annotation, sent, told):
+    """
+    All of them, each with its place and, of a misspelt name, the nearest.
+    """
+    assert faults(annotation, sent) == told
+
+
+def test_a_form_says_what_to_write():
+    """
+    Members in the order of the class, and an example that fits.
+    """
+    reader = reader_of(Order)
+
+    assert reader.expected == "a JSON object with customer, items, tone, due, howFast"
+    assert reader.hint == 'JSON, for example {"customer":"text"}'
+    assert read(Order, reader.hint.partition("example ")[2])
+    assert reader_of(Even).hint == "a JSON object with number"  # no example is found that fits
+
+
+def test_choices_are_completed():
+    """
+    Those of a class that is one of several values.
+    """
+    assert Client(taking(Color)).complete("ask", "order", "g").values == ("green",)
+
+
+class TestSchemas:
+    def test_it_is_pydantics_with_each_class_in_its_place(self):
+        """
+        As other schemas are: without the titles that pydantic makes of names.
+        """
+        schema = taking(Order).compiled.schema
+        order = schema["properties"]["order"]
+
+        assert "$defs" not in schema
+        assert order["properties"]["items"]["items"] == {
+            "description": "Something to buy.",
+            "properties": {
+                "name": {"type": "string"},
+                "count": {"default": 1, "description": "How many", "minimum": 1, "type": "integer"},
+            },
+            "required": ["name"],
+            "title": "Item",
+            "type": "object",
+        }
+        assert order["properties"]["howFast"] == {
+            "default": "slow",
+            "enum": ["slow", "fast"],
+            "type": "string",
+        }
+
+    def test_a_class_that_holds_itself_is_referred_to(self):
+        """
+        Also within a type of promptkit's own, and once for two parameters.
+        """
+        definitions = Definitions({})
+        first, _ = type_schema(Folder, definitions)
+        second, _ = type_schema(dict[str, Folder], definitions)
+        (name,) = definitions.schemas
+
+        assert name == "Folder"
+        assert first == second["additionalProperties"] == {"$ref": f"#/$defs/{name}"}
+        assert definitions.schemas[name]["properties"]["inside"]["items"] == first
+
+    def test_classes_of_one_name_are_two(self):
+        """
+        Each has a definition of its own.
+        """
+        other = pydantic.create_model("Folder", size=int, inside=(list["Folder"], []))
+        other.model_rebuild(_types_namespace={"Folder": other})
+        definitions = Definitions({})
+        type_schema(Folder, definitions)
+        schema, _ = type_schema(other, definitions)
+
+        assert schema == {"$ref": "#/$defs/Folder_"}
+        assert list(definitions.schemas["Folder_"]["properties"]) == ["size", "inside"]
+        assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
+
+    def test_a_member_may_be_called_as_a_word_of_json_schema(self):
+        """
+        It is no reference for that.
+        """
+        schema, _ = type_schema(pydantic.create_model("Odd", ref=(int, Field(alias="$ref"))), Definitions({}))
+
+        assert schema["properties"] == {"$ref": {"type": "integer"}}
+
+    @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda part: str(part)[:40])
+    def test_what_is_read_is_what_it_says(self, annotation, sent, value):
+        """
+        So that what a model makes of it is taken.
+        """
+        schema = taking(annotation).compiled.schema
+
+        jsonschema.validate({"order": sent}, schema)
+        assert json.loads(json.dumps(schema)) == schema
+
+
+@pytest.mark.parametrize("annotation", [Called, list[Called], Called | None], ids=str)
+def test_what_json_cannot_write_is_no_argument(annotation):
+    """
+    A class with a member that no client can fill is refused when it is compiled.
+    """
+    compiled, (told,) = taking(annotation).compile()
+
+    assert compiled is None
+    assert told.rule is Rule.UNSUPPORTED_TYPE
+
+
+@pytest.mark.parametrize(
+    "kind", [Order, Folder, Basket, Point, Numbers, Color], ids=lambda kind: kind.__name__
+)
+def test_tests_make_them_up(kind):
+    """
+    For `call_arguments`, within the bounds of their fields; what is written is read back.
+    """
+    asking = taking(kind)
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.data())
+    def law(data):
+        given = data.draw(call_arguments(asking))
+        assert asking.render(**given)
+        assert reader_of(kind).read(text_of(given["order"])) == given["order"]
+
+    law()
+
+
+def test_a_default_is_written_by_pydantic():
+    """
+    With the names that clients know.
+    """
+
+    @prompt
+    def ask(order: Order = Order(customer="Ann")) -> str:  # noqa: B008 (each call has its own)
+        """Ask."""
+        return order.customer
+
+    default = ask.compiled.schema["properties"]["order"]["default"]
+    assert default["howFast"] == "slow"
+    assert Client(ask).get_prompt("ask", {"order": Order(customer="Bob")})[0].text == "Bob"
+
+
+def test_a_class_that_is_defined_again_is_known_again():
+    """
+    After a reload nothing is kept of the old one.
+    """
+    assert surrogate_of(Order) is surrogate_of(Order)
+    before = surrogate_of(Order)
+    forget_types()
+
+    assert surrogate_of(Order) is not before
+    assert reader_of(Order).expected == before.expected
+
+
+def test_pydantic_is_loaded_by_authors_alone():
+    """
+    Serving without it, nothing of it is loaded, and nothing of ours that needs it.
+    """
+    code = (
+        "import sys\n"
+        "from dataclasses import dataclass\n"
+        "from promptkit import prompt\n"
+        "@dataclass\nclass A:\n    x: int\n"
+        "@prompt\ndef ask(a: A, b: list[str], c: int = 1) -> str:\n    return 'x'\n"
+        "ask.render_wire({'a': '{\"x\": 1}', 'b': 'a'})\n"
+        "ask.compiled.schema\n"
+        "print([name for name in sys.modules if 'pydantic' in name])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert ran.stdout.strip() == "[]"

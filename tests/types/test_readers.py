@@ -1,0 +1,732 @@
+import enum
+import json
+import math
+import pickle
+from base64 import b64encode
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, Literal, Optional, Union
+
+import attrs
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from promptkit.types import parsing
+from promptkit.types.errors import ConversionError
+from promptkit.types.kinds import is_enum, is_literal, is_union
+from promptkit.types.readers import reader_of
+from promptkit.types.unstructuring import text_of
+from tests.ids import shown
+
+
+class Tone(Enum):
+    WARM = "#f80"
+    COLD = "#08f"
+    HOT = "#f80"  # noqa: PIE796 (an alias on purpose)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 10
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Word(enum.StrEnum):
+    YES = "yes"
+    NO = "no"
+
+
+class Pair(Enum):
+    LEFT = (1, 0)
+    RIGHT = (0, 1)
+
+
+class Crossed(Enum):
+    A = "B"
+    B = "A"
+
+
+#: A type of each kind, and values of it.
+TYPES = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "bytes": bytes,
+    "Enum": Tone,
+    "IntEnum": Level,
+    "StrEnum": Word,
+    "Enum of tuples": Pair,
+    "Literal": Literal["python", "rust", "Go"],
+    "Literal of numbers": Literal[1, 2, True],
+    "Literal of members": Literal[Tone.WARM, Level.LOW],
+    "Literal with None": Literal["a", None],  # noqa: PYI061 (people write it)
+    "optional int": int | None,
+    "list of text": list[str],
+    "list of numbers": list[int],
+    "list of choices": list[Literal["a", "b"]],
+    "optional list": list[bytes] | None,
+    "optional Literal": Optional[Literal["a", "b"]],  # noqa: UP045 (people write it)
+}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def read(annotation, value):
+    return reader_of(annotation).read(value)
+
+
+@pytest.fixture(params=TYPES)
+def annotation(request):
+    """Each type that can be read."""
+    return TYPES[request.param]
+
+
+class TestLaws:
+    @settings(deadline=None)
+    @given(
+        value=st.text()
+        | st.sampled_from(["data:", "data:;base64,", "data:,a", "=", "1e999", "\ud800", "٣", "²"])
+    )
+    @pytest.mark.parametrize("kind", TYPES)
+    def test_any_text_is_a_value_or_a_conversion_error(self, kind, value):
+        """
+        Whatever a client sends, there is a value or a ConversionError, and never another exception.
+        """
+        try:
+            read(TYPES[kind], value)
+        except ConversionError:
+            return
+
+    @settings(deadline=None)
+    @given(value=JSON)
+    @pytest.mark.parametrize("kind", TYPES)
+    def test_any_json_is_a_value_or_a_conversion_error(self, kind, value):
+        """
+        The same holds for JSON values of every shape.
+        """
+        try:
+            read(TYPES[kind], value)
+        except ConversionError:
+            return
+
+    @given(st.integers())
+    def test_a_whole_number_comes_back(self, value):
+        """
+        What str() writes is read as the same number, and so is the JSON number.
+        """
+        assert read(int, str(value)) == value
+        assert read(int, value) == value
+
+    @given(st.floats(allow_nan=False, allow_infinity=False))
+    def test_a_number_comes_back(self, value):
+        """
+        To the last bit.
+        """
+        assert read(float, str(value)) == value
+        assert read(float, value) == value
+
+    @given(st.booleans())
+    def test_yes_or_no_comes_back(self, value):
+        """
+        As Python writes it, and as JSON does.
+        """
+        assert read(bool, str(value)) is value
+        assert read(bool, str(value).lower()) is value
+        assert read(bool, value) is value
+
+    @settings(deadline=None)
+    @given(st.binary(), st.sampled_from(["{}", "data:;base64,{}", "data:image/png;base64,{}"]))
+    def test_bytes_come_back(self, value, form):
+        """
+        Base64 alone and in a data: URI, of any bytes.
+        """
+        assert read(bytes, form.format(b64encode(value).decode())) == value
+
+    @given(st.text())
+    def test_text_is_not_touched(self, value):
+        """
+        Every text is itself: no space is stripped, no character read.
+        """
+        assert read(str, value) == value
+
+    @pytest.mark.parametrize(
+        ("kind", "member"),
+        [(kind, member) for kind in (Tone, Level, Word, Pair) for member in kind],
+        ids=str,
+    )
+    def test_a_member_comes_back(self, kind, member):
+        """
+        By its name, by its value where that is plain, and by what people are shown.
+        """
+        assert read(kind, member.name) is member
+        assert read(kind, member.name.lower()) is member
+        if kind is not Pair:
+            assert read(kind, str(member.value)) is member
+            assert read(kind, member.value) is member
+
+    def test_what_is_offered_can_be_read(self, annotation):
+        """
+        Every text that completion offers is a value, and each a different one.
+        """
+        reader = reader_of(annotation)
+        values = [reader.read(text) for text in reader.values]
+
+        assert len({(type(value), value) for value in values}) == len(values)
+
+    def test_what_is_offered_is_said(self, annotation):
+        """
+        Where there are few values, the error lists them.
+        """
+        reader = reader_of(annotation)
+
+        if len(reader.values) > 1 and annotation is not bool:
+            assert reader.expected == reader.hint == f"one of {', '.join(reader.values)}"
+
+
+class TestScalars:
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("5", 5), (" 5\n", 5), ("+5", 5), ("-5", -5), ("007", 7), (5, 5), (5.0, 5)],
+        ids=shown,
+    )
+    def test_whole_numbers_are_read_as_people_write_them(self, text, value):
+        """
+        With space around, a sign, leading zeros; a JSON number may have a zero fraction.
+        """
+        assert read(int, text) == value
+        assert type(read(int, text)) is int
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            " ",
+            "5.5",
+            "five",
+            "0x10",
+            "1e3",
+            "1,000",
+            "--5",
+            "9" * 5000,
+            5.5,
+            True,
+            math.inf,
+            math.nan,
+            None,
+            [5],
+        ],
+        ids=lambda text: repr(text)[:12],
+    )
+    def test_what_is_no_whole_number_is_refused(self, text):
+        """
+        Nothing is rounded, and no other notation is guessed; true is not a number.
+        """
+        with pytest.raises(ConversionError):
+            read(int, text)
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [("1.5", 1.5), (" 1e3 ", 1000.0), (".5", 0.5), ("5", 5.0), (5, 5.0), (1.5, 1.5)],
+        ids=shown,
+    )
+    def test_numbers_are_read_as_people_write_them(self, text, value):
+        """
+        With or without fraction and exponent, and always as float.
+        """
+        assert read(float, text) == value
+        assert type(read(float, text)) is float
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "1,5", "inf", "-Infinity", "nan", "1e999", 10**400, math.nan, True, None, [1.5]],
+        ids=lambda t: repr(t)[:12],
+    )
+    def test_what_is_no_number_is_refused(self, text):
+        """
+        Infinity and NaN are no numbers that JSON could say.
+        """
+        with pytest.raises(ConversionError):
+            read(float, text)
+
+    @pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "Yes", "on", "1", " true "])
+    def test_ways_to_say_yes(self, text):
+        """
+        All that forms and people send, in any case.
+        """
+        assert read(bool, text) is True
+
+    @pytest.mark.parametrize("text", ["false", "False", "no", "NO", "off", "0", "\tno"])
+    def test_ways_to_say_no(self, text):
+        """
+        All that forms and people send, in any case.
+        """
+        assert read(bool, text) is False
+
+    @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=shown)
+    def test_what_is_neither_is_refused(self, text):
+        """
+        Truthiness is not guessed.
+        """
+        with pytest.raises(ConversionError):
+            read(bool, text)
+
+    @pytest.mark.parametrize(
+        ("text", "value"),
+        [
+            ("aGk=", b"hi"),
+            ("aG\r\nk=\n", b"hi"),
+            ("data:;base64,aGk=", b"hi"),
+            ("data:text/plain;charset=utf-8;base64,aGk=", b"hi"),
+            ("DATA:text/plain;BASE64,aGk=", b"hi"),
+            ("data:;base64,", b""),
+            ("data:,hi%20there", b"hi there"),
+            ("data:text/plain,hi", b"hi"),
+        ],
+        ids=["base64", "wrapped", "URI", "typed URI", "upper case", "empty URI", "escaped URI", "plain URI"],
+    )
+    def test_bytes_are_base64_or_a_data_uri(self, text, value):
+        """
+        Wrapped as e-mail does, and as RFC 2397 has it.
+        """
+        assert read(bytes, text) == value
+
+    @pytest.mark.parametrize(
+        "text",
+        ["aGk", "a", "***", "é", "data:;base64", "data:", "http://example.com/a", b"aGk=", 3, None],
+        ids=shown,
+    )
+    def test_what_is_no_base64_is_refused(self, text):
+        """
+        Nothing is skipped or padded, and no URL fetched.
+        """
+        with pytest.raises(ConversionError):
+            read(bytes, text)
+
+    @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=shown)
+    def test_text_is_text(self, value):
+        """
+        No other JSON value is turned into its text.
+        """
+        with pytest.raises(ConversionError):
+            read(str, value)
+
+
+class TestChoices:
+    @pytest.mark.parametrize("text", ["python", "PYTHON", "  Python\n"])
+    def test_case_and_space_do_not_matter(self, text):
+        """
+        A choice is read as people type it.
+        """
+        assert read(Literal["python", "rust"], text) == "python"
+
+    def test_a_choice_in_its_own_case_comes_first(self):
+        """
+        Two that differ in case alone stay two; another spelling is the first.
+        """
+        either = Literal["a", "A"]
+
+        assert (read(either, "a"), read(either, "A")) == ("a", "A")
+
+    @pytest.mark.parametrize(
+        ("text", "value"), [("1", 1), (1, 1), ("true", True), (True, True), ("one", "one")], ids=shown
+    )
+    def test_choices_keep_their_types(self, text, value):
+        """
+        Numbers and booleans among the choices come as themselves.
+        """
+        found = read(Literal[1, True, "one"], text)
+
+        assert (type(found), found) == (type(value), value)
+
+    def test_a_choice_of_the_type_that_was_sent_comes_first(self):
+        """
+        Text that could be two choices is the text; a JSON number is always the number.
+        """
+        for either in (Literal["1", 1], Literal[1, "1"]):
+            assert isinstance(read(either, "1"), str)
+            assert isinstance(read(either, 1), int)
+
+    def test_a_value_wins_over_a_name(self):
+        """
+        Where one member's value is another's name, the value counts: it is what people see.
+        """
+        assert read(Crossed, "A") is Crossed.B
+        assert read(Crossed, "B") is Crossed.A
+
+    def test_aliases_are_read_and_not_shown(self):
+        """
+        A second name for a member is understood; people see each member once.
+        """
+        assert read(Tone, "hot") is Tone.WARM
+        assert reader_of(Tone).values == ("#f80", "#08f")
+
+    def test_members_in_a_literal_read_as_in_their_enum(self):
+        """
+        Whether all members or some may be chosen, they are called the same.
+        """
+        some = Literal[Tone.WARM]
+
+        assert read(some, "warm") is Tone.WARM
+        assert read(some, "#f80") is Tone.WARM
+        assert reader_of(some).values == reader_of(Tone).values[:1]
+
+    @pytest.mark.parametrize(
+        ("sent", "value"),
+        [
+            ("read", Access.READ),
+            ("READ|write", Access.READ | Access.WRITE),
+            ("read | 2", Access.READ | Access.WRITE),
+            ("3", Access.READ | Access.WRITE),
+            (3, Access.READ | Access.WRITE),
+            ("0", Access(0)),
+            ("read|", None),
+            ("8", None),
+            (8, None),
+            (-1, None),
+            ("9" * 5000, None),
+            ("read, write", None),
+        ],
+        ids=shown,
+    )
+    def test_flags(self, sent, value):
+        """
+        Several are written with a bar between them, by name or number, or as their sum.
+        """
+        if value is not None:
+            assert read(Access, sent) is value
+            assert read(Access, text_of(value)) is value
+            return
+        with pytest.raises(ConversionError):
+            read(Access, sent)
+
+    def test_booleans_among_choices(self):
+        """
+        They are read as people write them.
+        """
+        choice = Literal["auto", True, False]
+
+        assert [read(choice, text) for text in ("auto", "yes", "no", "true", True)] == [
+            *("auto", True, False),
+            *(True, True),
+        ]
+
+    def test_none_is_no_choice(self):
+        """
+        It stands for an argument that was not given, and is not offered.
+        """
+        choice = Literal["a", None]  # noqa: PYI061 (people write it)
+
+        assert reader_of(choice).values == ("a",)
+        with pytest.raises(ConversionError):
+            read(choice, "None")
+
+    @pytest.mark.parametrize(
+        ("annotation", "text", "nearest"),
+        [
+            (Literal["python", "rust"], "pyhton", "python"),
+            (Literal["python", "rust"], "cobol", None),
+            (Literal["python", "rust"], "", None),
+            (Pair, "lfet", "LEFT"),
+            (Tone, "wram", "#f80"),
+            (Level, "hihg", "10"),
+        ],
+        ids=["typo", "strange", "empty", "member", "name of a member", "name of a number"],
+    )
+    def test_a_slip_finds_the_choice(self, annotation, text, nearest):
+        """
+        The nearest choice is suggested as people see it.
+        """
+        with pytest.raises(ConversionError) as caught:
+            read(annotation, text)
+
+        assert caught.value.nearest == nearest
+
+    @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=shown)
+    def test_what_is_no_name_is_refused(self, value):
+        """
+        A JSON value of another kind is refused.
+        """
+        with pytest.raises(ConversionError):
+            read(Literal["python", "rust"], value)
+
+
+class TestLists:
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            "1,2,3",
+            "1, 2, 3",
+            " 1 ,2,, 3,",
+            "1\n2\n3\n",
+            "1\r\n\r\n2\r\n3",
+            "[1, 2, 3]",
+            ' ["1", 2, "3"]',
+            [1, 2, 3],
+            ["1", 2.0, 3],
+        ],
+        ids=shown,
+    )
+    def test_items_are_read_as_people_write_them(self, sent):
+        """
+        Separated by commas, one a line, as a JSON array in text, or as one.
+        """
+        assert read(list[int], sent) == [1, 2, 3]
+
+    @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=shown)
+    def test_a_list_may_be_empty(self, sent):
+        """
+        Blank items are dropped.
+        """
+        assert read(list[str], sent) == []
+
+    def test_a_data_uri_is_one_item(self):
+        """
+        The comma in it separates its head from its data, and no two items.
+        """
+        assert read(list[bytes], "data:;base64,aGk=") == [b"hi"]
+        assert read(list[bytes], "data:;base64,aGk=\naG8=") == [b"hi", b"ho"]
+
+    def test_a_line_may_hold_commas(self):
+        """
+        Where there are lines, commas separate nothing.
+        """
+        assert read(list[str], "be brief, please\nbe kind") == ["be brief, please", "be kind"]
+
+    @pytest.mark.parametrize(
+        "sent",
+        ["1,x", "[1, 2", "[1, null]", "[[1]]", '{"a": 1}', 1, None, {"a": 1}, True, ["x"], [None]],
+        ids=shown,
+    )
+    def test_what_is_no_list_of_them_is_refused(self, sent):
+        """
+        Each item has to fit, and nothing but a list is one.
+        """
+        with pytest.raises(ConversionError):
+            read(list[int], sent)
+
+    @settings(deadline=None)
+    @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
+    def test_any_list_of_text_comes_back_from_json(self, items):
+        """
+        Whatever the items hold, JSON carries them, as text and as itself.
+        """
+        assert read(list[str], json.dumps(items)) == items
+        assert read(list[str], items) == items
+
+    @settings(deadline=None)
+    @given(st.lists(st.integers() | st.booleans().map(int)), st.sampled_from([",", ", ", "\n"]))
+    def test_numbers_come_back_from_any_separator(self, items, separator):
+        """
+        What is written plainly is read plainly.
+        """
+        assert read(list[int], separator.join(map(str, items))) == items
+
+    @pytest.mark.parametrize("annotation", [list[complex], list[object], list[type]], ids=str)
+    def test_a_list_of_what_cannot_be_read_has_no_reader(self, annotation):
+        """
+        The compiler reports it.
+        """
+        assert reader_of(annotation) is None
+
+    def test_a_slip_in_an_item_finds_its_choice(self):
+        """
+        As for a choice alone.
+        """
+        with pytest.raises(ConversionError) as caught:
+            read(list[Literal["python", "rust"]], "rust, pyhton")
+
+        (part,) = caught.value.parts
+        assert (part.nearest, part.path, part.got) == ("python", "[1]", "pyhton")
+
+
+class TestExpected:
+    @pytest.mark.parametrize(
+        ("annotation", "expected", "hint", "values"),
+        [
+            (str, "text", "", ()),
+            (int, "a whole number", "a whole number", ()),
+            (float, "a number", "a number", ()),
+            (bool, "yes or no", "yes or no", ("yes", "no")),
+            (bytes, "base64 or a data: URI", "base64 or a data: URI", ()),
+            (Literal["a", "b"], "one of a, b", "one of a, b", ("a", "b")),
+            (Level, "one of 1, 10", "one of 1, 10", ("1", "10")),
+            (Pair, "one of LEFT, RIGHT", "one of LEFT, RIGHT", ("LEFT", "RIGHT")),
+            (int | None, "a whole number", "a whole number", ()),
+            (list[str], "a list", "several, separated by commas", ()),
+            (
+                list[Literal["a", "b"]],
+                "a list, each one of a, b",
+                "several, separated by commas; each one of a, b",
+                (),
+            ),
+        ],
+        ids=[
+            "str",
+            "int",
+            "float",
+            "bool",
+            "bytes",
+            "Literal",
+            "IntEnum",
+            "Enum of tuples",
+            "optional",
+            "list",
+            "list of choices",
+        ],
+    )
+    def test_what_a_type_takes_is_said_in_a_few_words(self, annotation, expected, hint, values):
+        """
+        Never a type's name or a JSON dump.
+        """
+        reader = reader_of(annotation)
+
+        assert (reader.expected, reader.hint, reader.values) == (expected, hint, values)
+
+    def test_choices_in_json_are_in_their_authors_order(self):
+        """
+        For the whole and for a part that is refused.
+        """
+        reader = reader_of(tuple[Literal[3, 1, 2], bool])
+
+        with pytest.raises(ConversionError) as caught:
+            reader.read("[4, true]")
+
+        assert reader.expected == "a list of 2 items: one of 3, 1, 2, true or false"
+        assert [part.expected for part in caught.value.parts] == ["one of 3, 1, 2"]
+
+
+class TestReaderOf:
+    @pytest.mark.parametrize(
+        "annotation",
+        [Optional[int], Union[int, None], int | None, Union[None, int]],  # noqa: UP007, UP045 (people write them)
+        ids=str,
+    )
+    def test_every_spelling_of_optional_is_the_same(self, annotation):
+        """
+        T or None is read as T.
+        """
+        assert reader_of(annotation) is reader_of(int)
+
+    @pytest.mark.parametrize(
+        "annotation",
+        [object, Any, type, None, "str", complex, int | complex, Enum("Empty", []), lambda: None],
+        ids=shown,
+    )
+    def test_what_cannot_be_read_has_no_reader(self, annotation):
+        """
+        The compiler reports it; nothing is read as its text by default.
+        """
+        assert reader_of(annotation) is None
+
+    def test_a_choice_of_one(self):
+        """
+        The smallest Literal is a choice too.
+        """
+        assert reader_of(Literal["a"]).expected == "'a'"
+
+
+@pytest.mark.parametrize(
+    ("recognises", "yes", "no"),
+    [
+        (is_enum, Tone, Annotated[Tone, 1]),
+        (is_enum, Level, Literal[Tone.WARM]),
+        (is_literal, Literal["a"], "a"),
+        (is_union, int | None, int),
+        (is_union, Optional[int], list[int]),  # noqa: UP045
+    ],
+    ids=["enum", "int enum", "literal", "union", "optional"],
+)
+def test_kinds_of_types_are_told_apart(recognises, yes, no):
+    """
+    By what they are, not by how they are written.
+    """
+    assert recognises(yes)
+    assert not recognises(no)
+
+
+def test_a_conversion_error_travels():
+    """
+    It keeps what was probably meant.
+    """
+    assert pickle.loads(pickle.dumps(ConversionError(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
+
+
+class TestSaidOnly:
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (Annotated[int, msgspec.Meta(description="x")], "a whole number"),
+            (
+                Annotated[list[int], msgspec.Meta(title="x", min_length=2)],
+                "a list of at least 2 items, each a whole number",
+            ),
+            (
+                list[Annotated[int, msgspec.Meta(title="x", ge=1)]],
+                "a list, each a whole number of at least 1",
+            ),
+            (
+                Annotated[datetime, msgspec.Meta(tz=False)],
+                "a date and time without an offset, as in 2026-01-31T12:00:00",
+            ),
+        ],
+        ids=str,
+    )
+    def test_the_words(self, annotation, expected):
+        """
+        The description is that of the type alone.
+        """
+        assert reader_of(annotation).expected == expected
+
+    def test_constraints_beside_it_hold(self):
+        """
+        A list that is too short is refused, whatever other constraints it has.
+        """
+        with pytest.raises(ConversionError):
+            reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
+
+
+class TestEscapes:
+    @given(
+        st.lists(st.sampled_from(["%41", "%", "%4", "%%", "%zz", "a", "\u00e9"]), max_size=40).map("".join)
+    )
+    def test_pieces_give_what_the_whole_gives(self, text):
+        """
+        Wherever a long text is cut, no escape is.
+        """
+        from urllib.parse import unquote_to_bytes
+
+        whole = parsing._PIECE
+        with pytest.MonkeyPatch.context() as patch:
+            for size in ("1", "2", "3"):
+                patch.setattr(parsing, "_PIECE", whole.replace("16384", size))
+                assert parsing._unescaped(text) == unquote_to_bytes(text)
+
+    def test_a_long_data_uri(self):
+        """
+        A document of more than one piece.
+        """
+        assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
+
+
+def test_what_msgspec_has_not_implemented_is_not_supported():
+    """
+    The author is told of the parameter, not of msgspec.
+    """
+
+    @attrs.define
+    class Doubled:
+        number: int
+        twice: int = attrs.Factory(lambda self: 2 * self.number, takes_self=True)
+
+    assert reader_of(Doubled) is None

@@ -1,0 +1,360 @@
+"""What is known of a scalar type stands in one record: a new type is one entry in one table."""
+
+import ast
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import jsonschema
+import msgspec
+import pytest
+from msgspec import Meta
+
+import promptkit
+from promptkit import ArgumentErrors, prompt, register_type
+from promptkit.catalog.json_schema import schema_of
+from promptkit.compiler.compilation import compile
+from promptkit.loader.loader import Recipes
+from promptkit.types.kinds import type_tree
+from promptkit.types.readers import reader_of
+from promptkit.types.scalars import SCALARS, ScalarType, text_scalar
+from promptkit.types.structuring import structurer
+from promptkit.types.unstructuring import json_of, text_of
+from tests.wire import MODERN, Client
+
+LOCAL = IPv4Address("127.0.0.1")
+
+#: The record of a type that promptkit does not bring.
+RECORD = msgspec.structs.replace(
+    text_scalar(
+        IPv4Address,
+        expected="an IPv4 address",
+        schema={"type": "string", "format": "ipv4"},
+        write=lambda address: address.exploded,
+    ),
+    values=("127.0.0.1", "0.0.0.0"),  # noqa: S104 (what completion offers)
+    example="10.0.0.1",
+    shown_in_row=True,
+)
+
+#: A value of each type that promptkit brings.
+VALUES = {
+    str: "a, b",
+    bool: True,
+    int: 5,
+    float: 2.5,
+    bytes: b"hello",
+    Decimal: Decimal("2.50"),
+    date: date(2026, 1, 31),
+    datetime: datetime(2026, 1, 31, 12, tzinfo=UTC),
+    time: time(12, 30),
+    timedelta: timedelta(hours=1, minutes=30),
+    UUID: UUID(int=5),
+    Path: Path("notes/today.md"),
+}
+EVERY = pytest.mark.parametrize("kind", VALUES, ids=lambda kind: kind.__name__)
+
+
+@pytest.fixture
+def address(monkeypatch):
+    """The type, once the table has its entry."""
+    monkeypatch.setitem(SCALARS, IPv4Address, RECORD)
+    return IPv4Address
+
+
+def taking(annotation, **options):
+    """A prompt with one parameter of a type."""
+
+    def typed(value) -> str:
+        return str(value)
+
+    typed.__annotations__["value"] = annotation
+    typed.__defaults__ = tuple(options.values())
+    return prompt(typed)
+
+
+def schema(annotation):
+    """The JSON Schema of a type, and what it refers to."""
+    found = schema_of(taking(annotation).compiled.arguments.ordered)
+    return found["properties"]["value"], found.get("$defs", {})
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (timedelta(seconds=1800), "30m"),
+        (timedelta(hours=1, minutes=30), "1h 30m"),
+        (timedelta(days=7), "7d"),
+        (timedelta(seconds=10, microseconds=500), "10.0005s"),
+        (timedelta(), "0s"),
+        (-timedelta(hours=2), "-2h"),
+        (timedelta.max, "999999999d 23h 59m 59.999999s"),
+        (timedelta.min, "-999999999d"),
+    ],
+    ids=str,
+)
+def test_a_duration_is_written_as_people_write_it(duration, text):
+    """
+    So it is read back.
+    """
+    assert text_of(duration) == text
+    assert reader_of(timedelta).read(text) == duration
+
+
+class TestOneEntry:
+    def test_without_it_the_type_is_not_supported(self):
+        """
+        What the other tests see comes from the entry.
+        """
+        assert reader_of(IPv4Address) is None
+
+    def test_it_is_read(self, address):
+        """
+        Alone, optional, in a union, and in lists and sets as people write them.
+        """
+        for annotation in (address, address | None, address | int):
+            assert reader_of(annotation).read("127.0.0.1") == LOCAL
+        assert reader_of(list[address]).read("127.0.0.1, 127.0.0.1") == [LOCAL, LOCAL]
+        assert reader_of(set[address]).read("127.0.0.1\n127.0.0.1") == {LOCAL}
+
+    def test_it_is_structured(self, address):
+        """
+        As a field, as an item, and as a key and a value of an object.
+        """
+
+        @dataclass
+        class Host:
+            at: address
+            names: dict[address, list[address]]
+
+        sent = {"at": "127.0.0.1", "names": {"127.0.0.1": ["127.0.0.1"]}}
+
+        assert structurer(Host)(sent) == Host(LOCAL, {LOCAL: [LOCAL]})
+
+    def test_it_is_written(self, address):
+        """
+        As text, and in JSON, so that it is read back.
+        """
+        assert (text_of(LOCAL), json_of([LOCAL])) == ("127.0.0.1", ["127.0.0.1"])
+        assert reader_of(dict[str, address]).read(text_of({"a": LOCAL})) == {"a": LOCAL}
+
+    @pytest.mark.parametrize(
+        ("within", "sent", "fault"),
+        [
+            (lambda kind: kind, "x", "'value' is 'x', not an IPv4 address"),
+            (lambda kind: kind | int, "x", "'value' is 'x', not an IPv4 address or a whole number"),
+            (lambda kind: list[kind], "127.0.0.1, x", "'value[1]' is 'x', not an IPv4 address"),
+            (lambda kind: dict[str, kind], '{"a": 5}', "\"value['a']\" is 5, not an IPv4 address"),
+        ],
+        ids=["alone", "union", "list", "dict"],
+    )
+    def test_faults_say_what_it_takes(self, address, within, sent, fault):
+        """
+        In the words of its record, wherever it stands.
+        """
+        with pytest.raises(ArgumentErrors) as refused:
+            taking(within(address)).compiled.arguments.read({"value": sent})
+
+        assert str(refused.value) == f"prompt 'typed': {fault}"
+
+    def test_it_is_in_the_schema(self, address):
+        """
+        Alone, in a list, and as a key and a value of an object.
+        """
+        text = {"type": "string", "format": "ipv4"}
+
+        assert schema(address) == ({**text, "description": "an IPv4 address"}, {})
+        assert schema(list[address])[0]["items"] == text
+        assert schema(dict[address, address])[0]["propertyNames"] == text
+        assert schema(dict[address, address])[0]["additionalProperties"] == text
+
+    def test_it_is_in_the_listing(self, address):
+        """
+        With what it takes, a default as people write it, and an example where JSON is needed.
+        """
+        annotations = {"one": address, "several": list[address], "named": dict[str, address]}
+        prompts = [taking(annotation) for annotation in annotations.values()]
+        shown = [found.compiled.arguments.ordered[0].description for found in prompts]
+        client = Client(compile(Recipes(prompts=(taking(address, value=LOCAL),))), MODERN)
+
+        (listed,) = client.ask("prompts/list")["result"]["prompts"]
+
+        assert listed["arguments"][0]["description"] == "an IPv4 address; default 127.0.0.1"
+        assert shown == [
+            "an IPv4 address",
+            "several, separated by commas; each an IPv4 address",
+            'JSON, for example {"text":"10.0.0.1"}',
+        ]
+
+    def test_several_are_shown_as_its_record_says(self, address):
+        """
+        Separated by commas, as they are entered.
+        """
+        several = taking(list[address], value=[LOCAL, LOCAL]).compiled.arguments.ordered[0]
+
+        assert several.description.endswith("; default 127.0.0.1, 127.0.0.1")
+
+    def test_its_values_are_offered(self, address):
+        """
+        To people who complete an argument.
+        """
+        client = Client(compile(Recipes(prompts=(taking(address),))), MODERN)
+        params = {
+            "ref": {"type": "ref/prompt", "name": "typed"},
+            "argument": {"name": "value", "value": "127"},
+        }
+
+        assert client.ask("completion/complete", params)["result"]["completion"]["values"] == ["127.0.0.1"]
+
+
+class TestEveryRecord:
+    def test_each_has_a_value_here(self):
+        """
+        No type of the table is left out below.
+        """
+        assert VALUES.keys() <= SCALARS.keys()
+        assert {kind for kind in SCALARS if SCALARS[kind].tree} | {Path} == VALUES.keys()
+
+    @EVERY
+    def test_it_has_every_field(self, kind):
+        """
+        Of built-in and registered types alike, and each of the right type.
+        """
+        record = SCALARS[kind]
+
+        assert isinstance(record, ScalarType)
+        for name in ("read", "convert", "write", "convert_key"):
+            assert callable(getattr(record, name))
+        assert record.expected
+        assert record.hint.startswith(record.expected) or kind is str
+        assert all(isinstance(one["type"], str) for one in record.schema.get("anyOf", [record.schema]))
+        assert record.show is None or record.show(VALUES[kind])
+        assert record.describe(type_tree(kind))
+
+    @EVERY
+    def test_its_reader_is_the_record(self, kind):
+        """
+        Nothing is looked up when a value is read.
+        """
+        assert reader_of(kind) is SCALARS[kind]
+
+    @EVERY
+    def test_it_is_recognised(self, kind):
+        """
+        As msgspec sees it, if msgspec knows it.
+        """
+        tree = SCALARS[kind].tree
+
+        assert type(type_tree(kind)) is (tree or msgspec.inspect.CustomType)
+
+    @EVERY
+    def test_what_is_written_is_read(self, kind):
+        """
+        As text, and as JSON.
+        """
+        record, value = SCALARS[kind], VALUES[kind]
+
+        assert record.read(record.write(value)) == value
+        assert record.convert(json_of(value), kind) == value
+
+    @EVERY
+    def test_its_example_is_one(self, kind):
+        """
+        It meets the schema, and is converted.
+        """
+        record, tree = SCALARS[kind], type_tree(kind)
+        example = record.example_of(tree)
+
+        jsonschema.Draft202012Validator({**record.schema, **record.facets_of(tree)}).validate(example)
+        assert isinstance(record.convert(example, kind), kind)
+
+    @pytest.mark.parametrize(
+        "bounds",
+        [
+            {"ge": 10, "multiple_of": 7},
+            {"gt": 7, "multiple_of": 7},
+            {"le": 10, "multiple_of": 7},
+            {"lt": 7, "multiple_of": 7},
+            {"multiple_of": 7},
+            {"gt": -3, "lt": 0},
+            {"gt": 2},
+            {"lt": -2},
+            {"ge": 3, "le": 3},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("kind", [int, float])
+    def test_its_example_meets_constraints(self, kind, bounds):
+        """
+        Of numbers: the least that is within the bounds, if there is one.
+        """
+        constrained = Annotated[kind, Meta(**bounds)]
+
+        example = SCALARS[kind].example_of(type_tree(constrained))
+
+        assert msgspec.convert(example, constrained) == example
+
+    @pytest.mark.parametrize(
+        "bounds", [{"gt": 0, "lt": 1}, {"gt": 0, "le": 0.5}, {"ge": 0.5, "lt": 1}], ids=str
+    )
+    def test_its_example_is_between_near_bounds(self, bounds):
+        """
+        Between open bounds, it is in the middle.
+        """
+        constrained = Annotated[float, Meta(**bounds)]
+
+        assert SCALARS[float].example_of(type_tree(constrained)) == 0.5
+
+    @EVERY
+    def test_no_pattern_looks_around(self, kind):
+        """
+        Neither of values nor of keys, which are a part of schemas: some clients could read no tool.
+        """
+        record, tree = SCALARS[kind], type_tree(kind)
+
+        schemas = {"value": {**record.schema, **record.facets_of(tree)}, "key": record.key_schema_of(tree)}
+
+        assert not re.search(r"\(\?[^:]", msgspec.json.encode(schemas).decode())
+
+    @EVERY
+    def test_its_keys_are_as_the_schema_says(self, kind):
+        """
+        What cannot be a key is in no object, and what can matches its pattern.
+        """
+        record = SCALARS[kind]
+
+        if record.key_schema is None:
+            assert reader_of(dict[kind, int]) is None
+            return
+        (key,) = json_of({VALUES[kind]: None})
+        assert record.convert_key(key, kind) == VALUES[kind]
+        assert re.match(record.key_schema_of(type_tree(kind)).get("pattern", ""), key)
+
+    def test_registering_a_type_again_does_not_change_what_msgspec_reads(self):
+        """
+        A built-in type stays as it is.
+        """
+        before = SCALARS[date]
+        register_type(date, date.fromisoformat, expected="a day")
+
+        assert SCALARS[date] is before
+
+    def test_there_is_no_other_table(self):
+        """
+        What msgspec calls a scalar type stands in one module.
+        """
+        names = {"BoolType", "DecimalType", "DateType", "TimeDeltaType", "UUIDType"}
+        package = Path(promptkit.__file__).parent
+        found = {
+            path.name
+            for path in package.rglob("*.py")
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute) and node.attr in names
+        }
+
+        assert found == {"scalar_types.py"}

@@ -1,0 +1,449 @@
+"""The JSON Schemas of types are in the words that every client knows which converts them for its model."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from uuid import UUID
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from promptkit import Arg, prompt
+from promptkit.types.definitions import Definitions
+from promptkit.types.kinds import plain
+from promptkit.types.schemas import type_schema
+from tests.laws.test_types import TYPES, compiled
+from tests.sample_types import Corner, Level, Node, Pair, Place, Point, Row, Tone
+
+T = TypeVar("T")
+
+
+class Shade(Enum):
+    """How dark."""
+
+    DARK = "dark"
+    BRIGHT = "bright"
+
+
+class Mixed(Enum):
+    TWO = 2
+    AUTO = "auto"
+
+
+@dataclass
+class Week:
+    """When to meet."""
+
+    start: Annotated[date, Meta(description="The first day")]
+    length: timedelta = timedelta(days=7)
+    days: list[Literal["tue", "mon"]] = field(default_factory=list)
+
+
+class Box(NamedTuple, Generic[T]):
+    inside: T
+
+
+class Left(msgspec.Struct, tag="left"):
+    right: "Right | None" = None
+
+
+class Right(msgspec.Struct, tag="right"):
+    left: Left | None = None
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True):
+    number: int
+
+
+class Open(TypedDict):
+    anything: Any
+    items: list
+
+
+def schema(annotation):
+    """The schema of a type."""
+    return type_schema(annotation, Definitions({}))[0]
+
+
+def words(annotation, default=msgspec.NODEFAULT, arg=None):
+    """The description of an argument."""
+
+    def taking(value):
+        return "x"
+
+    taking.__annotations__["value"] = Annotated[annotation, arg or Arg()]
+    if default is not msgspec.NODEFAULT:
+        taking.__defaults__ = (default,)
+    return prompt(taking).compiled.schema["properties"]["value"].get("description")
+
+
+def parts(schema):
+    """A schema, and all schemas in it."""
+    if isinstance(schema, dict):
+        yield schema
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from parts(part)
+
+
+EVERY = pytest.mark.parametrize(
+    "annotation", [*TYPES, Mixed, Corner, Week, Left, Closed, Open, tuple[()]], ids=str
+)
+
+
+class TestEveryType:
+    @EVERY
+    def test_it_has_none_of_the_words_that_clients_trip_over(self, annotation):
+        """
+        A type is one word, arrays say what is in them, objects are not closed, and no item has its place.
+        """
+        whole = compiled(annotation).schema
+
+        for part in parts(whole):
+            assert "prefixItems" not in part
+            assert part.get("additionalProperties") is not False
+            assert part.get("type") != "array" or "items" in part
+            assert part.get("format") not in ("decimal", "duration", "uuid")
+            assert "enum" not in part or "type" in part
+            if "$ref" in part:
+                assert part["$ref"].rpartition("/")[2] in whole["$defs"]
+        assert not any(isinstance(part.get("type"), list) for part in parts(whole))
+
+    @EVERY
+    def test_it_is_written_the_same_again(self, annotation):
+        """
+        Equal input gives equal bytes.
+        """
+        assert json.dumps(compiled(annotation).schema) == json.dumps(compiled(annotation).schema)
+
+
+class TestChoices:
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}),
+            (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+            (Shade, {"type": "string", "enum": ["dark", "bright"]}),
+            (Level, {"type": "integer", "enum": [1, 2]}),
+            (Corner, {"type": "string", "enum": ["LEFT", "RIGHT"]}),
+            (list[Literal["b", "a"]], {"type": "array", "items": {"type": "string", "enum": ["b", "a"]}}),
+            (
+                dict[Literal["b", "a"], Any],
+                {
+                    "type": "object",
+                    "propertyNames": {"type": "string", "enum": ["b", "a"]},
+                    "additionalProperties": {},
+                },
+            ),
+            (Mixed, {"anyOf": [{"type": "integer", "enum": [2]}, {"type": "string", "enum": ["auto"]}]}),
+            (
+                Literal[None, "b", 3, True],  # noqa: PYI061 (null comes last)
+                {
+                    "anyOf": [
+                        {"type": "string", "enum": ["b"]},
+                        {"type": "integer", "enum": [3]},
+                        {"type": "boolean", "enum": [True]},
+                        {"type": "null"},
+                    ]
+                },
+            ),
+            # Of words that stand nowhere else: typing keeps the first union of equal literals, in any order.
+            (Literal["n", "m"] | None, {"anyOf": [{"type": "string", "enum": ["n", "m"]}, {"type": "null"}]}),
+            (Literal[Tone.COLD, Tone.WARM], {"type": "string", "enum": ["Cold", "warm"]}),
+        ],
+        ids=str,
+    )
+    def test_they_have_their_type_and_the_authors_order(self, annotation, expected):
+        """
+        Of several types there are alternatives.
+        """
+        assert schema(annotation) == expected
+
+    def test_within_a_class(self):
+        """
+        There, too, and in a class whose type is chosen where it is used.
+        """
+        (days,) = [part for part in parts(schema(Week)) if "enum" in part]
+
+        assert days["enum"] == ["tue", "mon"]
+        assert schema(Box[Literal["z", "y"]])["items"]["enum"] == ["z", "y"]
+
+
+class TestClasses:
+    def test_they_stand_in_their_place(self):
+        """
+        With what their author says of them, and of their members.
+        """
+        assert schema(list[Week]) == {
+            "type": "array",
+            "items": {
+                "description": "When to meet.",
+                "type": "object",
+                "properties": {
+                    "start": {
+                        "type": "string",
+                        "format": "date",
+                        "description": "The first day (a date, as in 2026-01-31)",
+                    },
+                    "length": {**schema(timedelta), "description": words(timedelta), "default": "P7D"},
+                    "days": {
+                        "type": "array",
+                        "items": {"type": "string", "enum": ["tue", "mon"]},
+                        "default": [],
+                    },
+                },
+                "required": ["start"],
+            },
+        }
+
+    def test_only_what_holds_itself_is_referred_to(self):
+        """
+        Once, wherever it is used.
+        """
+        whole = Definitions({})
+
+        assert type_schema(Node, whole)[0] == type_schema(Node, whole)[0] == {"$ref": "#/$defs/Node"}
+        assert type_schema(list[Place], whole)[0]["items"]["type"] == "object"
+        assert whole.schemas.keys() == {"Node"}
+        assert whole.schemas["Node"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
+
+    def test_classes_that_hold_one_another(self):
+        """
+        The outer one is referred to.
+        """
+        whole = Definitions({})
+
+        assert type_schema(Left, whole)[0] == {"$ref": "#/$defs/Left"}
+        (right, _) = whole.schemas["Left"]["properties"]["right"]["anyOf"]
+        assert right["properties"]["type"]["enum"] == ["right"]
+        assert {"$ref": "#/$defs/Left"} in list(parts(right))
+
+    def test_two_of_one_name(self):
+        """
+        Each has a name of its own.
+        """
+        whole = Definitions({})
+
+        def made():
+            class Tree(msgspec.Struct):
+                below: "list[Tree]"
+
+            Tree.__annotations__["below"] = list[Tree]
+            return Tree
+
+        names = [type_schema(made(), whole)[0]["$ref"] for _ in range(2)]
+
+        assert len(set(names)) == 2
+        assert {f"#/$defs/{name}" for name in whole.schemas} == set(names)
+
+
+class TestArrays:
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (
+                tuple[int, str],
+                {
+                    "type": "array",
+                    "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+                    "minItems": 2,
+                    "maxItems": 2,
+                },
+            ),
+            (tuple[int, int], {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}),
+            (tuple[()], {"type": "array", "items": {}, "minItems": 0, "maxItems": 0}),
+            (
+                Pair,
+                {
+                    "type": "array",
+                    "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+                    "minItems": 1,
+                    "maxItems": 2,
+                },
+            ),
+            (list, {"type": "array", "items": {}}),
+            (
+                Annotated[list[int], Meta(max_length=2)],
+                {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
+            ),
+        ],
+        ids=str,
+    )
+    def test_they_say_what_is_in_them_and_how_long_they_are(self, annotation, expected):
+        """
+        Which item stands where is said in words.
+        """
+        assert schema(plain(annotation)) == expected
+
+    def test_a_struct_of_places_may_be_longer(self):
+        """
+        As msgspec reads it.
+        """
+        assert (schema(Row)["minItems"], "maxItems" in schema(Row)) == (1, False)
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("annotation", "default", "expected"),
+        [
+            (str, msgspec.NODEFAULT, None),
+            (int, 3, "default 3"),
+            (bool, True, "default true"),
+            (list[str], ["a", "b"], 'default ["a","b"]'),
+            (list[str], [], None),
+            (str, "", None),
+            (date, msgspec.NODEFAULT, "a date, as in 2026-01-31"),
+            (date, date(2026, 2, 3), "a date, as in 2026-01-31; default 2026-02-03"),
+            (timedelta, msgspec.NODEFAULT, "a duration, as in PT1H30M for 1h 30m"),
+            (datetime, msgspec.NODEFAULT, "a date and time, as in 2026-01-31T12:00:00Z"),
+            (Annotated[int, Meta(ge=1, le=9)], 3, "a whole number from 1 to 9; default 3"),
+            (Annotated[str, Meta(max_length=9)], msgspec.NODEFAULT, "text of at most 9 characters"),
+            (
+                Annotated[list[int], Meta(min_length=1)],
+                msgspec.NODEFAULT,
+                "a list of at least 1 items, each a whole number",
+            ),
+            (tuple[int, str], msgspec.NODEFAULT, "a list of 2 items: a whole number, text"),
+            (Pair, msgspec.NODEFAULT, "a list of left, right"),
+            (
+                dict[str, list[date]],
+                msgspec.NODEFAULT,
+                "a JSON object, each value a list, each a date, as in 2026-01-31",
+            ),
+            (Literal["a", "b"], "a", "default a"),
+            (Level, msgspec.NODEFAULT, "one of 1, 2"),
+            (Literal["auto", 3], msgspec.NODEFAULT, "one of auto, 3"),
+            (Point, msgspec.NODEFAULT, None),
+            (Shade, msgspec.NODEFAULT, None),
+            (Week, msgspec.NODEFAULT, "When to meet."),
+            (Point | Place, msgspec.NODEFAULT, None),
+        ],
+        ids=str,
+    )
+    def test_they_say_what_the_json_types_do_not(self, annotation, default, expected):
+        """
+        What a value looks like, its bounds, and the default, as JSON has it.
+        """
+        assert words(annotation, default) == expected
+
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (date | str, "a date, as in 2026-01-31 or text"),
+            (date | str | None, "a date, as in 2026-01-31 or text"),
+            (date | Literal["b", "a"], "a date, as in 2026-01-31 or one of b, a"),
+            (date | Corner, "a date, as in 2026-01-31 or one of LEFT, RIGHT"),
+            (date | bool | str, "a date, as in 2026-01-31 or true or false or text"),
+            (list[date | str], "a list, each a date, as in 2026-01-31 or text"),
+            (tuple[date | str, ...], "a list, each a date, as in 2026-01-31 or text"),
+            (
+                list[int] | tuple[str, str],
+                "a list, each a whole number or a list of 2 items: text, text",
+            ),
+            (date | list[Corner], "a date, as in 2026-01-31 or a list, each one of LEFT, RIGHT"),
+            (
+                dict[str, int] | Point,
+                "a JSON object, each value a whole number or a JSON object with x, y",
+            ),
+            (Annotated[int, Meta(ge=1)] | str, "a whole number of at least 1 or text"),
+        ],
+        ids=str,
+    )
+    def test_they_say_all_alternatives(self, annotation, expected):
+        """
+        Also those of which the JSON types say all, if another one needs words.
+        """
+        assert words(annotation) == expected
+
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (Literal[3, 1, 2] | None, "one of 3, 1, 2"),
+            (Literal[3, 1] | date, "one of 3, 1 or a date, as in 2026-01-31"),
+            (Literal[3, 1] | date | str, "one of 3, 1 or a date, as in 2026-01-31 or text"),
+            (list[Literal["b", 2, "a"]], "a list, each one of b, 2, a"),
+            (list[Literal[True, False]], "a list, each one of true, false"),
+            (tuple[Literal[2, 1], date], "a list of 2 items: one of 2, 1, a date, as in 2026-01-31"),
+            (dict[str, list[Literal[2, 1]]], "a JSON object, each value a list, each one of 2, 1"),
+            (
+                list[Literal[2, 1]] | tuple[str, str],
+                "a list, each one of 2, 1 or a list of 2 items: text, text",
+            ),
+        ],
+        ids=str,
+    )
+    def test_choices_are_in_the_authors_order(self, annotation, expected):
+        """
+        Wherever they stand, as in the schema.
+        """
+        assert words(annotation) == expected
+
+    def test_choices_of_members_are_in_the_authors_order(self):
+        """
+        There, too.
+        """
+
+        @dataclass
+        class Order:
+            size: Literal[3, 1, 2] | None
+            extras: list[Literal["b", 2, "a"]]
+
+        members = schema(Order)["properties"]
+
+        assert members["size"]["description"] == "one of 3, 1, 2"
+        assert members["extras"]["description"] == "a list, each one of b, 2, a"
+
+    def test_they_follow_the_authors(self):
+        """
+        In brackets.
+        """
+        arg = Arg("The day", examples=[date(2026, 2, 3)])
+
+        assert words(date, date(2026, 3, 4), arg) == (
+            "The day (a date, as in 2026-01-31; for example 2026-02-03; default 2026-03-04)"
+        )
+
+    def test_the_only_alternative_to_null_has_them_too(self):
+        """
+        Some clients show that one alone.
+        """
+
+        def taking(value: Annotated[date | None, Arg("The day")] = None):
+            return "x"
+
+        found = prompt(taking).compiled.schema["properties"]["value"]
+
+        assert found["description"] == "The day (a date, as in 2026-01-31)"
+        assert found["anyOf"] == [
+            {"type": "string", "format": "date", "description": found["description"]},
+            {"type": "null"},
+        ]
+
+
+class TestPatterns:
+    @pytest.mark.parametrize("pattern", ["^[a-z]+$", "(?:a|b)", r"\d{4}"])
+    def test_an_authors_pattern_is_there(self, pattern):
+        """
+        If every client can read it.
+        """
+        assert schema(Annotated[str, Meta(pattern=pattern)])["pattern"] == pattern
+
+    @pytest.mark.parametrize("pattern", ["(?!a)b", "(?<=a)b", "(?P<n>a)", r"(a)\1", r"\Aa\Z"])
+    def test_one_that_only_python_reads_is_in_words(self, pattern):
+        """
+        One such pattern made some clients give up all tools.
+        """
+        annotation = Annotated[str, Meta(pattern=pattern)]
+
+        assert schema(annotation) == {"type": "string"}
+        assert pattern in words(annotation)
+
+    def test_numbers_are_text_or_numbers(self):
+        """
+        Alternatives, each of one type.
+        """
+        assert [one["type"] for one in schema(Decimal)["anyOf"]] == ["string", "number"]
+        assert schema(UUID).keys() == {"type", "pattern"}
