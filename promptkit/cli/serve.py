@@ -16,6 +16,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.fragments.shell_words import quoted_path
 from promptkit.loader.import_thread import import_progress
+from promptkit.memory import share_one_arena
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S
 from promptkit.server import Server
@@ -135,6 +136,7 @@ class StdioSession:
 
             BaseException: Whatever else keeps the recipes from being imported.
         """
+        share_one_arena()
         Thread(target=self._import, name="promptkit-import", daemon=True).start()
         is_allowed = not self._options.strict or self._wait_for_import()
         look, grace = self._reloader.clock.look, self._options.grace

@@ -24,6 +24,7 @@ from promptkit.cli.observers import metrics_of, telemetry_of
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
+from promptkit.memory import share_one_arena
 from promptkit.protocol.limits import HTTP_GRACE_S
 from promptkit.server.audit import Audit
 from promptkit.standard_error import say
@@ -256,6 +257,7 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     """Import what serves, and the recipes, and report their faults."""
     standard_error.redirect()  # before recipes are imported, as they may keep the streams
     standard_error.stamp_lines(stamps=options.timestamps)
+    share_one_arena()
     gc.disable()  # imports leave no garbage, and looking for it takes time
     import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
     with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
