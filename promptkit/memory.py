@@ -13,7 +13,7 @@ _M_ARENA_MAX: Final = -8
 
 def share_one_arena() -> None:
     """
-    Let all threads allocate from one arena. Those of threads that have ended stay, each with holes of its own.
+    Let all threads allocate from one arena: arenas of ended threads stay, each with holes of its own.
 
     Python's lock lets one thread run at a time, so they do not wait for each other.
     """

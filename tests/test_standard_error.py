@@ -170,7 +170,7 @@ def read_all(descriptor):
 
 def run_redirected(program):
     """Run a program whose output goes through `redirect`; return its standard error."""
-    head = "import sys\nfrom promptkit.errors import standard_error\nstandard_error.redirect()\n"
+    head = "import sys\nfrom promptkit import standard_error\nstandard_error.redirect()\n"
     ran = subprocess.run([sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False)
     return (ran.stdout + ran.stderr).decode()  # without a server, standard output is a pipe of its own
 

@@ -1,7 +1,7 @@
 """
 The clients: what of each gets in the way of prompts, and where and how a server is put into it.
 
-What is known of them stands in ``client_profiles.toml``.
+What is known of them stands in ``profiles.toml``.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -188,7 +188,7 @@ class ClientProfile(Struct, frozen=True):
 
 #: By the name that commands take, in the order of the names.
 CLIENTS: Final[Mapping[str, ClientProfile]] = MappingProxyType(
-    msgspec.toml.decode(get_data(__name__, "client_profiles.toml") or b"", type=dict[str, ClientProfile])
+    msgspec.toml.decode(get_data(__name__, "profiles.toml") or b"", type=dict[str, ClientProfile])
 )
 
 #: How a server is put into the clients that promptkit can be put into.

@@ -10,11 +10,11 @@ __all__ = ["instead_of"]
 
 #: By kind, the names that authors write in vain, each with what to write instead.
 _INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
-    get_data(__name__, "known_elsewhere.toml") or b""
+    get_data(__name__, "foreign_names.toml") or b""
 )
 
 
 def instead_of(kind: str, name: str) -> str | None:
-    """Return what to write in place of a name of some *kind*: a table of ``known_elsewhere.toml``."""
+    """Return what to write in place of a name of some *kind*: a table of ``foreign_names.toml``."""
     remedies = _INSTEAD.get(kind, {}).items()
     return next((remedy for names, remedy in remedies if name in names.split()), None)
