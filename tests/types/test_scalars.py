@@ -357,4 +357,4 @@ class TestEveryRecord:
             if isinstance(node, ast.Attribute) and node.attr in names
         }
 
-        assert found == {"scalar_types.py"}
+        assert found == {"scalars.py"}
