@@ -259,7 +259,7 @@ def _added_by(module: str, name: str) -> Callable[[ArgumentParser], None]:
     return lambda command: getattr(import_module(f"promptkit.cli.{module}"), name)(command, _TARGETS)
 
 
-_add_export: Final = _added_by("client_files.options", "add_export")
+_add_export: Final = _added_by("export_options", "add_export")
 _add_install: Final = _added_by("install_options", "add_install")
 _add_uninstall: Final = _added_by("install_options", "add_uninstall")
 
