@@ -29,51 +29,20 @@ def _in_ci():
     return bool(os.environ.get("CI") or os.environ.get("PROMPTKIT_TEST_INSTALLS"))
 
 
-#: Where most cases start a process, or try many values: of each claim one in eight is run, but for CI.
-SAMPLED = (
-    *("batch/test_resuming.py", "batch/test_vendors.py"),
-    *("catalog/test_uri_templates.py", "clients/test_authorization.py", "clients/test_http.py"),
-    *("cli/test_commands.py", "cli/test_configured.py", "cli/test_every_command.py"),
-    *("cli/test_others_files.py", "cli/test_output.py", "cli/test_shell_completion.py"),
-    *("cli/install/test_configurations.py", "cli/install/test_new.py", "compiler/test_client_lints.py"),
-    *("compiler/test_source_lints.py", "end_to_end/test_authors_code.py", "faults/test_broken_files.py"),
-    *("faults/test_clients.py", "faults/test_memory.py", "faults/test_replacing.py"),
-    *("laws/test_hostile_arguments.py", "laws/test_linear_time.py", "laws/test_types.py"),
-    *("server/test_failing_threads.py", "server/test_garbage.py", "server/test_stuck_prompts.py"),
-    *("server/test_watchdog.py", "testing/test_collection.py", "testing/test_modules.py"),
-    *("testing/test_official_client.py", "testing/test_pytest_plugin.py", "testing/test_strategies.py"),
-    *("errors/test_standard_error.py", "transports/test_slow_imports.py"),
-)
-
-
-#: What takes longest, or waits longest, comes first, so that all processes end at the same time.
-LONG = (
-    "bridges/test_tools.py",
-    *("cli/test_diff.py", "cli/test_every_command.py", "cli/test_output.py", "clients/test_assistants.py"),
-    *("clients/test_converters.py", "clients/test_frameworks.py", "docs/test_blocks.py"),
-    *("docs/test_first_steps.py", "end_to_end/http/test_one_machine.py", "end_to_end/test_image.py"),
-    *("end_to_end/test_skills.py", "faults/test_broken_files.py"),
-    *("laws/test_types.py", "preview/browser/test_accessibility.py", "preview/browser/test_commands.py"),
-    *("preview/browser/test_fields.py", "preview/browser/test_hostile_content.py"),
-    *("server/test_stuck_prompts.py", "testing/test_collection.py", "errors/test_standard_error.py"),
-    *("transports/http/test_supervisor.py", "transports/test_slow_imports.py"),
-)
-
-
 def _sample(items):
-    """Those that are run, and those that CI runs as well."""
+    """Return the tests to run, and the others: one case in eight of a sampled test is run."""
     seen, kept, left = Counter(), [], []
     for item in items:
         claim = item.nodeid.partition("[")[0]
-        is_kept = not claim.partition("::")[0].endswith(SAMPLED) or seen[claim] % 8 == 0
+        is_kept = item.get_closest_marker("sampled") is None or seen[claim] % 8 == 0
         seen[claim] += 1
         (kept if is_kept else left).append(item)
     return kept, left
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests that install programs of others first take minutes, so that only CI runs them unasked."""
-    items.sort(key=lambda item: not item.nodeid.partition("::")[0].endswith(LONG))
+    """Select and order the tests: slow ones come first, so that all processes end at the same time."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if _in_ci():
         return
     is_whole = os.environ.get("PROMPTKIT_TEST_WHOLE") or any("::" in argument for argument in config.args)

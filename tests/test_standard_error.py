@@ -18,6 +18,8 @@ from promptkit import standard_error
 from promptkit.standard_error import BackgroundWriter
 from tests.wire import initialize, line, notification, request
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 #: More than a pipe holds.
 MUCH = 300_000
 

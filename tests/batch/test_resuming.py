@@ -14,6 +14,8 @@ import pytest
 
 from tests.batch.conftest import requests_in
 
+pytestmark = pytest.mark.sampled
+
 ROWS = 20_000
 
 

@@ -40,6 +40,7 @@ QUIET = {
 }
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.installs,
     pytest.mark.timeout(max(INSTALLING, INSTALLING_NODE) + RUNNING),
 ]

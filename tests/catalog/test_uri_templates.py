@@ -11,6 +11,8 @@ from uritemplate import expand
 
 from promptkit.catalog.uri_templates import MAX_URI_LENGTH, URITemplate, is_template
 
+pytestmark = pytest.mark.sampled
+
 KEYS = {"semi": ";", "dot": ".", "comma": ","}
 FLAT = ["semi", ";", "dot", ".", "comma", ","]
 COLOURS = ["red", "green", "blue"]

@@ -14,6 +14,8 @@ from promptkit.version import VERSION
 from tests.mistakes import FOUND, SIX_MISTAKES
 from tests.terminal import command, on_terminal
 
+pytestmark = pytest.mark.sampled
+
 REVIEW = '''
 from typing import Literal
 from promptkit import Image, PromptError, prompt, user

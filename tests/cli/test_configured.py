@@ -11,6 +11,8 @@ from promptkit.cli.options import configure, parse
 from promptkit.errors.diagnostics import Rule
 from tests.terminal import command
 
+pytestmark = pytest.mark.sampled
+
 GREET = """
 from promptkit import prompt
 

@@ -17,7 +17,7 @@ from promptkit.cli.differences.texts import TextChange
 from tests.cli.differences.github import FOREIGN, assert_foreign_text_is_code
 from tests.terminal import command, ended_on_terminal, environment
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")]
 
 ACTION = Path(__file__).parents[2] / ".github" / "actions" / "promptkit-diff" / "action.yml"
 

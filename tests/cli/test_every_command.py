@@ -9,6 +9,8 @@ import pytest
 
 from tests.terminal import command, ended_on_terminal, in_shell
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 SHELF = """
 from typing import Annotated, Literal
 from promptkit import Arg, PromptError, prompt, resource

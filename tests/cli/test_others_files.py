@@ -8,6 +8,8 @@ from promptkit.loader.targets import project_root
 from promptkit.testing.project_root import root_of
 from tests.terminal import command
 
+pytestmark = pytest.mark.sampled
+
 MINE = "from promptkit import prompt\n\n@prompt\ndef mine():\n    return 'mine'\n"
 THEIRS = "from pathlib import Path\nPath({!r}).touch()\n" + MINE.replace("mine", "theirs")
 TABLE = '[tool.promptkit]\ntarget = "{}"\n'

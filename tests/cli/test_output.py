@@ -13,7 +13,11 @@ import pytest
 
 from tests.terminal import COMMAND, command, environment, in_shell, on_terminal
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="descriptors and signals of POSIX")
+pytestmark = [
+    pytest.mark.sampled,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="descriptors and signals of POSIX"),
+]
 
 #: A recipe that prints in every way there is, at import, while it renders and at the end.
 NOISY = """

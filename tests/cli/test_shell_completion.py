@@ -9,7 +9,10 @@ import pytest
 
 from tests.terminal import environment
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="the shells that are asked are not there")
+pytestmark = [
+    pytest.mark.sampled,
+    pytest.mark.skipif(os.name == "nt", reason="the shells that are asked are not there"),
+]
 
 PROGRAM = Path(sys.executable).with_name("promptkit")
 

@@ -38,7 +38,7 @@ SAYS = {
     "opencode": (["mcp", "list"], r"team .*connected"),
 }
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
 
 
 @pytest.fixture(scope="session")

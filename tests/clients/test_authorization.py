@@ -9,6 +9,8 @@ from tests.clients.node_clients import PATIENT, RUNNING, node
 from tests.http_server import http_server
 from tests.issuer import issuing
 
+pytestmark = pytest.mark.sampled
+
 RECIPE = '''
 from promptkit import prompt
 

@@ -32,7 +32,7 @@ RUNNING = 120
 #: How many values of each type are sent.
 SAMPLES = 4
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 
 CONVERTERS = ["openai-agents", "google-genai", "litellm", "langchain", "autogen", "crewai"]
 

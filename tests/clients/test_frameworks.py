@@ -21,7 +21,7 @@ FRAMEWORKS = Path(__file__).parent / "frameworks"
 #: What one framework may take, in seconds: most of it is its import.
 RUNNING = 120
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,8 @@ from tests.clients.script import ADDED, STEPS, WITHOUT_SESSION
 from tests.http_server import http_server
 from tests.wire import request
 
+pytestmark = pytest.mark.sampled
+
 #: What the servers seal tokens with.
 KEY = "0f" * 32
 

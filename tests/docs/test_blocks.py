@@ -21,6 +21,8 @@ from benchmarks.report import COMMAND
 from promptkit.protocol.limits import OPTIONS, Limits
 from tests.wire import line, modern
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

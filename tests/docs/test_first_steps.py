@@ -29,6 +29,7 @@ DEVELOPMENT = "pip install -e '.[dev]' && pytest\n"
 UNREACHABLE = ("Could not find a version", "Could not fetch", "Connection")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.installs,
     pytest.mark.timeout(2 * INSTALLING),
     pytest.mark.skipif(os.name == "nt", reason="the pages name other commands for Windows"),

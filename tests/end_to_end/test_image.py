@@ -19,6 +19,8 @@ from dockerfile_parse import DockerfileParser
 
 from tests.wire import line, modern
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 START_TIMES = Path(__file__).with_name("start_times.py")

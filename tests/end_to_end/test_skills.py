@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.end_to_end.skill_host import WAYS, Host, Mismatch, digests
 
+pytestmark = pytest.mark.slow
+
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 #: How long a saved file may take until it is served, in seconds.

@@ -8,6 +8,8 @@ import pytest
 from promptkit.cli import main
 from tests.wire import modern, request
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 PROMPT = '''
 from promptkit import prompt
 

@@ -16,6 +16,8 @@ from tests.faults.recorded import session
 from tests.faults.serving import PATIENCE
 from tests.wire import MODERN, REVISIONS, line, modern, request
 
+pytestmark = pytest.mark.sampled
+
 #: How long the end may take, in seconds: the grace of a second, and what it takes to exit.
 SOON = 1.5
 

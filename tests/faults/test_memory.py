@@ -7,7 +7,10 @@ import pytest
 
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, modern, notification
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+pytestmark = [
+    pytest.mark.sampled,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc"),
+]
 
 RECIPE = """
 from dataclasses import dataclass

@@ -7,6 +7,8 @@ import pytest
 
 from tests.wire import modern, notification, request
 
+pytestmark = pytest.mark.sampled
+
 #: How often the recipe is written, in seconds.
 PERIOD = 0.01
 

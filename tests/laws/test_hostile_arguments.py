@@ -14,7 +14,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.loader.loader import Recipes
 from tests.wire import MODERN, Client, line, request
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.sampled, pytest.mark.timeout(20)]
 
 MEGABYTE = 1_000_000
 

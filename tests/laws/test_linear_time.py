@@ -11,7 +11,7 @@ from benchmarks import hostile
 from benchmarks.hostile import MOST, TIMES, Growth, grown, opened
 from benchmarks.hostile_input import KINDS, TYPES
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.sampled, pytest.mark.timeout(120)]
 
 #: Items, or characters, of which sixteen times as many are few still.
 SIZE = 128

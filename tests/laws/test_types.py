@@ -23,6 +23,8 @@ from promptkit.types.readers import reader_of
 from promptkit.types.unstructuring import json_of, text_of, typed_text
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 
 def share(number):
     """Return how many examples are tried: *number* in CI, half of that elsewhere, tenfold with `--whole`."""

@@ -13,6 +13,8 @@ from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.loader.loader import Recipes, load
 
+pytestmark = pytest.mark.sampled
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
 

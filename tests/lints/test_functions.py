@@ -11,6 +11,8 @@ from promptkit.fragments import markdown
 from promptkit.fragments.markdown import BLOCKS
 from promptkit.loader.loader import load
 
+pytestmark = pytest.mark.sampled
+
 HEAD = """
 import asyncio
 import json

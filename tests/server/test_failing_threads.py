@@ -16,6 +16,8 @@ from promptkit.server.replies import reply_to
 from tests.server.busy_server import Process
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
+pytestmark = pytest.mark.sampled
+
 needs_limits = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited otherwise")
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.server.busy_server import Process
 from tests.wire import MODERN, initialize, modern, request
 
+pytestmark = pytest.mark.sampled
+
 SOURCE = """
 import asyncio, gc, json, time
 from collections import Counter

@@ -16,6 +16,8 @@ from promptkit.server import Server
 from tests.server.busy_server import BUSY
 from tests.wire import MODERN, REVISIONS, initialize, line, notification, request
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 #: Everything that takes half a minute, as a method and its params.
 STUCK = {
     **{

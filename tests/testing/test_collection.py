@@ -12,6 +12,8 @@ from promptkit.compiler.compilation import compile
 from promptkit.errors.distribution import install_command
 from promptkit.loader.loader import load
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
 

@@ -4,6 +4,8 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = pytest.mark.sampled
+
 pytest_plugins = ["pytester"]
 
 RECIPE = '''

@@ -12,6 +12,8 @@ from promptkit.loader.targets import project_root
 from promptkit.testing.comparisons import explain
 from promptkit.testing.project_root import make_importable, root_of
 
+pytestmark = pytest.mark.sampled
+
 pytest_plugins = ["pytester"]
 
 

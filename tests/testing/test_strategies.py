@@ -16,6 +16,8 @@ from tests.ids import shown
 from tests.laws.test_types import TYPES, share
 from tests.types.test_type_table import VALUES, Corner, Money, Node
 
+pytestmark = pytest.mark.sampled
+
 BOUNDED = [
     Annotated[int, msgspec.Meta(gt=0, lt=3)],
     Annotated[int, msgspec.Meta(ge=10, multiple_of=7)],

@@ -10,6 +10,8 @@ import pytest
 
 from tests.wire import initialize, line, notification, request
 
+pytestmark = [pytest.mark.sampled, pytest.mark.slow]
+
 HANG = """
 import time
 from promptkit import prompt

@@ -14,6 +14,8 @@ from promptkit.clients.configurations import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
 from promptkit.files.edits import FileRefused
 
+pytestmark = pytest.mark.sampled
+
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}
 GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["serve", "/prompts"]}

@@ -15,6 +15,8 @@ from promptkit.clients.configurations import ConfigurationFile
 from promptkit.fragments.invisible import escape_invisible
 from tests.terminal import command
 
+pytestmark = pytest.mark.sampled
+
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
 IGNORED = ".gitignore"
 GIT = shutil.which("git")

@@ -24,7 +24,7 @@ SOCKET = "/run/promptkit-trial/prompts.sock"
 
 ALONE = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(180)]
 
 
 def lacking():

@@ -11,7 +11,7 @@ from tests.preview.browser.window import panel_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(INSTALLING)]
 
 RECIPES = {
     "good.py": MEDIA

@@ -9,7 +9,7 @@ import pytest
 
 from tests.terminal import environment
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).parents[3]
 FIGURES = ROOT / "docs" / "figures"

@@ -8,7 +8,7 @@ from tests import sample_types
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-pytestmark = pytest.mark.installs
+pytestmark = [pytest.mark.slow, pytest.mark.installs]
 
 HEAD = f"""{inspect.getsource(sample_types)}
 from datetime import date, datetime, time, timedelta

@@ -10,7 +10,7 @@ from tests.preview.browser.window import panel_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
-pytestmark = pytest.mark.installs
+pytestmark = [pytest.mark.slow, pytest.mark.installs]
 
 #: Texts that would run, ask somebody else, or look like another text.
 TEXTS = {

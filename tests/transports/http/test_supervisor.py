@@ -13,7 +13,7 @@ import pytest
 from promptkit.transports.http.supervisor import Supervisor
 from tests.transports.http.conftest import PATIENCE
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")]
 
 
 def workers_of(served, number):
