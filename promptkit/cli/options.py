@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from promptkit.cli.command_options import COMMANDS
-from promptkit.cli.usage import refusal, suggestion, unknown_choice, without_value
+from promptkit.cli.usage import refusal, suggestion, unknown_choice, usage_of, without_value
 from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
@@ -224,6 +224,8 @@ def _parser_of(name: str, *, helps: bool = False) -> _Parser:
     parser = _Parser(f"promptkit {name}", **_settings_of(name, helps=helps))
     _, add_options = COMMANDS[name]
     add_options(parser)
+    if helps:
+        parser.usage = usage_of(parser.prog, parser._get_positional_actions())  # noqa: SLF001 (as above)
     return parser
 
 

@@ -1,14 +1,17 @@
-"""The options of ``promptkit serve``, and what their values stand for."""
+"""The options of ``promptkit serve``, and how their values are parsed."""
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import scopes_of
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE, Limits
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
 
 __all__ = ["add_serve", "is_port", "refuse_unless"]
 
@@ -16,83 +19,102 @@ __all__ = ["add_serve", "is_port", "refuse_unless"]
 _MAX_NUMBER: Final = 10**12
 _MAX_SECONDS: Final = 10**9
 
+_REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
+
 
 def add_serve(serve: ArgumentParser) -> None:
     """Add the options of a server to its command."""
-    add = serve.add_argument
-    add("--strict", action="store_true", help="refuse to serve while any recipe has a fault")
+    _add_recipes(serve)
+    _add_identity(serve)
+    http = serve.add_argument_group(
+        "HTTP", "Instead of standard input and output. This needs the extra http."
+    )
+    _add_http(http)
+    authorization = serve.add_argument_group("authorization", "Who may use the server over HTTP.")
+    _add_authorization(authorization)
+    _add_observability(serve)
+    _add_process(serve)
+    _add_limits(serve)
+    actions = [*http._group_actions, *authorization._group_actions]  # noqa: SLF001 (argparse has no other way)
+    need_http = {option for action in actions for option in action.option_strings}
+    serve.set_defaults(http_options=frozenset({*need_http, "--access-log", "--metrics"}))
+
+
+def _add_recipes(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("recipes").add_argument
+    add("--strict", action="store_true", help="refuse to serve while any recipe has an error")
     add(
         "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"
     )
-    _add_lists(serve)
-    workspace = "where commands of prompts run (default: the current folder; over HTTP, nowhere)"
+    workspace = "folder in which prompts run commands (default: the current folder; none over HTTP)"
     add("--workspace", type=_folder, metavar="DIR", help=workspace)
-    default = f"{GRACE_S:g}, over HTTP {HTTP_GRACE_S:g}"
-    grace = f"how long to wait for running prompts at shutdown (default: {default})"
-    add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
-    audit = "write one line of JSON per request to FILE, without the values of arguments"
-    add("--audit", metavar="FILE", help=audit)
-    add("--otel", action="store_true", help="tell OpenTelemetry of each request (the extra otel)")
-    stamps = "begin each line of standard error with the time, in UTC"
-    add("--timestamps", action="store_true", help=stamps)
-    guard = "do not end the process when code never returns Python's lock, as for a debugger"
-    add("--no-guard", dest="guard", action="store_false", help=guard)
-    _add_http(serve)
-    _add_limits(serve)
 
 
-def _add_lists(command: ArgumentParser) -> None:
-    """Add the options that the lists of a server depend on."""
-    add = command.add_argument
-    name = "the server's name, which clients show (default: promptkit)"
+def _add_identity(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("what clients see").add_argument
+    name = "name of the server (default: promptkit)"
     add("--name", type=_server_name, default="promptkit", help=name)
-    size = f"how many prompts or resources one page of a list holds (default: {PAGE_SIZE})"
-    add("--page-size", type=_whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
-    tools = "offer each prompt as a tool, too, for clients without prompts and for models themselves"
+    tools = "also offer each prompt as a tool, for clients without prompts and for models"
     add("--tools", action="store_const", const=True, default=False, help=tools)
-    search = "offer two tools in place of one for each prompt: they find prompts, and get one"
+    search = "offer two tools instead: one finds prompts, the other renders one"
     add("--tools-search", dest="tools", action="store_const", const="search", default=False, help=search)
-    scopes = "what the client may do, where no token says it: SCOPE, or several in quotes"
+    scopes = "scopes of callers without a token: SCOPE, or several in quotes"
     add("--scopes", type=_scopes, metavar="SCOPES", help=scopes)
+    size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
+    add("--page-size", type=_whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
 
 
-def _add_http(serve: ArgumentParser) -> None:
-    http = serve.add_argument_group("HTTP", "In place of standard input and output. It needs the extra http.")
+def _add_http(http: "_ArgumentGroup") -> None:
     add = http.add_argument
-    where = "serve clients at this address (default host: 127.0.0.1); port 0 takes one that is free"
-    add("--http", type=_address, metavar="[HOST:]PORT", help=where)
-    add("--uds", metavar="PATH", help="serve clients at this Unix socket")
-    mode = "who may connect to it (default: 600, its user alone; with a group, 660)"
+    address = "listen on this address (default host: 127.0.0.1); port 0 chooses a free one"
+    add("--http", type=_address, metavar="[HOST:]PORT", help=address)
+    add("--uds", metavar="PATH", help="listen on this Unix socket")
+    mode = "permissions of the Unix socket (default: 600; with --uds-group, 660)"
     add("--uds-mode", type=_socket_mode, metavar="MODE", help=mode)
-    add("--uds-group", metavar="NAME", help="the group that it belongs to, such as that of the proxy")
-    socket = "serve clients at this inherited socket; the word systemd means those that it passes"
+    add("--uds-group", metavar="NAME", help="group of the Unix socket, such as that of the proxy")
+    socket = "listen on this inherited socket, or on those of systemd with the word systemd"
     add("--fd", type=_descriptor, metavar="NUMBER", help=socket)
-    workers = "how many processes serve (default: 1)"
-    add("--workers", type=_whole_number, default=1, metavar="NUMBER", help=workers)
-    add("--no-auth", action="store_true", help="let everybody who reaches the server use it, from anywhere")
-    add("--issuer", metavar="URL", help="who issues the tokens that each request needs, with --public-url")
-    add("--token-file", metavar="FILE", help="the tokens that requests need: NAME TOKEN [SCOPE ...] a line")
-    repeated: dict[str, Any] = {"action": "append", "default": []}
-    add("--require-scope", metavar="SCOPE", help="of each token; may be repeated", **repeated)
-    add("--allow-host", metavar="HOST", help="a name of the server; may be repeated", **repeated)
-    add("--allow-origin", metavar="ORIGIN", help="of web pages; may be repeated", **repeated)
-    add("--public-url", metavar="URL", help="the URL that clients use, which allows its host and origin")
-    add("--state-keys", metavar="FILE", help="the keys that all replicas of this server share")
-    size = "how large a body may be (default: 4 MiB)"
-    add("--max-body", type=_whole_number, metavar="BYTES", help=size)
-    add("--max-connections", type=_whole_number, metavar="NUMBER", help="of a worker (default: 10,000)")
-    idle = "how long a connection may be idle (default: 30)"
-    add("--keep-alive", type=_number, metavar="SECONDS", help=idle)
-    logged = "write one line per HTTP request to standard error, without arguments and tokens"
+    add("--workers", type=_whole_number, default=1, metavar="NUMBER", help="worker processes (default: 1)")
+    add("--public-url", metavar="URL", help="URL that clients use; its host and origin are allowed")
+    add("--allow-host", metavar="HOST", help="allow this Host header; may be repeated", **_REPEATED)
+    origin = "allow web pages of this origin; may be repeated"
+    add("--allow-origin", metavar="ORIGIN", help=origin, **_REPEATED)
+    add("--state-keys", metavar="FILE", help="keys that all replicas of this server share")
+    add("--max-body", type=_whole_number, metavar="BYTES", help="size of a request body (default: 4 MiB)")
+    connections = "connections of one worker (default: 10,000)"
+    add("--max-connections", type=_whole_number, metavar="NUMBER", help=connections)
+    add("--keep-alive", type=_number, metavar="SECONDS", help="idle time of a connection (default: 30)")
+
+
+def _add_authorization(authorization: "_ArgumentGroup") -> None:
+    add = authorization.add_argument
+    add("--issuer", metavar="URL", help="accept JSON Web Tokens of this issuer; needs --public-url")
+    add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
+    add("--require-scope", metavar="SCOPE", help="refuse tokens without it; may be repeated", **_REPEATED)
+    add("--no-auth", action="store_true", help="serve everyone who can reach the server")
+
+
+def _add_observability(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("logs and metrics").add_argument
+    audit = "append one line of JSON for each request to FILE, without argument values"
+    add("--audit", metavar="FILE", help=audit)
+    logged = "log each HTTP request to standard error, without arguments and tokens"
     add("--access-log", action="store_true", help=logged)
-    metrics = "let Prometheus read at /metrics how much is asked for (the extra metrics)"
-    add("--metrics", action="store_true", help=metrics)
-    actions = http._group_actions  # noqa: SLF001 (argparse has no other way)
-    serve.set_defaults(http_options=frozenset(name for action in actions for name in action.option_strings))
+    add("--timestamps", action="store_true", help="begin each line of standard error with the time in UTC")
+    add("--metrics", action="store_true", help="serve Prometheus metrics at /metrics (the extra metrics)")
+    add("--otel", action="store_true", help="report each request to OpenTelemetry (the extra otel)")
+
+
+def _add_process(serve: ArgumentParser) -> None:
+    add = serve.add_argument_group("process").add_argument
+    grace = f"time for running prompts at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over HTTP)"
+    add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
+    guard = "do not end a process that hangs in C code, for example under a debugger"
+    add("--no-guard", dest="guard", action="store_false", help=guard)
 
 
 def _add_limits(serve: ArgumentParser) -> None:
-    about = "A request that exceeds a limit gets an error; later requests are served."
+    about = "A request that exceeds a limit gets an error. Later requests are served."
     group = serve.add_argument_group("limits", about)
     for field, option in OPTIONS.items():
         default = getattr(Limits(), field)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["refusal", "suggestion", "unknown_choice", "without_value"]
+__all__ = ["refusal", "suggestion", "unknown_choice", "usage_of", "without_value"]
 
 #: How a word is shown, by how many of it there may be.
 _WORDS: Final[dict[Any, str]] = {
@@ -23,10 +23,14 @@ _WORDS: Final[dict[Any, str]] = {
 def refusal(program: str, words: Iterable[Action], message: str) -> str:
     """Return the lines that refuse a command line: its usage, with the *words* beside options, and why."""
     message = message.replace("ignored explicit argument", "it takes no value, and has")
+    return f"usage: {usage_of(program, words)}\n{program}: error: {escape_invisible(message)}\n"
+
+
+def usage_of(program: str, words: Iterable[Action]) -> str:
+    """Return a line that shows a command with its *words*, and its options as one word."""
     # While argparse reads options between words, it keeps elsewhere how many of a word there may be.
     shown = [_WORDS[getattr(word, "save_nargs", word.nargs)].format(word.metavar) for word in words]
-    usage = " ".join(["usage:", program, "[OPTION ...]", *shown])
-    return f"{usage}\n{program}: error: {escape_invisible(message)}\n"
+    return " ".join([program, "[OPTION ...]", *shown])
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -109,19 +109,17 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 #: The option of each limit, by its name in `Limits`.
 OPTIONS: Final[dict[str, LimitOption]] = {
-    "timeout": LimitOption("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS"),
-    "renders": LimitOption("max-renders", "how many prompts may be rendered at the same time"),
-    "waiting": LimitOption("max-waiting", "how many requests may wait until fewer prompts are rendered"),
-    "line": LimitOption("max-line", "how many bytes a request may have"),
-    "held": LimitOption(
-        "max-held", "how many bytes large requests without a reply may have, and unread replies over HTTP"
-    ),
-    "depth": LimitOption("max-depth", "how deep the JSON of a request may be nested"),
-    "values": LimitOption("max-values", "how many JSON values a request, or an argument's text, may hold"),
-    "messages": LimitOption("max-messages", "how many messages a batch may have"),
-    "arguments": LimitOption("max-arguments", "how many arguments a request may have"),
-    "argument": LimitOption("max-argument", "how many characters of JSON one argument may have"),
-    "reply": LimitOption("max-reply", "how many bytes a reply may have"),
-    "rate": LimitOption("rate", "how many requests a second are answered, and how many at once"),
-    "completions": LimitOption("completion-rate", "the same for completion requests"),
+    "timeout": LimitOption("timeout", "time for one request, unless the prompt has a limit", "SECONDS"),
+    "renders": LimitOption("max-renders", "prompts rendered at the same time"),
+    "waiting": LimitOption("max-waiting", "requests that wait while --max-renders run"),
+    "line": LimitOption("max-line", "bytes of a request"),
+    "held": LimitOption("max-held", "bytes of all large pending requests, and of unread replies over HTTP"),
+    "depth": LimitOption("max-depth", "nesting depth of JSON in a request"),
+    "values": LimitOption("max-values", "JSON values in a request or in the text of an argument"),
+    "messages": LimitOption("max-messages", "messages in a JSON-RPC batch"),
+    "arguments": LimitOption("max-arguments", "arguments of a request"),
+    "argument": LimitOption("max-argument", "characters of JSON in one argument"),
+    "reply": LimitOption("max-reply", "bytes of a reply"),
+    "rate": LimitOption("rate", "requests per second, and in one burst"),
+    "completions": LimitOption("completion-rate", "completion requests per second, and in one burst"),
 }
