@@ -13,7 +13,7 @@ from benchmarks import compiling, pictures, plots, recipes, report
 from benchmarks.budgets import judge
 from benchmarks.http import rounds as http
 from benchmarks.http.peers import HTTP_PEERS
-from benchmarks.peers import OURS, PEERS, Absent
+from benchmarks.peers import OURS, PEERS, AbsentError
 from benchmarks.rounds import Rounds
 from benchmarks.runner import FULL, QUICK, Runner
 from benchmarks.wire import MODERN
@@ -71,7 +71,7 @@ def _start(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console:
     for name in filter(makers.__contains__, names):
         try:
             found.append(makers[name]())
-        except Absent as reason:
+        except AbsentError as reason:
             console.print(f"left out: {name}: {reason}", markup=False)
     return found
 

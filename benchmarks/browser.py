@@ -23,7 +23,7 @@ _ARGUMENTS: Final = (
 )
 
 
-class NoBrowser(Exception):
+class NoBrowserError(Exception):
     """
     There is no Chromium on this machine.
     """
@@ -35,12 +35,12 @@ def chromium() -> Iterator[Browser]:
     Start Chromium, and end it.
 
     Raises:
-        NoBrowser: If it is not installed.
+        NoBrowserError: If it is not installed.
     """
     program = next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:
         msg = "Chromium is not installed: on Debian, apt-get install chromium-headless-shell"
-        raise NoBrowser(msg)
+        raise NoBrowserError(msg)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=list(_ARGUMENTS))
         try:

@@ -19,7 +19,7 @@ OURS = "promptkit"
 RECIPES = "RECIPES"  # in a command: where the folder of recipes is put
 
 
-class Absent(Exception):
+class AbsentError(Exception):
     """
     A server cannot be started on this machine.
     """
@@ -84,7 +84,7 @@ def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
             label = f"{package} {version(package)}"
         except PackageNotFoundError:
             reason = f"{package} is not installed; pip install -e '.[bench]' does it"
-            raise Absent(reason) from None
+            raise AbsentError(reason) from None
         return Peer(name, label, (sys.executable, str(SERVERS / file)))
 
     return make
@@ -94,12 +94,12 @@ def _typescript() -> Peer:
     node = shutil.which("node")
     if node is None:
         reason = "there is no node on this machine"
-        raise Absent(reason)
+        raise AbsentError(reason)
     try:
         program = typescript.install()
     except (OSError, subprocess.CalledProcessError) as error:
         reason = f"its packages could not be installed: {error}"
-        raise Absent(reason) from None
+        raise AbsentError(reason) from None
     packages = json.loads((typescript.SOURCE / "package.json").read_text())["dependencies"]
     label = f"TypeScript {packages['@modelcontextprotocol/server']}"
     return Peer("typescript", label, (node, str(program)))

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.browser import NoBrowser, chromium, served
+from benchmarks.browser import NoBrowserError, chromium, served
 
 PROMPTS: Final = 1_000
 CASES: Final = 20
@@ -120,7 +120,7 @@ def main() -> int:
                 figures = list(_measure(browser, address, rounds))
             with served(_RECIPES) as address, chromium() as browser:
                 figures += _weigh(browser, address)
-        except NoBrowser as error:
+        except NoBrowserError as error:
             Console(stderr=True).print(str(error), markup=False)
             return 2
     _print(figures)

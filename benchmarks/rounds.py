@@ -14,7 +14,7 @@ from benchmarks.cases import CASES, PICTURE, Case, listing
 from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
 from benchmarks.runner import Runner, memory_of
-from benchmarks.session import Refused, Session
+from benchmarks.session import RefusedError, Session
 from benchmarks.wire import ERAS, Era
 
 #: How many pure-Python loops run while a quick prompt is measured.
@@ -186,7 +186,7 @@ class Rounds:
         try:
             for row, value in figures:
                 self._values[era.name, row, peer.name].append(value)
-        except Refused as error:
+        except RefusedError as error:
             self._note(peer, era, str(error))
 
     def _results(self) -> Results:

@@ -13,7 +13,7 @@ from benchmarks import recipes, rows
 from benchmarks.cases import CASES, PICTURE, PLAIN, TYPED, Case, echo_of, listing
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
-from benchmarks.session import Refused, Session
+from benchmarks.session import RefusedError, Session
 from benchmarks.wire import Era
 
 
@@ -112,7 +112,7 @@ class Runner:
         Return a session with *peer*, which has *count* prompts.
 
         Raises:
-            Refused: If it does not serve the era.
+            RefusedError: If it does not serve the era.
         """
         return self.start_in(recipes.folder(self.folder, count), peer, era, count=count)
 
@@ -121,7 +121,7 @@ class Runner:
         Return a session with *peer*, whose recipes are in *folder* if it reads any.
 
         Raises:
-            Refused: If it does not serve the era.
+            RefusedError: If it does not serve the era.
         """
         return Session(peer.command_for(folder), self.environment(count), era)
 
@@ -143,9 +143,9 @@ class Runner:
                 for case in (*CASES, listing(size)):
                     try:
                         _check(session, peer, case)
-                    except Refused as error:
+                    except RefusedError as error:
                         faults[case.name] = str(error)
-        except Refused as error:
+        except RefusedError as error:
             faults[None] = str(error)
         return faults
 
@@ -206,7 +206,7 @@ class Runner:
             echo = echo_of(case, round(size * 1024))
             if not echo.says_all(session.ask(echo)):  # which warms up, too
                 reason = f"it does not answer with {size:.1f} KiB"
-                raise Refused(reason)
+                raise RefusedError(reason)
             yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
 
 
@@ -232,9 +232,9 @@ def memory_of(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:
-    """Ask for *case* once. Raises Refused if the answer is an error, or differs from the others'."""
+    """Ask for *case* once. Raises RefusedError if the answer is an error, or differs from the others'."""
     if peer.measures(case):
         result = session.ask(case)
         if peer.content and not case.says_all(result):
             reason = "its answer says something else"
-            raise Refused(reason)
+            raise RefusedError(reason)

@@ -20,7 +20,7 @@ UNREAD = 1_000_000  # first id of the requests whose replies are not read
 SHORT = 1 << 16  # bytes: what is longer is no error
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """
     A server does not do what it was asked for.
     """
@@ -41,7 +41,7 @@ class Session:
             How it is spoken to.
 
     Raises:
-        Refused: If it answers with an error, or not at all.
+        RefusedError: If it answers with an error, or not at all.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], era: Era) -> None:
@@ -104,16 +104,16 @@ class Session:
             self._stdin.flush()
 
     def _check(self, line: bytes) -> Reply:
-        """The reply in *line*. Raises Refused if it is an error, no reply, or nothing."""
+        """The reply in *line*. Raises RefusedError if it is an error, no reply, or nothing."""
         if not line:
             reason = f"it ended with {self._process.wait()} instead of an answer"
-            raise Refused(reason)
+            raise RefusedError(reason)
         reply = read_reply(line)
         if reply.error:
-            raise Refused(msgspec.json.decode(reply.error).get("message", "it answered with an error"))
+            raise RefusedError(msgspec.json.decode(reply.error).get("message", "it answered with an error"))
         if reply.id is None:
             reason = "it said something that it was not asked for"
-            raise Refused(reason)
+            raise RefusedError(reason)
         return reply
 
     def ask(self, case: Case) -> msgspec.Raw:
@@ -121,7 +121,7 @@ class Session:
         Return the result of one request.
 
         Raises:
-            Refused: If it is an error.
+            RefusedError: If it is an error.
         """
         with self._patiently():
             self._write(self._era.request(1, case.method, case.params))
@@ -152,7 +152,7 @@ class Session:
                 How many to send at most.
 
         Raises:
-            Refused: If an answer is an error.
+            RefusedError: If an answer is an error.
         """
         times: list[float] = []
         with self._patiently(), self._together():
@@ -166,7 +166,7 @@ class Session:
         Return how long each of *count* requests took, in seconds, with a pause before each.
 
         Raises:
-            Refused: If an answer is an error.
+            RefusedError: If an answer is an error.
         """
         times: list[float] = []
         with self._patiently():
@@ -176,7 +176,7 @@ class Session:
         return times
 
     def _time(self, case: Case, number: int) -> float:
-        """Return how long one request took. Raises Refused if the answer is an error."""
+        """Return how long one request took. Raises RefusedError if the answer is an error."""
         request = self._era.request(number, case.method, case.params)
         started = time.perf_counter()
         self._write(request)
@@ -209,7 +209,7 @@ class Session:
         Long answers are only counted: keeping them would take longer than reading them, and errors are short.
 
         Raises:
-            Refused: If an answer is an error, or missing.
+            RefusedError: If an answer is an error, or missing.
         """
         requests = b"".join(self._era.request(number, case.method, case.params) for number in range(count))
         writer = Thread(target=self._write, args=(requests,))

@@ -3,7 +3,7 @@
 from promptkit.declarations.prompts import Prompt, prompt
 from promptkit.declarations.resources import Resource, resource
 from promptkit.declarations.skills import Skill, skill
-from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
+from promptkit.errors import ArgumentsError, CompileError, PromptError, PromptkitError, UnknownPromptError
 from promptkit.language.annotations import Arg
 from promptkit.language.content import Content
 from promptkit.language.context import Context
@@ -19,7 +19,7 @@ from promptkit.version import VERSION as __version__  # noqa: N811 (what the eco
 
 __all__ = [
     "Arg",
-    "ArgumentErrors",
+    "ArgumentsError",
     "Audio",
     "CompileError",
     "Content",
@@ -36,7 +36,7 @@ __all__ = [
     "Skill",
     "Text",
     "Tool",
-    "UnknownPrompt",
+    "UnknownPromptError",
     "Workflow",
     "__version__",
     "assistant",

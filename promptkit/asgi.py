@@ -14,13 +14,13 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.language.annotations import scopes_of
 from promptkit.loader.targets import targets_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
-from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
+from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.secret_files import own_key, state_keys
 
-__all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "app"]
+__all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailableError", "app"]
 
 
 def app(  # noqa: PLR0913 (each is an option of serve, too)

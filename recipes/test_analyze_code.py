@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit import ArgumentErrors, PromptError
+from promptkit import ArgumentsError, PromptError
 from promptkit.testing import Client
 from recipes.analyze_code import QUESTIONS, analyze_code
 
@@ -24,7 +24,7 @@ def test_language_is_named_on_the_block() -> None:
 
 def test_typo_in_the_aspect_gets_a_hint() -> None:
     """An aspect that does not exist is refused with the one that was probably meant."""
-    with pytest.raises(ArgumentErrors, match="did you mean 'security'"):
+    with pytest.raises(ArgumentsError, match="did you mean 'security'"):
         analyze_code.render_wire({"code": "x = 1", "aspect": "securty"})
 
 

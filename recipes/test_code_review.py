@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from syrupy.assertion import SnapshotAssertion
 
-from promptkit import ArgumentErrors
+from promptkit import ArgumentsError
 from promptkit.fragments import code_block
 from promptkit.testing import Client, ProtocolError, call_arguments
 from recipes.code_review import FOCUS, code_review
@@ -48,7 +48,7 @@ def test_intent_is_escaped() -> None:
 
 def test_several_faults_are_told_at_once() -> None:
     """A client hears of a missing and of a wrong argument in one reply."""
-    with pytest.raises(ArgumentErrors) as caught:
+    with pytest.raises(ArgumentsError) as caught:
         code_review.render_wire({"language": "klingon"})
 
     assert {fault.argument for fault in caught.value.faults} == {"code", "language"}

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import assume, given
 
-from promptkit import ArgumentErrors
+from promptkit import ArgumentsError
 from promptkit.testing import Client, call_arguments
 from recipes._testing import foreign
 from recipes.tune_for_model import PHRASINGS, Model, tune_for_model
@@ -82,5 +82,5 @@ def test_models_are_offered_while_one_types() -> None:
 
 def test_unknown_model_is_refused() -> None:
     """A model that nobody wrote a phrasing for is refused with the names of those that exist."""
-    with pytest.raises(ArgumentErrors, match=r"one of gemini-2\.5-pro, gpt-5, sonnet-4, opus-4\.1"):
+    with pytest.raises(ArgumentsError, match=r"one of gemini-2\.5-pro, gpt-5, sonnet-4, opus-4\.1"):
         tune_for_model.render_wire({"model": "eliza", "task": TASK})

@@ -14,7 +14,7 @@ from benchmarks.cases import PICTURE, PLAIN, TYPED, echo_of, listing
 from benchmarks.peers import OURS, RECIPES, Peer
 from benchmarks.rounds import LOOPS, Figure
 from benchmarks.runner import FULL, Plan, Runner
-from benchmarks.session import Refused, Session
+from benchmarks.session import RefusedError, Session
 from benchmarks.wire import ERAS, MODERN
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
@@ -258,7 +258,7 @@ def test_a_server_that_ends_is_refused():
 
     with (
         Session((sys.executable, "-c", ends), os.environ, MODERN) as session,
-        pytest.raises(Refused, match="it ended with 3 instead of an answer"),
+        pytest.raises(RefusedError, match="it ended with 3 instead of an answer"),
     ):
         session.one_at_a_time(PLAIN, 0.0, 1, 1)
 
@@ -274,7 +274,7 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch):
         monkeypatch.setattr("benchmarks.session.PATIENCE", 0.05)
         time.sleep(0.2)
         assert session.memory()
-        with pytest.raises(Refused, match="it ended with -9 instead of an answer"):
+        with pytest.raises(RefusedError, match="it ended with -9 instead of an answer"):
             session.ask(PLAIN)
 
 

@@ -13,7 +13,7 @@ from benchmarks.http.peers import HTTP_PEERS
 from benchmarks.http.rounds import COUNT, POST, HttpPlan, HttpRounds
 from benchmarks.http.server import Post, free_port
 from benchmarks.peers import OURS
-from benchmarks.session import Refused
+from benchmarks.session import RefusedError
 from benchmarks.wire import read_reply
 
 needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
@@ -48,7 +48,7 @@ def test_a_server_that_says_something_else_is_refused(rounds):
     rounds._answers(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200
-        with pytest.raises(Refused, match="its answer says something else"):
+        with pytest.raises(RefusedError, match="its answer says something else"):
             server.check(POST)
 
 
@@ -87,7 +87,7 @@ def test_a_load_is_of_answered_requests(rounds):
         assert 0.9 < found.seconds < 5
         assert 0 < found.median <= found.slowest
         assert server.processor_time() > 0
-        with pytest.raises(Refused, match="requests failed beside"):
+        with pytest.raises(RefusedError, match="requests failed beside"):
             load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
 
 

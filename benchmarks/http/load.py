@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.http.server import Post, confined
-from benchmarks.peers import Absent
-from benchmarks.session import Refused
+from benchmarks.peers import AbsentError
+from benchmarks.session import RefusedError
 
 _SCRIPT = Path(__file__).with_name("load.lua")
 
@@ -47,12 +47,12 @@ def find_wrk() -> str:
     Return the program.
 
     Raises:
-        Absent: If it is not installed.
+        AbsentError: If it is not installed.
     """
     if found := shutil.which("wrk"):
         return found
     reason = "it is not installed; Debian's package wrk has it"
-    raise Absent(reason)
+    raise AbsentError(reason)
 
 
 def load(
@@ -78,8 +78,8 @@ def load(
             Those on which wrk runs; None for all.
 
     Raises:
-        Absent: If wrk is not installed.
-        Refused: If a request fails.
+        AbsentError: If wrk is not installed.
+        RefusedError: If a request fails.
     """
     size = ("-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s")
     fields = "\n".join(f"{name}: {value}" for name, value in post.fields.items())
@@ -90,5 +90,5 @@ def load(
     found = msgspec.json.decode(printed.stdout.splitlines()[-1], type=Load)
     if found.failed or not found.requests:
         reason = f"{found.failed:,} requests failed beside {found.requests:,}"
-        raise Refused(reason)
+        raise RefusedError(reason)
     return found

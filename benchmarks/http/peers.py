@@ -9,7 +9,7 @@ from types import MappingProxyType
 import attrs
 
 from benchmarks import peers
-from benchmarks.peers import OURS, RECIPES, SERVERS, Absent, Peer
+from benchmarks.peers import OURS, RECIPES, SERVERS, AbsentError, Peer
 
 #: In a command: where the port, and the number of workers, are put.
 PORT, WORKERS = "PORT", "WORKERS"
@@ -83,7 +83,7 @@ def _application(name: str, server: str) -> Callable[[], HttpPeer]:
 def _constant() -> HttpPeer:
     if find_spec("uvicorn") is None:
         reason = "uvicorn is not installed; pip install -e '.[bench]' does it"
-        raise Absent(reason)
+        raise AbsentError(reason)
     command = under_uvicorn("constant:application", "--lifespan", "off")
     return HttpPeer("asgi", "raw ASGI", command, workers=2, content=False)
 

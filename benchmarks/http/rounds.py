@@ -13,11 +13,11 @@ from benchmarks.cases import TYPED
 from benchmarks.http.load import Load, find_wrk, load
 from benchmarks.http.peers import HttpPeer
 from benchmarks.http.server import HttpServer, Post, free_port
-from benchmarks.peers import OURS, Absent
+from benchmarks.peers import OURS, AbsentError
 from benchmarks.rounds import Figure
 from benchmarks.rows import Row
 from benchmarks.runner import UNSET
-from benchmarks.session import Refused
+from benchmarks.session import RefusedError
 
 POST = Post(TYPED)
 COUNT = 10  # prompts that each server has
@@ -98,7 +98,7 @@ class HttpRounds:
             return {}
         try:
             find_wrk()
-        except Absent as reason:
+        except AbsentError as reason:
             self.notes["wrk", "everything over HTTP"] = str(reason)
             return {}
         peers = [peer for peer in self.peers if self._answers(peer)]
@@ -122,7 +122,7 @@ class HttpRounds:
                     server.check(POST)
                 if peer.name == OURS:
                     self._size = len(server.reply)
-        except Refused as error:
+        except RefusedError as error:
             self.notes[peer.name, "HTTP"] = str(error)
             return False
         return True
@@ -162,7 +162,7 @@ class HttpRounds:
         try:
             for row, value in figures:
                 self._values[row].setdefault(peer.name, []).append(value)
-        except Refused as error:
+        except RefusedError as error:
             self.notes[peer.name, f"HTTP with {workers} workers"] = str(error)
 
 

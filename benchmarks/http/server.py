@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from benchmarks.cases import Case
-from benchmarks.session import Refused
+from benchmarks.session import RefusedError
 from benchmarks.wire import MODERN, PREFIX, read_reply
 
 PATIENCE_S = 60.0
@@ -114,7 +114,7 @@ class HttpServer:
             How long it took from the start to that, in seconds.
 
     Raises:
-        Refused: If it answers with something else than 200, or not at all.
+        RefusedError: If it answers with something else than 200, or not at all.
     """
 
     def __init__(
@@ -150,20 +150,20 @@ class HttpServer:
         self.close()
 
     def _await(self, until: float) -> None:
-        """Wait until it listens. Raises Refused if it never does."""
+        """Wait until it listens. Raises RefusedError if it never does."""
         while time.perf_counter() < until and self._process.poll() is None:
             with suppress(ConnectionError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(POLL_S)
         reason = f"it ended with {self._process.poll()}, or does not listen"
-        raise Refused(reason)
+        raise RefusedError(reason)
 
     def ask(self, post: Post) -> bytes:
         """
         Return the body of the reply to one request, on a connection of its own.
 
         Raises:
-            Refused: If its status is not 200, or there is none.
+            RefusedError: If its status is not 200, or there is none.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
@@ -172,12 +172,12 @@ class HttpServer:
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
             reason = f"no reply came: {error!r}"
-            raise Refused(reason) from None
+            raise RefusedError(reason) from None
         finally:
             connection.close()
         if response.status != http.client.OK:
             reason = f"it answered with {response.status}: {body[:200].decode(errors='replace')}"
-            raise Refused(reason)
+            raise RefusedError(reason)
         return body
 
     def check(self, post: Post) -> None:
@@ -185,7 +185,7 @@ class HttpServer:
         Ask, and compare what is said.
 
         Raises:
-            Refused: If the reply says something else than it has to.
+            RefusedError: If the reply says something else than it has to.
         """
         body = self.ask(post)
         try:
@@ -194,7 +194,7 @@ class HttpServer:
             says_all = False
         if not says_all:
             reason = "its answer says something else"
-            raise Refused(reason)
+            raise RefusedError(reason)
 
     def processor_time(self) -> float:
         """

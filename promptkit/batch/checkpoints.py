@@ -28,7 +28,7 @@ __all__ = [
     "OTHER_BATCH",
     "REJECTED",
     "Checkpoint",
-    "UnfinishedBatch",
+    "UnfinishedBatchError",
     "batch_files",
     "checkpoint_of",
     "contradiction",
@@ -63,7 +63,7 @@ OTHER_BATCH: Final = (
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class UnfinishedBatch(PromptkitError):
+class UnfinishedBatchError(PromptkitError):
     """
     A folder has files of a batch that are in the way, or of which another command has written a part.
 
@@ -126,8 +126,8 @@ def batch_files(folder: Folder) -> dict[str, int]:
     Return the size of each file in *folder* that has the name of a file of a batch.
 
     Raises:
-        UnfinishedBatch: If the folder is a link or cannot be read, or one of the files is a link, a pipe, a
-            device or a folder, or has other names.
+        UnfinishedBatchError: If the folder is a link or cannot be read, or one of the files is a link, a
+            pipe, a device or a folder, or has other names.
     """
     place, sizes = folder.path.name, dict[str, int]()
     try:
@@ -140,7 +140,7 @@ def batch_files(folder: Folder) -> dict[str, int]:
         return {}
     except OSError as error:
         msg = f"{place!r} cannot be used: {error.strerror}; or {ANOTHER_FOLDER}"
-        raise UnfinishedBatch(msg) from None
+        raise UnfinishedBatchError(msg) from None
     return sizes
 
 
@@ -192,7 +192,8 @@ def checkpoint_of(folder: Folder, files: Mapping[str, int], form: LineFormat, co
             What the batch is of.
 
     Raises:
-        UnfinishedBatch: If it is of another command, is not a checkpoint, or does not agree with the files.
+        UnfinishedBatchError: If it is of another command, is not a checkpoint, or does not agree with the
+            files.
 
         OSError: If a file cannot be read.
     """
@@ -200,35 +201,35 @@ def checkpoint_of(folder: Folder, files: Mapping[str, int], form: LineFormat, co
         done = msgspec.json.decode(folder.read(CHECKPOINT, CHECKPOINT_SIZE), type=Checkpoint)
     except (OSError, ValueError, RecursionError):
         msg = f"'{folder.path.name}/{CHECKPOINT}' is not a checkpoint: {ANOTHER_FOLDER}"
-        raise UnfinishedBatch(msg) from None
+        raise UnfinishedBatchError(msg) from None
     if done.command != command:
-        raise UnfinishedBatch(OTHER_BATCH)
+        raise UnfinishedBatchError(OTHER_BATCH)
     _check_files(done, files, folder)
     if not (_has_plausible_counts(done, files, form) and _has_whole_lines(done, folder)):
         raise contradiction(folder)
     return done
 
 
-def contradiction(folder: Folder) -> UnfinishedBatch:
+def contradiction(folder: Folder) -> UnfinishedBatchError:
     """Return the error of a checkpoint that does not agree with the files of its folder."""
-    return UnfinishedBatch(
+    return UnfinishedBatchError(
         f"'{folder.path.name}/{CHECKPOINT}' does not agree with the files: {ANOTHER_FOLDER}"
     )
 
 
 def _check_files(done: Checkpoint, files: Mapping[str, int], folder: Folder) -> None:
-    """Raise UnfinishedBatch unless the files exist, are long enough, and are numbered without gaps."""
+    """Raise UnfinishedBatchError unless the files exist, are long enough, and are numbered without gaps."""
     for number in range(1, done.shard + 1):
         name = shard_name(number)
         if files.get(name, 0) < (done.size if number == done.shard else 1):
-            raise UnfinishedBatch(_lost(name))
+            raise UnfinishedBatchError(_lost(name))
     if files.get(REJECTED, 0) < done.rejected_size:
-        raise UnfinishedBatch(_lost(REJECTED))
+        raise UnfinishedBatchError(_lost(REJECTED))
     expected = set(map(shard_name, range(1, shards_in(files) + 1)))
     strange = next((name for name in files if _has_requests(name) and name not in expected), None)
     if strange is not None:
         msg = f"{strange!r} is not a file of the batch in {folder.path.name!r}: {ANOTHER_FOLDER}"
-        raise UnfinishedBatch(msg)
+        raise UnfinishedBatchError(msg)
 
 
 def _lost(name: str) -> str:

@@ -9,7 +9,7 @@ import attrs
 import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptkitError
+from promptkit.errors.exceptions import ArgumentsError, Fault, PromptkitError
 from promptkit.errors.suggestions import nearest
 from promptkit.types.unstructuring import json_of
 
@@ -122,7 +122,7 @@ class Columns:
         Raises:
             ColumnError: If there is no such parameter, or one has two columns, or a column and a value.
 
-            ArgumentErrors: If a fixed value has the wrong type.
+            ArgumentsError: If a fixed value has the wrong type.
         """
         for name in (*renamed.values(), *fixed):
             if name not in arguments.by_name:
@@ -145,10 +145,10 @@ class Columns:
     def _check_fixed(self) -> None:
         try:
             self.arguments.read(self.fixed)
-        except ArgumentErrors as error:
+        except ArgumentsError as error:
             faults = tuple(fault for fault in error.faults if fault.argument in self.fixed)
             if faults:
-                raise ArgumentErrors(error.prompt, faults, error.kind) from None
+                raise ArgumentsError(error.prompt, faults, error.kind) from None
 
     def check(self, columns: Iterable[str], key: str | None) -> None:
         """

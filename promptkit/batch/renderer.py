@@ -15,9 +15,9 @@ from promptkit.batch.request_bodies import Bodies, Said
 from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
+from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports import ExportError, UnfitAnswer, openai_chat
+from promptkit.exports import ExportError, UnsupportedAnswerError, openai_chat
 from promptkit.language.messages import Workflow, workflow_of
 
 __all__ = ["MESSAGES", "Renderer"]
@@ -82,7 +82,8 @@ class Renderer:
 
     Raises:
         ValueError: If there is no such form. Of what else is wrong, the first use says what: `ColumnError`,
-            `ArgumentErrors` for *values*, `CompileError` for the prompt, `UnfitAnswer` for its answer.
+            `ArgumentsError` for *values*, `CompileError` for the prompt, `UnsupportedAnswerError` for its
+                answer.
 
     See Also:
         https://platform.openai.com/docs/guides/batch
@@ -190,11 +191,11 @@ class Renderer:
         Return the error of the row for which *error* was raised.
 
         Raises:
-            UnfitAnswer: If it is *error*, because each row would raise it.
+            UnsupportedAnswerError: If it is *error*, because each row would raise it.
         """
         if isinstance(error, RowError):
             return error
-        if isinstance(error, UnfitAnswer):
+        if isinstance(error, UnsupportedAnswerError):
             raise error
         # The text of an unexpected error can repeat values of the row.
         text = "" if self.prompt.compiled.arguments.secret else f": {error}"
@@ -212,13 +213,13 @@ class Renderer:
         Raises:
             RowError: If the vendor does not take what it holds, or its answer, or it is no text.
 
-            UnfitAnswer: If the vendor takes no such answer as the prompt declares.
+            UnsupportedAnswerError: If the vendor takes no such answer as the prompt declares.
         """
         try:
             return self._bodies.of(said)
         except ExportError as error:
             raise RowError.of(error.reason) from None
-        except UnfitAnswer as error:
+        except UnsupportedAnswerError as error:
             if self.prompt.options.answer is not None:  # it is so for every row
                 raise
             raise RowError.of(str(error)) from None
@@ -249,7 +250,7 @@ def _messages(workflow: Workflow) -> list[Any]:
 
 def _refused(error: BaseException) -> RowError:
     """What is said of a row for which the prompt has raised *error*."""
-    if isinstance(error, ArgumentErrors):
+    if isinstance(error, ArgumentsError):
         return RowError(error.faults)
     with suppress(Exception):  # an author's class may be unable to show itself
         if isinstance(error, PromptError | ResultError):

@@ -20,7 +20,7 @@ from promptkit.batch.checkpoints import (
     OTHER_BATCH,
     REJECTED,
     Checkpoint,
-    UnfinishedBatch,
+    UnfinishedBatchError,
     batch_files,
     checkpoint_of,
     contradiction,
@@ -97,9 +97,9 @@ class Tally:
         self.done.last = chunk.digest
 
     def check(self, chunk: RenderedChunk) -> None:
-        """Check that the last chunk that was done before is this one. Raises UnfinishedBatch if it is not."""
+        """Raise UnfinishedBatchError unless this is the last chunk that was done before."""
         if chunk.first + chunk.rows - 1 != self.done.rows or chunk.digest != self.done.last:
-            raise UnfinishedBatch(OTHER_BATCH)
+            raise UnfinishedBatchError(OTHER_BATCH)
 
     def identifiers(self) -> Iterator[str]:
         """Return those of all requests that there are already."""
@@ -127,7 +127,8 @@ class Shards(Tally):
             Whether to go on with a batch that is unfinished.
 
     Raises:
-        UnfinishedBatch: If files of a batch lie there, and *resume* is false or they are of another command.
+        UnfinishedBatchError: If files of a batch lie there, and *resume* is false or they are of another
+            command.
 
         OSError: If a file cannot be written.
     """
@@ -141,7 +142,7 @@ class Shards(Tally):
                 held.enter_context(folder.locked())
             except FolderLockedError:
                 msg = f"{self._name!r} has a batch that is being written: wait for its end"
-                raise UnfinishedBatch(msg) from None
+                raise UnfinishedBatchError(msg) from None
             files = batch_files(folder)
             super().__init__(form, self._begun(files, form, command, resume=resume))
             self._remove_rest(files)
@@ -162,14 +163,14 @@ class Shards(Tally):
     def _begun(self, files: Mapping[str, int], form: LineFormat, command: str, *, resume: bool) -> Checkpoint:
         if is_whole(files):
             msg = f"{self._name!r} has a whole batch: {ANOTHER_FOLDER}"
-            raise UnfinishedBatch(msg)
+            raise UnfinishedBatchError(msg)
         if not files:
             return Checkpoint(command)
         if not resume:
             msg = (
                 f"{self._name!r} has a batch that was not finished: go on with --resume, or {ANOTHER_FOLDER}"
             )
-            raise UnfinishedBatch(msg)
+            raise UnfinishedBatchError(msg)
         return checkpoint_of(self._folder, files, form, command)
 
     def _remove_rest(self, files: Collection[str]) -> None:
@@ -216,7 +217,7 @@ class Shards(Tally):
         Yield the identifiers of the requests that exist already.
 
         Raises:
-            UnfinishedBatch: If a line is not a request, or there are fewer or more than the checkpoint has.
+            UnfinishedBatchError: If a line is not a request, or their number is not that of the checkpoint.
 
             OSError: If a file cannot be read.
         """
@@ -237,7 +238,7 @@ class Shards(Tally):
             identifier = None
         if not isinstance(identifier, str):
             msg = f"'{self._name}/{name}' has a line that is not a request: {ANOTHER_FOLDER}"
-            raise UnfinishedBatch(msg)
+            raise UnfinishedBatchError(msg)
         return identifier
 
     def finish(self) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.rows import Chunk
 
-__all__ = ["WorkerEnded", "start_workers"]
+__all__ = ["WorkerEndedError", "start_workers"]
 
 #: Chunks in memory for each process: rendered, being rendered, or waiting for it.
 _CHUNKS_PER_WORKER: Final = 3
@@ -40,7 +40,7 @@ Rendering: TypeAlias = Callable[[Iterable[Chunk]], Iterator[RenderedChunk]]
 _IdlePipes: TypeAlias = "SimpleQueue[Connection[Any, Any]]"
 
 
-class WorkerEnded(Exception):
+class WorkerEndedError(Exception):
     """
     A process that renders has ended before its time.
     """
@@ -59,7 +59,7 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
             The number of processes that render. With 1, this process renders, and no other is started.
 
     Raises:
-        WorkerEnded: If one of them has ended.
+        WorkerEndedError: If one of them has ended.
 
         Exception: What `ChunkRenderer` raises in this process.
     """
@@ -113,7 +113,7 @@ def _render_elsewhere(idle: _IdlePipes, chunk: Chunk) -> RenderedChunk:
         pipe.send(chunk)
         return pipe.recv()  # type: ignore[no-any-return]
     except (EOFError, ConnectionError):
-        raise WorkerEnded from None
+        raise WorkerEndedError from None
     finally:
         idle.put(pipe)
 

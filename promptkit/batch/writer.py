@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from promptkit.batch.checkpoints import ANOTHER_FOLDER, UnfinishedBatch
+from promptkit.batch.checkpoints import ANOTHER_FOLDER, UnfinishedBatchError
 from promptkit.batch.chunks import Rejected, RenderedChunk
 from promptkit.batch.shards import Tally
 from promptkit.errors.exceptions import PromptkitError
@@ -89,7 +89,7 @@ def write(
             Called with each chunk that is written.
 
     Raises:
-        UnfinishedBatch: If what was written before is of something else.
+        UnfinishedBatchError: If what was written before is of something else.
 
         OSError: If a file cannot be written.
     """
@@ -114,4 +114,4 @@ def write(
             f"{files.done.rows:,} rows were done before, and now there are fewer: give the same rows, "
             f"or {ANOTHER_FOLDER}"
         )
-        raise UnfinishedBatch(msg)
+        raise UnfinishedBatchError(msg)

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from promptkit.declarations.prompts import Prompt
-from promptkit.exports.templates import Hole, PromptTemplate, TemplateTurn, UnfitTemplate, template_of
+from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, TemplateTurn, template_of
 
 __all__ = ["braced"]
 
@@ -41,7 +41,7 @@ def braced(
             As for `template_of`.
 
     Raises:
-        UnfitTemplate: As for `template_of`; or if *tool* misreads the text, or takes no hole of a name.
+        TemplateError: As for `template_of`; or if *tool* misreads the text, or takes no hole of a name.
     """
     template = template_of(prompt, values, lossy=lossy)
     messages = []
@@ -49,7 +49,7 @@ def braced(
         text, wrong = _written(turn, misread)
         if wrong is not None:
             reason = f"its text holds {wrong!r}, which {tool} reads as its own, and has no escape for"
-            raise UnfitTemplate(template.prompt.name, reason)
+            raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
     _check_names(template, tool)
     is_text = [turn.role for turn in template.turns] == ["user"]
@@ -59,7 +59,7 @@ def braced(
 def _written(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str | None]:
     """A turn with holes in braces, and what is misread of it."""
     text = "".join(part if isinstance(part, str) else f"{{{{{part.name}}}}}" for part in turn.parts)
-    read, holes = _HOLE.split(text), [part.name for part in turn.parts if isinstance(part, Hole)]
+    read, holes = _HOLE.split(text), [part.name for part in turn.parts if isinstance(part, Placeholder)]
     for name, hole in zip_longest(read[1::2], holes):
         if name != hole:
             return text, f"{{{{{name}}}}}"
@@ -69,6 +69,6 @@ def _written(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str | N
 def _check_names(template: PromptTemplate, tool: str) -> None:
     for turn in template.turns:
         for part in turn.parts:
-            if isinstance(part, Hole) and not part.name.isascii():
+            if isinstance(part, Placeholder) and not part.name.isascii():
                 reason = f"{tool} takes no hole {part.name!r}: name the parameter in ASCII letters"
-                raise UnfitTemplate(template.prompt.name, reason)
+                raise TemplateError(template.prompt.name, reason)

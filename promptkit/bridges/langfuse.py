@@ -34,11 +34,11 @@ def template(
         answer, as OpenAI takes it, if there is one.
 
     Raises:
-        UnfitTemplate: If no template says what the prompt says. The error names a text for which it fails.
+        TemplateError: If no template says what the prompt says. The error names a text for which it fails.
 
-        ArgumentErrors: If one of *values* is wrong.
+        ArgumentsError: If one of *values* is wrong.
 
-        UnfitAnswer: If OpenAI takes no such answer.
+        UnsupportedAnswerError: If OpenAI takes no such answer.
 
     See Also:
         https://langfuse.com/docs/prompt-management

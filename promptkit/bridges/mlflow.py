@@ -34,9 +34,9 @@ def template(
         The name, the template, and the JSON Schema of the answer, if there is one.
 
     Raises:
-        UnfitTemplate: If no template says what the prompt says. The error names a text for which it fails.
+        TemplateError: If no template says what the prompt says. The error names a text for which it fails.
 
-        ArgumentErrors: If one of *values* is wrong.
+        ArgumentsError: If one of *values* is wrong.
 
     See Also:
         https://mlflow.org/docs/latest/genai/prompt-registry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct, structs
 
-from promptkit.errors.exceptions import ArgumentErrors, Fault
+from promptkit.errors.exceptions import ArgumentsError, Fault
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
@@ -243,7 +243,7 @@ class Arguments(Struct, frozen=True):
                 Values that have been read already.
 
         Raises:
-            ArgumentErrors: If any argument is missing, unknown or wrong; it lists them all.
+            ArgumentsError: If any argument is missing, unknown or wrong; it lists them all.
         """
         values: dict[str, Any] = dict(known) if known else {}
         faults: list[Fault] = []
@@ -265,7 +265,7 @@ class Arguments(Struct, frozen=True):
         if self._in_environment:
             self._read_environment(values, faults)
         if faults:
-            raise ArgumentErrors(self.owner, tuple(faults), self.kind)
+            raise ArgumentsError(self.owner, tuple(faults), self.kind)
         return values
 
     def environment_values(self, given: Container[str]) -> dict[str, Any]:
@@ -273,14 +273,14 @@ class Arguments(Struct, frozen=True):
         Return the values that the environment has at this moment for arguments that are not *given*.
 
         Raises:
-            ArgumentErrors: With every variable that has a wrong value, or that is not set while its
+            ArgumentsError: With every variable that has a wrong value, or that is not set while its
                 argument has no other default.
         """
         values: dict[str, Any] = {}
         faults: list[Fault] = []
         self._read_environment(values, faults, given)
         if faults:
-            raise ArgumentErrors(self.owner, tuple(faults), self.kind)
+            raise ArgumentsError(self.owner, tuple(faults), self.kind)
         return values
 
     def _read_environment(
@@ -309,7 +309,7 @@ class Arguments(Struct, frozen=True):
         Refuse texts that hold too many values, before parsing them takes memory.
 
         Raises:
-            ArgumentErrors: If any argument holds more than *max_values*; it lists them all.
+            ArgumentsError: If any argument holds more than *max_values*; it lists them all.
         """
         reason = f"holds more than {max_values:,} values: send fewer of them"
         texts = {name: given[name] for name in self.by_name if name in given}
@@ -322,15 +322,15 @@ class Arguments(Struct, frozen=True):
             and holds_more(text, max_values)
         )
         if faults:
-            raise ArgumentErrors(self.owner, faults, self.kind)
+            raise ArgumentsError(self.owner, faults, self.kind)
 
     def _is_given(self, name: str, value: Any) -> bool:
         return value is not None and (value != "" or self.by_name[name].blank_is_value)
 
     def completer(self, name: str) -> "Completer | None":
-        """The completer of an argument, if it has one. Raises `ArgumentErrors` for an unknown name."""
+        """The completer of an argument, if it has one. Raises `ArgumentsError` for an unknown name."""
         if name not in self.by_name:
-            raise ArgumentErrors(self.owner, (self._unknown(name),), self.kind)
+            raise ArgumentsError(self.owner, (self._unknown(name),), self.kind)
         return self.by_name[name].completer
 
     def _unknown(self, name: str) -> Fault:

@@ -9,14 +9,14 @@ from typing import Any
 import attrs
 
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import ArgumentErrors, CompileError, PromptError
+from promptkit.errors.exceptions import ArgumentsError, CompileError, PromptError
 
 __all__ = ["Case", "is_refused", "sendable"]
 
 
 def is_refused(outcome: object) -> bool:
     """Return whether an outcome is an error whose words are for the person at the client."""
-    return isinstance(outcome, ArgumentErrors | PromptError)
+    return isinstance(outcome, ArgumentsError | PromptError)
 
 
 @attrs.define(eq=False, repr=False)

@@ -13,7 +13,7 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.uri_templates import MAX_URI_LENGTH
 from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.messages import Workflow
 
@@ -101,11 +101,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return len({one.location.file for one in self.errors})
 
     def __getitem__(self, name: str) -> CompiledPrompt:
-        """Raises `UnknownPrompt` if no prompt has this name."""
+        """Raises `UnknownPromptError` if no prompt has this name."""
         try:
             return self._by_name[name]
         except KeyError:
-            raise UnknownPrompt(name, nearest(name, self._by_name)) from None
+            raise UnknownPromptError(name, nearest(name, self._by_name)) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
@@ -156,7 +156,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Render the prompt called *name* with the arguments of a client.
 
         Raises:
-            UnknownPrompt: If no prompt has this name.
+            UnknownPromptError: If no prompt has this name.
 
             Exception: As `CompiledPrompt.render` does.
         """
@@ -182,11 +182,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
                 The values of other arguments, as far as they are known.
 
         Raises:
-            UnknownPrompt: If no prompt has this name.
+            UnknownPromptError: If no prompt has this name.
 
-            UnknownResource: If no resource has this template.
+            UnknownResourceError: If no resource has this template.
 
-            ArgumentErrors: If it has no such argument.
+            ArgumentsError: If it has no such argument.
 
             RuntimeError: If the completer is asynchronous and an event loop runs already.
 
@@ -209,14 +209,14 @@ class Catalog(Mapping[str, CompiledPrompt]):
         A resource with exactly this URI comes first, then the first template that matches.
 
         Raises:
-            UnknownResource: If there is none.
+            UnknownResourceError: If there is none.
         """
         if (found := self.find_resource(uri)) is not None:
             return found
 
         if len(uri) > MAX_URI_LENGTH:
-            raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
-        raise UnknownResource(uri, nearest(uri, self._by_uri))
+            raise UnknownResourceError(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
+        raise UnknownResourceError(uri, nearest(uri, self._by_uri))
 
     def find_prompt(self, name: str) -> CompiledPrompt | None:
         """Find the prompt called *name*; None if there is none."""
@@ -267,19 +267,19 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Find the resource that was declared with *uri_template*.
 
         Raises:
-            UnknownResource: If there is none.
+            UnknownResourceError: If there is none.
         """
         try:
             return self._by_uri[uri_template]
         except KeyError:
-            raise UnknownResource(uri_template, nearest(uri_template, self._by_uri)) from None
+            raise UnknownResourceError(uri_template, nearest(uri_template, self._by_uri)) from None
 
     def read(self, uri: str) -> "EmbeddedResource":
         """
         Read the resource at *uri*.
 
         Raises:
-            UnknownResource: If there is none.
+            UnknownResourceError: If there is none.
 
             Exception: As `CompiledResource.read` does.
         """

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from promptkit.errors.exceptions import ResultError
-from promptkit.language.bounds import TooLong, all_of, all_of_async
+from promptkit.language.bounds import TooLongError, all_of, all_of_async
 from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 
 __all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
@@ -138,7 +138,7 @@ def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
         raise ResultError(msg)
     try:
         found = all_of(values, f"{whose} ")
-    except TooLong as error:
+    except TooLongError as error:
         raise ResultError(str(error)) from None
     texts = (_text(value, whose) for value in found if value is not None)
     # The order of a set differs from one start to the next.
@@ -241,7 +241,7 @@ class Completer(Struct, frozen=True):
         if self.is_async and isinstance(result, AsyncIterable):
             try:
                 result = await all_of_async(result, f"{_named(self.source)} returned ")
-            except TooLong as error:
+            except TooLongError as error:
                 raise ResultError(str(error)) from None
         return self._completion(result, before, last)
 

@@ -9,12 +9,12 @@ from msgspec import Struct, structs
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.json_schema import schema_of
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import EmptyPrompt, ResultError
-from promptkit.language.bounds import LONGEST_REPLY, TooLong
+from promptkit.errors.exceptions import EmptyPromptError, ResultError
+from promptkit.language.bounds import LONGEST_REPLY, TooLongError
 from promptkit.language.context import Context
 from promptkit.language.messages import Workflow, workflow_of
 from promptkit.language.results import FREE_MESSAGES, Said
-from promptkit.language.validation import Unsendable
+from promptkit.language.validation import UnsendableError
 from promptkit.types.answer_schemas import answer_schema
 from promptkit.types.functions import is_asynchronous, run_async
 
@@ -79,7 +79,7 @@ class FunctionRenderer(Struct, frozen=True):
             ResultError: If a value that it returned or yielded cannot become a message, or no reply may be
                 so long; the error names the prompt, its place and the remedy.
 
-            EmptyPrompt: If there are no messages.
+            EmptyPromptError: If there are no messages.
 
             RuntimeError: If the function is asynchronous and an event loop runs already.
 
@@ -137,7 +137,7 @@ class FunctionRenderer(Struct, frozen=True):
         async for item in result:
             try:
                 said.add(item, (position,))
-            except (Unsendable, TooLong) as error:
+            except (UnsendableError, TooLongError) as error:
                 if isinstance(result, AsyncGenerator):
                     await result.aclose()
                 raise self._refusal(error, "yielded") from None
@@ -163,7 +163,7 @@ class FunctionRenderer(Struct, frozen=True):
                 return self._read(end.value, most, said)
             try:
                 said.add(item, (position,))
-            except (Unsendable, TooLong) as error:
+            except (UnsendableError, TooLongError) as error:
                 if isinstance(items, Generator):
                     items.close()
                 raise self._refusal(error, "yielded") from None
@@ -171,7 +171,7 @@ class FunctionRenderer(Struct, frozen=True):
 
     def _finished(self, said: Workflow) -> Workflow:
         if not said.messages:
-            raise EmptyPrompt(self.name, only_system=said.system is not None)
+            raise EmptyPromptError(self.name, only_system=said.system is not None)
         if self.answer is None:
             return said
         return workflow_of(said.messages, said.system, self.answer, said.cache_points)
@@ -180,13 +180,13 @@ class FunctionRenderer(Struct, frozen=True):
         said = Said(most) if said is None else said
         try:
             said.add(result)
-        except (Unsendable, TooLong) as error:
+        except (UnsendableError, TooLongError) as error:
             raise self._refusal(error, "returned") from None
         return said.workflow()
 
-    def _refusal(self, error: Unsendable | TooLong, verb: str) -> ResultError:
+    def _refusal(self, error: UnsendableError | TooLongError, verb: str) -> ResultError:
         where = "".join(f", at position {i + 1}," for i in error.path).replace(",,", ",")
-        more = "; --max-reply lets a server send more" if isinstance(error, TooLong) else ""
+        more = "; --max-reply lets a server send more" if isinstance(error, TooLongError) else ""
         return ResultError(f"prompt {self.name!r} ({self.location}) {verb}{where} {error}{more}")
 
 
@@ -305,7 +305,7 @@ class CompiledPrompt(Struct, frozen=True):
                 Values that have their type already.
 
         Raises:
-            ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
+            ArgumentsError: With every argument that is missing, unknown or has a wrong value.
         """
         values = self.arguments.read(given, known)
         if self.context is not None:
@@ -324,7 +324,7 @@ class CompiledPrompt(Struct, frozen=True):
                 The context of the request.
 
         Raises:
-            ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
+            ArgumentsError: With every argument that is missing, unknown or has a wrong value.
 
             ResultError: If a value that the function returned cannot become a message.
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
+from promptkit.errors.exceptions import ArgumentsError, Fault, ResultError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
@@ -122,7 +122,7 @@ class CompiledResource(Struct, frozen=True):
                 The variables that `match` found.
 
         Raises:
-            ArgumentErrors: With every variable that is missing, unknown or has a wrong value. In
+            ArgumentsError: With every variable that is missing, unknown or has a wrong value. In
                 ``file:`` URIs, a path that leads out of its folder is wrong.
 
         See Also:
@@ -130,7 +130,7 @@ class CompiledResource(Struct, frozen=True):
         """
         by_name = self.arguments.by_name
         if self.uri_template.lower().startswith("file:") and (faults := tuple(self._path_faults(variables))):
-            raise ArgumentErrors(self.name, faults, self.arguments.kind)
+            raise ArgumentsError(self.name, faults, self.arguments.kind)
         sent = {name: _as_sent(by_name.get(name), value) for name, value in variables.items()}
         return self.arguments.read(sent)
 
@@ -146,7 +146,7 @@ class CompiledResource(Struct, frozen=True):
                 The variables that `match` found in it.
 
         Raises:
-            ArgumentErrors: With every variable that is missing, unknown or has a wrong value.
+            ArgumentsError: With every variable that is missing, unknown or has a wrong value.
 
             Exception: As `content` does.
         """

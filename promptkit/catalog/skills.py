@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.spooled_bytes import KeptBytes
+from promptkit.catalog.spooled_bytes import SpooledBytes
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
 
@@ -52,7 +52,7 @@ class SkillFile(Struct, frozen=True):
     """
 
     path: str
-    content: KeptBytes
+    content: SpooledBytes
 
     def read(self) -> str | bytes:
         """

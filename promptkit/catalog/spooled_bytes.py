@@ -14,16 +14,16 @@ from weakref import WeakValueDictionary
 
 from promptkit.files.scratch import open_unnamed_file
 
-__all__ = ["MOST_IN_MEMORY", "KeptBytes", "keep"]
+__all__ = ["MOST_IN_MEMORY", "SpooledBytes", "keep"]
 
 #: So many bytes are kept in memory.
 MOST_IN_MEMORY: Final = 64 * 1024 * 1024
 
-_by_digest: Final = WeakValueDictionary[str, "KeptBytes"]()
+_by_digest: Final = WeakValueDictionary[str, "SpooledBytes"]()
 _lock: Final = RLock()  # what is collected while it is held takes it, too
 
 
-class KeptBytes:
+class SpooledBytes:
     """
     Bytes, and what tells them from others.
 
@@ -48,8 +48,8 @@ class KeptBytes:
         self.size = len(data)
         self._data: bytes | None = None
         with _lock:
-            if KeptBytes.in_memory + self.size <= MOST_IN_MEMORY:
-                KeptBytes.in_memory += self.size
+            if SpooledBytes.in_memory + self.size <= MOST_IN_MEMORY:
+                SpooledBytes.in_memory += self.size
                 self._data = data
             else:
                 self._file = _file_of(os.getpid())
@@ -79,7 +79,7 @@ class KeptBytes:
             return data
 
 
-def keep(data: bytes) -> KeptBytes:
+def keep(data: bytes) -> SpooledBytes:
     """
     Keep *data*: in memory, unless there is too much there.
 
@@ -91,7 +91,7 @@ def keep(data: bytes) -> KeptBytes:
     digest = sha256(data).hexdigest()
     with _lock:
         if (known := _by_digest.get(digest)) is None:
-            known = _by_digest[digest] = KeptBytes(digest, data)
+            known = _by_digest[digest] = SpooledBytes(digest, data)
         return known
 
 

@@ -11,7 +11,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import UnknownTool
+from promptkit.errors.exceptions import UnknownToolError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.tools import Tool
@@ -65,11 +65,11 @@ class Tools:
         return self._search[FIND], getting
 
     def __getitem__(self, name: str) -> CompiledPrompt:
-        """Raises `UnknownTool` if no tool has this name."""
+        """Raises `UnknownToolError` if no tool has this name."""
         if self._search is None:
             return self.prompt(name)
         if (found := self._search.get(name)) is None:
-            raise UnknownTool(name, nearest(name, self._search))
+            raise UnknownToolError(name, nearest(name, self._search))
         return found
 
     def prompt(self, name: str) -> CompiledPrompt:
@@ -77,7 +77,7 @@ class Tools:
         Return a prompt, with arguments that are read as JSON.
 
         Raises:
-            UnknownTool: If there is none of this name, or it is not to be called.
+            UnknownToolError: If there is none of this name, or it is not to be called.
         """
         if (found := self._made.get(name)) is None:
             found = self._made[name] = _as_tool(self._find(name))
@@ -87,7 +87,7 @@ class Tools:
         prompt = self._catalog.find_prompt(name)
         if prompt is None or prompt.tool is False:
             names = [prompt.name for prompt in callable_prompts(self._catalog)]
-            raise UnknownTool(name, nearest(name, names))
+            raise UnknownToolError(name, nearest(name, names))
         return prompt
 
 

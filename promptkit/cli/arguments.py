@@ -12,7 +12,7 @@ from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.exceptions import ArgumentsError
 from promptkit.errors.suggestions import near_file
 from promptkit.files.named import read_named_file
 from promptkit.files.regular import TooLargeError
@@ -190,7 +190,7 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def with_known(error: ArgumentErrors, arguments: Arguments) -> ArgumentErrors:
+def with_known(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:
     """Return the error; an unknown argument that is near to none is told with those that there are."""
     known = f", which takes {', '.join(arguments.by_name) or 'none'}"
     faults = (
@@ -199,7 +199,7 @@ def with_known(error: ArgumentErrors, arguments: Arguments) -> ArgumentErrors:
         else fault
         for fault in error.faults
     )
-    return ArgumentErrors(error.prompt, tuple(faults), error.kind)
+    return ArgumentsError(error.prompt, tuple(faults), error.kind)
 
 
 def _check_no_name(argument: Argument | None, value: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.checkpoints import REJECTED, Checkpoint, UnfinishedBatch, batch_files, is_whole
+from promptkit.batch.checkpoints import REJECTED, Checkpoint, UnfinishedBatchError, batch_files, is_whole
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
 from promptkit.batch.joining import joined
@@ -21,7 +21,7 @@ from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Shards, Tally
 from promptkit.batch.tables import open_table
 from promptkit.batch.vendor_formats import LINE_FORMATS
-from promptkit.batch.workers import WorkerEnded, start_workers
+from promptkit.batch.workers import WorkerEndedError, start_workers
 from promptkit.batch.writer import Keys, KeysError, write
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments
@@ -30,8 +30,8 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.not_found import explain_absence
 from promptkit.cli.output import Output
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentErrors
-from promptkit.exports import UnfitAnswer
+from promptkit.errors.exceptions import ArgumentsError
+from promptkit.exports import UnsupportedAnswerError
 from promptkit.files.folder import Folder
 from promptkit.language.messages import workflow_of
 from promptkit.standard_error import stderr_stream
@@ -61,13 +61,13 @@ def run(options: Namespace, output: Output) -> int:
             if len(found) != 1 or found[0].compile()[0] is None:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
             return _Batch(options, found[0], table, folder, out).write(output)
-    except (RowsError, ColumnError, UnfinishedBatch, ArgumentSyntaxError) as error:
+    except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentErrors, UnfitAnswer, PicklingError, KeysError, _Stopped) as error:
+    except (ArgumentsError, UnsupportedAnswerError, PicklingError, KeysError, _StoppedError) as error:
         return fail(str(error), Exit.FAULTY)
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """What has ended a batch, and how it goes on."""
 
 
@@ -112,7 +112,7 @@ class _Batch:
         """Find what no row could mend before anything is written: an answer, or a field."""
         try:
             self._form.body(workflow_of((), answer=answer), self._options.model, self._fields)
-        except UnfitAnswer:
+        except UnsupportedAnswerError:
             raise
         except TypeError as error:
             self._options.refuse(f"--field: {error}")
@@ -164,7 +164,7 @@ def _named_folder(out: str) -> Folder:
         return Folder.named(out)
     except OSError as error:  # the current folder was deleted
         msg = f"cannot write to {out!r}: {error.strerror or error}"
-        raise _Stopped(msg) from None
+        raise _StoppedError(msg) from None
 
 
 @contextmanager
@@ -174,16 +174,16 @@ def _stopping(folder: Folder, hint: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print_error(f"interrupted{hint}")
         raise
-    except WorkerEnded:
+    except WorkerEndedError:
         msg = f"a process of --workers has ended{hint}"
-        raise _Stopped(msg) from None
+        raise _StoppedError(msg) from None
     except KeysError as error:
         msg = f"{error}{hint}"
-        raise _Stopped(msg) from None
+        raise _StoppedError(msg) from None
     except OSError as error:
         where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
         msg = f"cannot write to {folder.path.name!r}: {where}{error.strerror or error}{hint}"
-        raise _Stopped(msg) from None
+        raise _StoppedError(msg) from None
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
-from promptkit.errors.exceptions import ArgumentErrors, PromptError
+from promptkit.errors.exceptions import ArgumentsError, PromptError
 from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
@@ -32,7 +32,7 @@ from promptkit.language.messages import Workflow
 from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
-    HangsError,
+    CallTimeoutError,
     explanation,
     rendering_of,
     time_limit,
@@ -139,7 +139,7 @@ def call_within_limit(
             How long it may take; by default, as long as a server lets it.
 
     Returns:
-        What it returned, what it raised, or a `HangsError` if it took longer.
+        What it returned, what it raised, or a `CallTimeoutError` if it took longer.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C; what is asynchronous is cancelled first.
@@ -154,7 +154,7 @@ def call_within_limit(
         start_new_thread(_run, (call, over))
         if _wait(over, seconds):
             return call.returned if call.raised is None else call.raised
-        hangs = HangsError.after(seconds, call.line)
+        hangs = CallTimeoutError.after(seconds, call.line)
         _cancel(call, over)
     except KeyboardInterrupt:
         _cancel(call, over)
@@ -296,7 +296,7 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
 
 def failure_reason(error: BaseException) -> str:
     """Return why a call failed, on one line."""
-    if isinstance(error, ArgumentErrors):
+    if isinstance(error, ArgumentsError):
         return "; ".join(map(str, error.faults))
     if (reason := explanation("it", error)) is not None:
         return reason
@@ -305,7 +305,7 @@ def failure_reason(error: BaseException) -> str:
 
 def _place(location: Location, error: BaseException) -> Location:
     """The line of the author's file that raised, or was running when time was over; else the function."""
-    if isinstance(error, HangsError) and error.line is not None:
+    if isinstance(error, CallTimeoutError) and error.line is not None:
         return error.line
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]

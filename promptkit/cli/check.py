@@ -27,7 +27,7 @@ from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import other_package
 from promptkit.lints.checks import Checks
 from promptkit.transports.auth.token_file import TokenFile
-from promptkit.transports.secret_files import InvalidSecrets, read_key_file
+from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
 
 if TYPE_CHECKING:
     from promptkit.cli.common_prefix import CommonPrefix
@@ -115,7 +115,7 @@ def _why_refused(options: Namespace) -> Iterator[str]:
         try:
             if file is not None:
                 read(file)
-        except InvalidSecrets as error:
+        except InvalidSecretsError as error:
             yield str(error)
 
 

@@ -16,7 +16,7 @@ from promptkit.catalog.cases import sendable
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.cli.calls import Call, failure_reason
 from promptkit.errors.distribution import needed_by
-from promptkit.server.direct_calls import HangsError
+from promptkit.server.direct_calls import CallTimeoutError
 
 if "hypothesis" not in sys.modules:  # it writes to the current folder, or where this says: nowhere
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)
@@ -86,7 +86,7 @@ def common_prefix(prompt: CompiledPrompt) -> CommonPrefix | str:
     for one in (sent[0], *sent):  # the first twice: it may say something else each time
         call = Call(prompt, one)
         outcome = call.outcome()
-        if isinstance(outcome, HangsError):  # it may hang for all others, too
+        if isinstance(outcome, CallTimeoutError):  # it may hang for all others, too
             return f"it {outcome}"
         if isinstance(outcome, BaseException):
             failure = failure or call.redactor.redacted(f"for {call.label}: {failure_reason(outcome)}")

@@ -22,7 +22,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.not_found import told_unknown
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 
 __all__ = ["run"]
 
@@ -40,7 +40,7 @@ def run(options: Namespace, output: Output) -> int:
     catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)
-    except (UnknownPrompt, UnknownResource) as error:
+    except (UnknownPromptError, UnknownResourceError) as error:
         report_diagnostics(catalog.errors)  # it may be what is not served
         return fail(told_unknown(error, options), Exit.USAGE)
     try:
@@ -49,8 +49,8 @@ def run(options: Namespace, output: Output) -> int:
         typed = _typed(options, chosen)
         for name in chosen:
             arguments.completer(name)
-    except (ArgumentSyntaxError, ArgumentErrors) as error:
-        told = with_known(error, arguments) if isinstance(error, ArgumentErrors) else error
+    except (ArgumentSyntaxError, ArgumentsError) as error:
+        told = with_known(error, arguments) if isinstance(error, ArgumentsError) else error
         return fail(unread_secrets(arguments, options.arguments).redacted(str(told)), Exit.USAGE)
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
@@ -65,7 +65,7 @@ def _arguments(catalog: Catalog, name: str) -> Arguments:
         return catalog.template(name).arguments
     uris = [resource.uri_template for resource in catalog.resources if resource.name == name]
     if uris and name not in catalog:
-        raise UnknownPrompt(name, uris[0])  # people know it by the name that `list` shows
+        raise UnknownPromptError(name, uris[0])  # people know it by the name that `list` shows
     return catalog[name].arguments
 
 

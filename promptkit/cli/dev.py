@@ -9,7 +9,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import install_command
-from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp
+from promptkit.transports.http.listeners import Listener, ListenError, listen_tcp
 
 __all__ = ["run"]
 
@@ -42,7 +42,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"dev needs {error.name}: {install_command('preview')}", Exit.USAGE)
     try:
         listener = _listen(options.port)
-    except CannotListen as error:
+    except ListenError as error:
         return fail(str(error), Exit.USAGE)
     with closing(listener):
         from promptkit.cli import preview_server  # it needs the extra
@@ -51,10 +51,10 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _listen(port: int | None) -> Listener:
-    """Listen at the port that is wanted, else at the usual one, else at any. Raises CannotListen."""
+    """Listen at the port that is wanted, else at the usual one, else at any. Raises ListenError."""
     try:
         return listen_tcp(_HOST, _PORT if port is None else port)[0]
-    except CannotListen:
+    except ListenError:
         if port is not None:
             raise
         return listen_tcp(_HOST, 0)[0]

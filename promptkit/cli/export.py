@@ -10,18 +10,18 @@ from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.spooled_bytes import KeptBytes, keep
+from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.not_found import told_unknown
 from promptkit.cli.output import Output
-from promptkit.clients.folders import FILE, FolderChange, FolderRefused, describe_failure, folder_change
+from promptkit.clients.folders import FILE, FolderChange, FolderRefusedError, describe_failure, folder_change
 from promptkit.clients.skill_folders import files_by_skill
-from promptkit.errors.exceptions import UnknownPrompt
+from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports.client_files import claude, gemini, skills
-from promptkit.exports.client_files.prompts import ExportRefused, LiveCommand, target_word
+from promptkit.exports.client_files.prompts import ExportRefusedError, LiveCommand, target_word
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import is_within, split_target
@@ -56,7 +56,7 @@ def run(options: Namespace, output: Output) -> int:
         options.refuse("--remove takes no --live: it removes whatever was written")
     if any(is_within(os.path.realpath(options.folder), os.path.realpath(one)) for one in options.targets):
         options.refuse(f"{options.folder!r} lies in the recipes: name another folder")
-    folder, wanted, is_whole = Folder.named(options.folder), dict[str, dict[str, KeptBytes]](), True
+    folder, wanted, is_whole = Folder.named(options.folder), dict[str, dict[str, SpooledBytes]](), True
     try:
         if not options.remove:
             catalog = load_catalog(options.targets)
@@ -69,9 +69,9 @@ def run(options: Namespace, output: Output) -> int:
         change = folder_change(folder, wanted, _source(options), NOTE, only)
         if not options.dry_run:
             change.carry_out()
-    except UnknownPrompt as error:
+    except UnknownPromptError as error:
         return fail(told_unknown(error, options), Exit.USAGE)
-    except FolderRefused as error:
+    except FolderRefusedError as error:
         return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAULTY)
     except OSError as error:
         return fail(describe_failure(options.folder, error), Exit.FAULTY)
@@ -82,23 +82,23 @@ def run(options: Namespace, output: Output) -> int:
 
 def _wanted(
     options: Namespace, folder: Folder, catalog: Catalog
-) -> tuple[dict[str, dict[str, KeptBytes]], bool]:
+) -> tuple[dict[str, dict[str, SpooledBytes]], bool]:
     """What is to be in the folder, and whether that is all that was asked for."""
     skill_names = [skill.name for skill in catalog.skills]
     for name in options.names:
         if name not in catalog and name not in skill_names:
-            raise UnknownPrompt(name, nearest(name, (*catalog, *skill_names)))
-    wanted, is_whole = dict[str, dict[str, KeptBytes]](), True
+            raise UnknownPromptError(name, nearest(name, (*catalog, *skill_names)))
+    wanted, is_whole = dict[str, dict[str, SpooledBytes]](), True
     for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
         try:
             found = _files(options, folder, catalog, name)
-        except ExportRefused as error:
+        except ExportRefusedError as error:
             print_error(str(error))
             is_whole = False
             continue
         if found.keys() & wanted.keys():
             msg = f"{', '.join(found)} would hold two of them, and {name!r} is one: rename it"
-            raise FolderRefused(msg)
+            raise FolderRefusedError(msg)
         wanted |= found
     return wanted, is_whole
 
@@ -110,13 +110,13 @@ def _entry(form: str, name: str) -> str:
 
 def _files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str
-) -> Mapping[str, dict[str, KeptBytes]]:
+) -> Mapping[str, dict[str, SpooledBytes]]:
     """What is written for a prompt, or a skill."""
     form, live = options.form, options.live
     if name not in catalog:
         if form != "skills":
             msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
-            raise ExportRefused(msg)
+            raise ExportRefusedError(msg)
         return files_by_skill(one for one in catalog.skills if one.name == name)
     prompt, entry = catalog[name], _entry(form, name)
     command = LiveCommand(prompt, _target(options), _end(folder, entry)) if live else None
@@ -141,7 +141,7 @@ def _target(options: Namespace) -> str:
     first, *others = options.targets
     if others:
         msg = f"'promptkit render' takes one target, and there are {len(options.targets)}: name one"
-        raise ExportRefused(msg)
+        raise ExportRefusedError(msg)
     if _is_inside(options):
         return target_word(first) if options.has_targets else ""
     place, item = split_target(first)

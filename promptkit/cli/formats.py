@@ -9,7 +9,7 @@ import msgspec
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.exports import FORMS, REQUESTS, ExportError, UnfitPart
+from promptkit.exports import FORMS, REQUESTS, ExportError, UnsupportedPart
 from promptkit.files.folder import Folder
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
@@ -84,7 +84,7 @@ def text_alone(shown: Workflow | EmbeddedResource, *, lossy: bool) -> str:
         return str(shown)
     remedy = "a slash command is the text of a user"
     unfit = [
-        UnfitPart(number, turn.role, type(turn.content).__name__, remedy)
+        UnsupportedPart(number, turn.role, type(turn.content).__name__, remedy)
         for number, turn in enumerate(shown.shown, 1 + len(shown) - len(shown.shown))
         if turn.role != "user" or not isinstance(turn.content, Text)
     ]
@@ -155,7 +155,7 @@ def request_as_json(
     Raises:
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
 
-        UnfitAnswer: If the vendor takes no such answer.
+        UnsupportedAnswerError: If the vendor takes no such answer.
     """
     request = REQUESTS[vendor](_turns(shown), lossy=lossy, **fields)
     return redactor.redacted_json(msgspec.to_builtins(request))

@@ -12,7 +12,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.output import Output
 from promptkit.clients.slash_commands.claude import read_claude_command
-from promptkit.clients.slash_commands.command import SlashCommand, UnreadableCommand, brief
+from promptkit.clients.slash_commands.command import CommandSyntaxError, SlashCommand, brief
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.names import FreeNames, file_stem, folder_name, prompt_name
@@ -182,12 +182,12 @@ def _check_name(name: str) -> None:
         name.encode()
     except UnicodeEncodeError:
         msg = "its name is not UTF-8: rename it"
-        raise UnreadableCommand(msg) from None
+        raise CommandSyntaxError(msg) from None
 
 
 def _reason(error: Exception, source: _Source) -> str:
     match error:
-        case UnreadableCommand():
+        case CommandSyntaxError():
             return str(error)
         case UnicodeDecodeError():
             return f"it is no UTF-8 at byte {error.start + 1:,}"

@@ -30,7 +30,7 @@ from promptkit.clients.servers import (
     variables_in,
 )
 from promptkit.errors.exceptions import LoadError
-from promptkit.files.edits import FileRefused, NotOurs
+from promptkit.files.edits import FileRefusedError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
@@ -78,7 +78,7 @@ def _change(options: Namespace, places: list[ConfigurationFile], output: Output)
             for each in _ours_in(place, options.url) if name is None else [name]:
                 change = change_of(place, each, server, options.url)
                 told.append(_carry_out(change, options, output))
-        except FileRefused as error:
+        except FileRefusedError as error:
             _print_refusal(place, error, server)
             code = Exit.FAULTY
     if options.json and (options.all or len(places) > 1):
@@ -131,10 +131,10 @@ def _ours_in(place: ConfigurationFile, url: str | None) -> list[str]:
     return [name for name, entry in read_servers(place).items() if is_ours(place.settings, entry, url)]
 
 
-def _print_refusal(place: ConfigurationFile, error: FileRefused, server: _Server) -> None:
+def _print_refusal(place: ConfigurationFile, error: FileRefusedError, server: _Server) -> None:
     """Say why a file is left as it is, and what may be written by hand."""
     print_error(escape_invisible(f"{place.path}{error.place}: {error}", one_line=True))
-    if server is not None and not isinstance(error, NotOurs):
+    if server is not None and not isinstance(error, ForeignEntryError):
         wanted = server(None)
         text = ServerTable(place.settings, "").changed(wanted.name, wanted.entry(place.settings))
         print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
@@ -147,7 +147,7 @@ def _lines_of_what_is_left(
     if not was_any:
         yield "no server of promptkit's was found: nothing to change"
     for place in places:
-        with suppress(FileRefused):  # nobody has asked for these files
+        with suppress(FileRefusedError):  # nobody has asked for these files
             if options.scope == "user" and "project" in place.scopes:
                 shared = ConfigurationFile(place.client, "project", place.project)
                 if names := ", ".join(map(repr, _ours_in(shared, options.url))):

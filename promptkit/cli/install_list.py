@@ -11,7 +11,7 @@ from promptkit.cli.serve_arguments import served_words
 from promptkit.clients.configurations import ConfigurationFile, read_servers
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
-from promptkit.files.edits import FileRefused
+from promptkit.files.edits import FileRefusedError
 from promptkit.files.regular import may_exist
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
@@ -69,7 +69,7 @@ def _configuration_data(place: ConfigurationFile, url: str | None) -> dict[str, 
     data: dict[str, Any] = {"file": str(place.path), "exists": exists, "servers": {}}
     try:
         entries = read_servers(place)
-    except FileRefused as error:
+    except FileRefusedError as error:
         return {**data, "error": f"{place.path}{error.place}: {error}"}
     ours = {name: entry for name, entry in entries.items() if is_ours(place.settings, entry, url)}
     gone = {name: missing for name, entry in ours.items() if (missing := _gone(place, entry))}

@@ -13,7 +13,7 @@ from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.clients.configurations import ConfigurationFile
-from promptkit.clients.folders import FolderChange, FolderRefused, describe_failure
+from promptkit.clients.folders import FolderChange, FolderRefusedError, describe_failure
 from promptkit.clients.profiles import INSTALLABLE
 from promptkit.clients.skill_folders import has_skills, skill_change
 from promptkit.fragments.invisible import escape_invisible
@@ -43,7 +43,7 @@ def change_skills(options: Namespace, places: Sequence[ConfigurationFile], outpu
                 continue
             change = skill_change(folder, skills, None if options.all else _source(place, targets))
             told.append(_carry_out(change, place, options, output))
-        except FolderRefused as error:
+        except FolderRefusedError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
             code = fail(text, Exit.FAULTY)
         except OSError as error:

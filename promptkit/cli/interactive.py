@@ -15,7 +15,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.arguments import ArgumentSyntaxError, read_value
-from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.exceptions import ArgumentsError
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["ask"]
@@ -113,7 +113,7 @@ class _Reader(Validator):
         try:
             sent = self.read(document.text)
             Arguments(self._prompt.name, (self._argument,)).read({self._argument.name: sent})
-        except (ArgumentSyntaxError, ArgumentErrors) as error:
-            reasons = error.faults if isinstance(error, ArgumentErrors) else (error,)
+        except (ArgumentSyntaxError, ArgumentsError) as error:
+            reasons = error.faults if isinstance(error, ArgumentsError) else (error,)
             message = escape_invisible("; ".join(map(str, reasons)), one_line=True)
             raise ValidationError(len(document.text), message) from None

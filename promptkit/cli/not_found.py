@@ -10,7 +10,7 @@ from typing import Any
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, report_diagnostics
 from promptkit.errors.diagnostics import Diagnostic, Rule
-from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
 from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
 from promptkit.loader.loader import Recipes
@@ -45,7 +45,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
     return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
 
 
-def told_unknown(error: UnknownPrompt | UnknownResource, options: Namespace) -> str:
+def told_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
     """Return the error with where to look, unless it says more than that there is no such name."""
     if error.nearest is not None or getattr(error, "reason", None) is not None:
         return str(error)
@@ -58,7 +58,7 @@ def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collectio
     names += [skill.name for one in recipes.by_file for skill in one.skills]
     uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
     meant = uris[0] if uris else nearest(options.name, names)
-    message = str(unknown := UnknownPrompt(options.name, meant))
+    message = str(unknown := UnknownPromptError(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"

@@ -43,9 +43,9 @@ from promptkit.cli.output import Output
 from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
-from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports import ExportError, UnfitAnswer
+from promptkit.exports import ExportError, UnsupportedAnswerError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
@@ -123,8 +123,8 @@ class _Request:
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
-        except (UnknownPrompt, UnknownResource) as error:
-            unknown = error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))
+        except (UnknownPromptError, UnknownResourceError) as error:
+            unknown = error if is_uri(name) else UnknownPromptError(name, nearest(name, catalog))
             return fail(told_unknown(unknown, self._options), Exit.USAGE)
 
     def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
@@ -160,7 +160,7 @@ class _Request:
         if call.case is not None and is_refused(outcome):
             self._output.print_content(call.redactor.redacted(f"[refused] {outcome}"))
             return Exit.FINE
-        if isinstance(outcome, ArgumentErrors):
+        if isinstance(outcome, ArgumentsError):
             outcome = with_known(outcome, call.item.arguments)
         if isinstance(outcome, BaseException):
             return report_failure(whose, outcome, call.redactor)
@@ -193,7 +193,7 @@ class _Request:
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
             return fail(f"{error.reason} (--lossy shows text in place of what cannot be taken)", Exit.FAULTY)
-        except UnfitAnswer as error:
+        except UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAULTY)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"

@@ -108,7 +108,7 @@ class StdioSession:
             Notified of each request.
     """
 
-    def __init__(self, options: Namespace, wire: stdio.Wire, observers: Sequence[Observer]) -> None:
+    def __init__(self, options: Namespace, wire: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
         self._options, self._wire = options, wire
         self._reloader = Reloader(options.targets, self._report_faults)
         self._server = Server(

@@ -33,7 +33,7 @@ from promptkit.transports.http import listeners
 from promptkit.transports.http.access_log import LoggedApplication
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.connection_limits import ConnectionLimits
-from promptkit.transports.http.listeners import CannotListen, Listener
+from promptkit.transports.http.listeners import Listener, ListenError
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
 from promptkit.transports.http.sockets import Balance
 from promptkit.transports.http.supervisor import Supervisor
@@ -142,7 +142,7 @@ def run(options: Namespace) -> int:
     options.grace = HTTP_GRACE_S if options.grace is None else options.grace
     try:
         listening = _listen(options)
-    except CannotListen as error:
+    except ListenError as error:
         return fail(str(error), Exit.USAGE)
     with ExitStack() as ends:
         for listener in listening:
@@ -197,7 +197,7 @@ def _contradiction(options: Namespace) -> str | None:
 
 
 def _listen(options: Namespace) -> list[Listener]:
-    """Listen at every address that is named. Raises CannotListen."""
+    """Listen at every address that is named. Raises ListenError."""
     listening: list[Listener] = []
     if options.http is not None:
         host, port = options.http
@@ -212,7 +212,7 @@ def _listen(options: Namespace) -> list[Listener]:
             "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
             "or say --no-auth if everybody may use these prompts"
         )
-        raise CannotListen(msg)
+        raise ListenError(msg)
     if options.uds is not None:
         listening.append(listeners.listen_unix(options.uds, options.uds_mode, options.uds_group))
     return listening

@@ -18,7 +18,14 @@ from msgspec import Struct
 
 from promptkit.clients.configurations import ConfigurationFile, ServerTable, read_servers
 from promptkit.clients.servers import InstalledServer, is_ours, url_in
-from promptkit.files.edits import FileContents, FileRefused, NotOurs, back_up, check, replace_file
+from promptkit.files.edits import (
+    FileContents,
+    FileRefusedError,
+    ForeignEntryError,
+    back_up,
+    check,
+    replace_file,
+)
 
 __all__ = ["EntryChange", "change_of", "unified_diff"]
 
@@ -92,7 +99,7 @@ class EntryChange(Struct, frozen=True):
             The backup of the file as it was; None if there was none.
 
         Raises:
-            FileRefused: If it cannot be changed, or was changed meanwhile.
+            FileRefusedError: If it cannot be changed, or was changed meanwhile.
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())
@@ -100,7 +107,7 @@ class EntryChange(Struct, frozen=True):
             backup = back_up(self.contents)
         except OSError as error:
             msg = f"no backup can be written: {error.strerror}"
-            raise FileRefused(msg) from None
+            raise FileRefusedError(msg) from None
         for command in self.commands:
             _run(command)
         found = read_servers(self.place).get(self.name)
@@ -129,7 +136,8 @@ def change_of(
             Where it is reached, if it is not started.
 
     Raises:
-        FileRefused: If it cannot be read or changed, or has a server of that name that is somebody else's.
+        FileRefusedError: If it cannot be read or changed, or has a server of that name that is somebody
+            else's.
     """
     contents = place.read()
     table = ServerTable(place.settings, contents.text)
@@ -183,7 +191,7 @@ def _check_ours(place: ConfigurationFile, name: str, entry: Any, url: str | None
     if leads_to := url_in(place.settings, entry):
         reason = f"leads to {leads_to}: choose another --name, or uninstall that --url first"
     msg = f"its server {name!r} {reason}"
-    raise NotOurs(msg)
+    raise ForeignEntryError(msg)
 
 
 def _holds(found: Any, entry: _Entry) -> bool:
@@ -205,7 +213,7 @@ def _own_commands(place: ConfigurationFile, name: str, before: _Entry, after: _E
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a command that changes a file. Raises FileRefused with what it says, if it fails."""
+    """Run a command that changes a file. Raises FileRefusedError with what it says, if it fails."""
     shown = " ".join(command[:3])
     try:
         ran = subprocess.run(  # noqa: S603 (the client's own command)
@@ -219,6 +227,6 @@ def _run(command: Sequence[str]) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{shown} failed: {error}"
-        raise FileRefused(msg) from None
+        raise FileRefusedError(msg) from None
     said = (ran.stderr or ran.stdout).strip() or f"it ended with {ran.returncode}"
     check(ran.returncode == 0, f"{shown} failed: {said}")

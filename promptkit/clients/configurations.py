@@ -12,7 +12,7 @@ from platformdirs import user_config_path
 
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE, ClientConfiguration
-from promptkit.files.edits import FileContents, FileRefused, check, read_file
+from promptkit.files.edits import FileContents, FileRefusedError, check, read_file
 from promptkit.files.folder import Folder
 from promptkit.loader.targets import is_within
 
@@ -98,7 +98,7 @@ class ConfigurationFile(Struct, frozen=True):
         return Folder(path) if self.scope == "user" else Folder.inside(self.project, path)
 
     def read(self) -> FileContents:
-        """Read it, whether it exists or not. Raises `FileRefused` if it cannot be read."""
+        """Read it, whether it exists or not. Raises `FileRefusedError` if it cannot be read."""
         return read_file(self.path, self.project if self.scope == "project" else None)
 
     def written(self, path: str) -> str:
@@ -150,7 +150,7 @@ class ServerTable:
             What the file holds; nothing if there is no file.
 
     Raises:
-        FileRefused: If the text cannot be read.
+        FileRefusedError: If the text cannot be read.
     """
 
     def __init__(self, settings: ClientConfiguration, text: str) -> None:
@@ -162,7 +162,7 @@ class ServerTable:
             self._data: dict[str, Any] = self._editor.read(self._text)
         except RecursionError:
             msg = "it is nested too deeply to be read"
-            raise FileRefused(msg) from None
+            raise FileRefusedError(msg) from None
         self._path = self._servers_path()
 
     @property
@@ -185,7 +185,7 @@ class ServerTable:
                 What is to stand there; None if it is taken out.
 
         Raises:
-            FileRefused: If that cannot be done without touching something else.
+            FileRefusedError: If that cannot be done without touching something else.
         """
         wanted = None if entry is None else self._wanted(name, entry)
         path = (*self._path, name)
@@ -193,13 +193,13 @@ class ServerTable:
             text: str = self._editor.put(self._text, path, wanted)
             found = self._editor.read(text)
             is_done = _at(found, path) == wanted and _without(found, path) == _without(self._data, path)
-        except (FileRefused, RecursionError, TypeError):  # what was written does not go with the rest
+        except (FileRefusedError, RecursionError, TypeError):  # what was written does not go with the rest
             is_done = False
         check(is_done, "it is written in a way that cannot be changed without touching something else")
         return self._mark + text
 
     def _wanted(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An entry with what people have added to the one that is there. Raises `FileRefused`."""
+        """An entry with what people have added to the one that is there. Raises `FileRefusedError`."""
         at: Any = self._data
         for key in self._path:
             at = at.get(key, {})
@@ -222,7 +222,7 @@ class ServerTable:
 
 
 def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
-    """Return the entries in a configuration, by name. Raises `FileRefused` if it cannot be read."""
+    """Return the entries in a configuration, by name. Raises `FileRefusedError` if it cannot be read."""
     return ServerTable(file.settings, file.read().text).entries
 
 

@@ -17,14 +17,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from promptkit.catalog.spooled_bytes import KeptBytes
+from promptkit.catalog.spooled_bytes import SpooledBytes
 from promptkit.declarations.skill_files import MOST_BYTES, MOST_FILES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, check_plain
 from promptkit.files.regular import may_exist
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["FILE", "FolderChange", "FolderRefused", "describe_failure", "folder_change", "has_entries"]
+__all__ = ["FILE", "FolderChange", "FolderRefusedError", "describe_failure", "folder_change", "has_entries"]
 
 #: The path of a file in itself, where others are in a folder.
 FILE: Final = "."
@@ -39,7 +39,7 @@ _MAX_DEPTH: Final = 64
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class FolderRefused(PromptkitError):
+class FolderRefusedError(PromptkitError):
     """Nothing can be written into a folder, or removed from it; its text says why, and what to do."""
 
 
@@ -85,7 +85,7 @@ class FolderChange(Struct, frozen=True):
 
     folder: Folder
     names: tuple[str, ...]
-    writes: Mapping[str, KeptBytes]
+    writes: Mapping[str, SpooledBytes]
     removes: tuple[str, ...]
     gone: tuple[str, ...]
     note: Mapping[str, _Written]
@@ -138,7 +138,7 @@ class FolderChange(Struct, frozen=True):
 
 def folder_change(
     folder: Folder,
-    wanted: Mapping[str, Mapping[str, KeptBytes]],
+    wanted: Mapping[str, Mapping[str, SpooledBytes]],
     source: str | None,
     note_name: str,
     only: Collection[str] | None = None,
@@ -164,7 +164,7 @@ def folder_change(
             The names that can be removed; all by default.
 
     Raises:
-        FolderRefused: If the note is invalid, or a file was not written by promptkit, or changed since.
+        FolderRefusedError: If the note is invalid, or a file was not written by promptkit, or changed since.
         OSError: If the folder cannot be read.
     """
     before = _note_data(folder, note_name) if folder.exists() else None
@@ -174,14 +174,14 @@ def folder_change(
         for name, written in noted.items()
         if source in (None, written.source) and name not in wanted and (only is None or name in only)
     )
-    writes, removes, digests = dict[str, KeptBytes](), list[str](), dict[str, str]()
+    writes, removes, digests = dict[str, SpooledBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *gone):
         written, coming = noted.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
             whose = written.source or "a build"
             place = folder.shown / name
             msg = f"{place} was written from {whose}: remove it from there, or rename one of the two"
-            raise FolderRefused(msg)
+            raise FolderRefusedError(msg)
         old = {} if written is None else {_path(name, path): one for path, one in written.files.items()}
         new = {_path(name, path): content for path, content in coming.items()}
         present = _present_files(folder, name, old, new)
@@ -195,9 +195,9 @@ def folder_change(
         note[name] = _Written(source or "", {path: content.digest for path, content in files.items()})
     try:
         _check_note(note)
-    except FolderRefused as error:
+    except FolderRefusedError as error:
         msg = f"{folder.shown / note_name} cannot be written: {error}: use another folder, or another name"
-        raise FolderRefused(msg) from None
+        raise FolderRefusedError(msg) from None
     names = tuple(sorted(wanted))
     return FolderChange(folder, names, writes, tuple(removes), gone, note, note_name, before, digests)
 
@@ -214,7 +214,7 @@ def has_entries(folder: Folder, note_name: str) -> bool:
             The name of the note.
 
     Raises:
-        FolderRefused: If the note is invalid.
+        FolderRefusedError: If the note is invalid.
         OSError: If the folder cannot be read.
     """
     data = _note_data(folder, note_name) if folder.exists() else None
@@ -239,13 +239,13 @@ def _source_exists(source: str) -> bool:
 
 
 def _present_files(
-    folder: Folder, name: str, written: Mapping[str, str], coming: Mapping[str, KeptBytes]
+    folder: Folder, name: str, written: Mapping[str, str], coming: Mapping[str, SpooledBytes]
 ) -> set[str]:
     """
     Return the paths of the files of an entry that exist.
 
     Raises:
-        FolderRefused: If a file is neither one that was *written* nor one that is *coming*.
+        FolderRefusedError: If a file is neither one that was *written* nor one that is *coming*.
     """
     known = {*written, *coming}
     for path in _files_in(folder, name):
@@ -292,8 +292,8 @@ def _files_in(folder: Folder, name: str) -> Iterator[str]:
                 yield path
 
 
-def _not_own(folder: Folder, path: str, how: str) -> FolderRefused:
-    return FolderRefused(f"{folder.shown / path} {how}: move it away, and nothing of it is lost")
+def _not_own(folder: Folder, path: str, how: str) -> FolderRefusedError:
+    return FolderRefusedError(f"{folder.shown / path} {how}: move it away, and nothing of it is lost")
 
 
 def _changed_meanwhile(path: str) -> OSError:
@@ -314,35 +314,35 @@ def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
     try:
         note = msgspec.json.decode(data, type=dict[str, _Written])
         _check_note(note)
-    except (msgspec.MsgspecError, UnicodeDecodeError, FolderRefused) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, FolderRefusedError) as error:
         raise _invalid_note(file, str(error)) from None
     return note
 
 
-def _invalid_note(file: Path, reason: str) -> FolderRefused:
+def _invalid_note(file: Path, reason: str) -> FolderRefusedError:
     text = f"{file} is not a valid note of written files: {reason}"
-    return FolderRefused(f"{text}: move it away, and run the command again")
+    return FolderRefusedError(f"{text}: move it away, and run the command again")
 
 
 def _check_note(note: Mapping[str, _Written]) -> None:
-    """Raise FolderRefused unless a note has only entries that promptkit can write."""
+    """Raise FolderRefusedError unless a note has only entries that promptkit can write."""
     if len(note) > _MAX_NAMES:
         msg = f"it has more than {_MAX_NAMES:,} names"
-        raise FolderRefused(msg)
+        raise FolderRefusedError(msg)
     for name, written in note.items():
         if "/" in name or is_left_out(name) or not _is_plain(name):
             msg = f"{name[:100]!r} is not a name in the folder"
-            raise FolderRefused(msg)
+            raise FolderRefusedError(msg)
         if len(written.source) > _MAX_SOURCE or len(written.files) > MOST_FILES:
             msg = f"{name[:100]!r} has a source of more than {_MAX_SOURCE:,} characters, or too many files"
-            raise FolderRefused(msg)
+            raise FolderRefusedError(msg)
         for path, digest in written.files.items():
             if path != FILE and not _is_plain(path):
                 msg = f"{path[:100]!r} is not a plain path within {name[:100]!r}"
-                raise FolderRefused(msg)
+                raise FolderRefusedError(msg)
             if not _DIGEST.fullmatch(digest):
                 msg = f"{path[:100]!r} in {name[:100]!r} has no SHA-256 as its digest"
-                raise FolderRefused(msg)
+                raise FolderRefusedError(msg)
 
 
 def _is_plain(path: str) -> bool:

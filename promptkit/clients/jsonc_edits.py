@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from promptkit.files.edits import FileRefused, check, newline_of
+from promptkit.files.edits import FileRefusedError, check, newline_of
 
 __all__ = ["put", "read"]
 
@@ -61,7 +61,7 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says; an empty object for an empty text.
 
     Raises:
-        FileRefused: If it is no JSON object, also with comments and last commas.
+        FileRefusedError: If it is no JSON object, also with comments and last commas.
     """
     if not text.strip():
         return {}
@@ -72,13 +72,13 @@ def read(text: str) -> dict[str, Any]:
         )
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
-        raise FileRefused(msg, error.lineno, error.colno) from None
+        raise FileRefusedError(msg, error.lineno, error.colno) from None
     except ValueError:  # Python converts no integer of more than 4,300 digits
         msg = "it has a number with too many digits to be read"
-        raise FileRefused(msg) from None
+        raise FileRefusedError(msg) from None
     except RecursionError:
         msg = "it is nested too deeply to be read"
-        raise FileRefused(msg) from None
+        raise FileRefusedError(msg) from None
     check(isinstance(data, dict), "it holds no object, so that a server has no place in it")
     return data
 
@@ -121,7 +121,7 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         msg = f"it has {twice!r} twice in one object: take one of them out"
-        raise FileRefused(msg)
+        raise FileRefusedError(msg)
     return found
 
 
@@ -134,7 +134,7 @@ def _nested(path: Sequence[str], value: Any) -> Any:
 
 def _refuse_constant(name: str) -> None:
     msg = f"this is not JSON: {name} is no value"
-    raise FileRefused(msg)
+    raise FileRefusedError(msg)
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:

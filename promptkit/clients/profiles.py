@@ -22,7 +22,7 @@ __all__ = [
     "ClientConfiguration",
     "ClientProfile",
     "Kind",
-    "UnknownClient",
+    "UnknownClientError",
     "client_of",
 ]
 
@@ -197,7 +197,7 @@ INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
 )
 
 
-class UnknownClient(ValueError):
+class UnknownClientError(ValueError):
     """
     Nothing is known of a client of that name.
 
@@ -227,8 +227,8 @@ def client_of(name: str, known: Collection[str] | None = None) -> ClientProfile:
             The names that may be meant; all of `CLIENTS` by default.
 
     Raises:
-        UnknownClient: If it is none of them.
+        UnknownClientError: If it is none of them.
     """
     if name not in (known or CLIENTS):
-        raise UnknownClient(name, known or CLIENTS)
+        raise UnknownClientError(name, known or CLIENTS)
     return CLIENTS[name]

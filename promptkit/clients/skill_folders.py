@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.catalog.spooled_bytes import KeptBytes
-from promptkit.clients.folders import FolderChange, FolderRefused, folder_change, has_entries
+from promptkit.catalog.spooled_bytes import SpooledBytes
+from promptkit.clients.folders import FolderChange, FolderRefusedError, folder_change, has_entries
 from promptkit.files.folder import Folder
 
 __all__ = ["files_by_skill", "has_skills", "skill_change"]
@@ -30,7 +30,8 @@ def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | 
             skill is wanted.
 
     Raises:
-        FolderRefused: If two skills have one name, or a file was not written by promptkit, or changed since.
+        FolderRefusedError: If two skills have one name, or a file was not written by promptkit, or changed
+            since.
         OSError: If the folder cannot be read.
     """
     return folder_change(folder, files_by_skill(skills), source, NOTE)
@@ -41,12 +42,12 @@ def has_skills(folder: Folder) -> bool:
     return has_entries(folder, NOTE)
 
 
-def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, KeptBytes]]:
+def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, SpooledBytes]]:
     """
     Return what the files of each skill hold. Those that lie in others are among the files of these.
 
     Raises:
-        FolderRefused: If two have one name.
+        FolderRefusedError: If two have one name.
     """
     found = {skill.folder: skill for skill in skills}
     by_name = dict[str, CompiledSkill]()
@@ -55,5 +56,5 @@ def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, KeptB
             continue
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
             msg = f"{skill.uri_template} and {other.uri_template} would have one folder: rename one of them"
-            raise FolderRefused(msg)
+            raise FolderRefusedError(msg)
     return {name: {file.path: file.content for file in skill.files} for name, skill in by_name.items()}

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from promptkit.files.edits import FileRefused, joined, newline_of
+from promptkit.files.edits import FileRefusedError, joined, newline_of
 from promptkit.files.toml import parse_toml
 
 __all__ = ["put", "read"]
@@ -23,13 +23,13 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says.
 
     Raises:
-        FileRefused: If it is not TOML, has a key of too many parts, or is nested too deeply.
+        FileRefusedError: If it is not TOML, has a key of too many parts, or is nested too deeply.
     """
     try:
         return parse_toml(text.encode())
     except ValueError as error:
         msg = f"this is not TOML: {error}"
-        raise FileRefused(msg) from None
+        raise FileRefusedError(msg) from None
 
 
 def put(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:

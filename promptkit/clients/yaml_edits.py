@@ -11,7 +11,7 @@ from io import StringIO
 from textwrap import indent
 from typing import Any, Final
 
-from promptkit.files.edits import FileRefused, check, joined, newline_of
+from promptkit.files.edits import FileRefusedError, check, joined, newline_of
 
 __all__ = ["put", "read"]
 
@@ -34,7 +34,7 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says; an empty mapping for an empty text.
 
     Raises:
-        FileRefused: If it is no YAML mapping, is too long, or has aliases, which may stand for anything.
+        FileRefusedError: If it is no YAML mapping, is too long, or has aliases, which may stand for anything.
     """
     from ruamel.yaml import YAML  # slow to import
 
@@ -46,21 +46,21 @@ def read(text: str) -> dict[str, Any]:
             _check_events(reader.parse(StringIO(text)))
         with warnings.catch_warnings(action="ignore"):  # an anchor twice: its warning shows the text as it is
             data = reader.load(text)
-    except FileRefused:
+    except FileRefusedError:
         raise
     except RecursionError:
-        raise FileRefused(_TOO_DEEP) from None
+        raise FileRefusedError(_TOO_DEEP) from None
     except Exception as error:  # noqa: BLE001 (the parser raises errors of many types, as KeyError for '!!bool x')
         mark = getattr(error, "problem_mark", None)
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         msg = f"this is not YAML: {getattr(error, 'problem', None) or str(error) or type(error).__name__}"
-        raise FileRefused(msg, *place) from None
+        raise FileRefusedError(msg, *place) from None
     check(data is None or isinstance(data, dict), "it holds no mapping, so that a server has no place in it")
     return data or {}
 
 
 def _check_events(events: Iterable[Any]) -> None:
-    """Raise FileRefused for aliases and deep nesting, before anything is made of them."""
+    """Raise FileRefusedError for aliases and deep nesting, before anything is made of them."""
     depth = 0
     for event in events:
         name = type(event).__name__

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.catalog.spooled_bytes import KeptBytes
+from promptkit.catalog.spooled_bytes import SpooledBytes
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 
 __all__ = ["without_clashes"]
@@ -42,9 +42,9 @@ def without_clashes(
     return list(served.values()), found
 
 
-def _files(skill: CompiledSkill) -> Mapping[str, KeptBytes]:
+def _files(skill: CompiledSkill) -> Mapping[str, SpooledBytes]:
     return {skill.uri_of(file.path): file.content for file in skill.files}
 
 
-def _below(skill: CompiledSkill, folder: str) -> Mapping[str, KeptBytes]:
+def _below(skill: CompiledSkill, folder: str) -> Mapping[str, SpooledBytes]:
     return {uri: content for uri, content in _files(skill).items() if uri.startswith(f"{folder}/")}

@@ -247,7 +247,7 @@ class DirectArguments:
         Raises:
             TypeError: If an argument is not of its parameter's type.
 
-            ArgumentErrors: If one is left out whose environment variable has a wrong value or is not set.
+            ArgumentsError: If one is left out whose environment variable has a wrong value or is not set.
         """
         try:
             given = self._binder.bind_partial(*args, **kwargs).arguments

@@ -13,7 +13,7 @@ import msgspec
 
 from promptkit.language.validation import describe
 
-__all__ = ["FrontmatterFault", "faults_of", "read_skill", "write_skill"]
+__all__ = ["FrontmatterError", "faults_of", "read_skill", "write_skill"]
 
 #: What hosts take of it, in characters.
 _MOST: Final = 64 * 1024
@@ -39,7 +39,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-class FrontmatterFault(Exception):
+class FrontmatterError(Exception):
     """
     The beginning of a ``SKILL.md`` cannot be read.
 
@@ -72,7 +72,7 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
             The Markdown.
 
     Raises:
-        FrontmatterFault: If hosts could not read it.
+        FrontmatterError: If hosts could not read it.
     """
     lines = ["---"]
     for key, value in frontmatter.items():
@@ -87,7 +87,7 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
         return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
     except UnicodeEncodeError:
         msg = "its text holds half of a surrogate pair"
-        raise FrontmatterFault(msg, "remove it") from None
+        raise FrontmatterError(msg, "remove it") from None
 
 
 def _written(text: str) -> str:
@@ -97,7 +97,7 @@ def _written(text: str) -> str:
         encoded = msgspec.json.encode(text).decode()
     except UnicodeEncodeError:
         msg = "a field holds half of a surrogate pair"
-        raise FrontmatterFault(msg, "remove it") from None
+        raise FrontmatterError(msg, "remove it") from None
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded)
 
 
@@ -106,32 +106,32 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
     Return the fields of a ``SKILL.md``, its Markdown, and the line before that.
 
     Raises:
-        FrontmatterFault: If it is no UTF-8, does not begin with frontmatter, or that is no mapping of plain
+        FrontmatterError: If it is no UTF-8, does not begin with frontmatter, or that is no mapping of plain
             YAML, without anchors, tags and what JSON has not.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         msg = f"SKILL.md is no UTF-8 at byte {error.start + 1:,}"
-        raise FrontmatterFault(msg, "save it as UTF-8") from None
+        raise FrontmatterError(msg, "save it as UTF-8") from None
     if text.startswith("\ufeff"):
         msg = "SKILL.md begins with a byte order mark, behind which hosts find no frontmatter"
-        raise FrontmatterFault(msg, "save it as UTF-8 without a byte order mark")
+        raise FrontmatterError(msg, "save it as UTF-8 without a byte order mark")
     if not text.startswith("---"):
         remedy = "begin it with a line '---', then 'name:' and 'description:', then another line '---'"
         msg = "SKILL.md begins with no frontmatter"
-        raise FrontmatterFault(msg, remedy)
+        raise FrontmatterError(msg, remedy)
     if (found := _FRONTMATTER.match(text)) is None:
         msg = "the frontmatter of SKILL.md has no end"
-        raise FrontmatterFault(msg, "write a line '---' below its last field")
+        raise FrontmatterError(msg, "write a line '---' below its last field")
     if len(found[1]) > _MOST:
         raise _too_long(len(found[1]))
     return _fields(found[1]), text[found.end() :], found[0].count("\n")
 
 
-def _too_long(size: int) -> FrontmatterFault:
+def _too_long(size: int) -> FrontmatterError:
     msg = f"the frontmatter of SKILL.md has {size:,} characters: at most {_MOST:,} are read"
-    return FrontmatterFault(msg, "move what is long below the frontmatter")
+    return FrontmatterError(msg, "move what is long below the frontmatter")
 
 
 def _fields(text: str) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _fields(text: str) -> dict[str, Any]:
             _refuse_special(reader.parse(StringIO(text)))
         fields = reader.load(text)
         encoded = msgspec.json.encode(fields)
-    except FrontmatterFault:
+    except FrontmatterError:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises errors of many types, as KeyError for '%YAML 9.9')
         mark = getattr(error, "problem_mark", None)
@@ -152,14 +152,14 @@ def _fields(text: str) -> dict[str, Any]:
         msg = f"the frontmatter of SKILL.md is not YAML that JSON can say: {reason}"
         line = mark.line + 2 if mark else 1
         remedy = "write a field a line, and put a text that holds ': ' or ' #' in quotes"
-        raise FrontmatterFault(msg, remedy, line) from None
+        raise FrontmatterError(msg, remedy, line) from None
     if not isinstance(fields, dict):
         msg = f"the frontmatter of SKILL.md is no mapping, but {describe(fields)}"
-        raise FrontmatterFault(msg, "write a field a line, as in 'name: code-review'")
+        raise FrontmatterError(msg, "write a field a line, as in 'name: code-review'")
     decoded: dict[str, Any] = msgspec.json.decode(encoded)
     if decoded != fields:  # a key that is no text, or a number that is none of JSON's
         msg = "the frontmatter of SKILL.md holds a key or a number that JSON has not"
-        raise FrontmatterFault(msg, "write it in quotes")
+        raise FrontmatterError(msg, "write it in quotes")
     return decoded
 
 
@@ -176,7 +176,7 @@ def _constructor() -> Any:
 
 
 def _refuse_special(events: Iterable[Any]) -> None:
-    """Raise FrontmatterFault for what stands for something else, may be anything, or is nested too deeply."""
+    """Raise FrontmatterError for what stands for something else, may be anything, or is nested too deeply."""
     depth = 0
     for event in events:  # one after the other, so that nothing is read behind the first fault
         name = type(event).__name__
@@ -191,7 +191,7 @@ def _refuse_special(events: Iterable[Any]) -> None:
             if found is not None:
                 what = f"{kind}, {str(found)!r}, which hosts may read differently"
                 msg = f"the frontmatter of SKILL.md has {what}"
-                raise FrontmatterFault(msg, "write out what it stands for", event.start_mark.line + 2)
+                raise FrontmatterError(msg, "write out what it stands for", event.start_mark.line + 2)
 
 
 def faults_of(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str, str]]:

@@ -79,7 +79,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             TypeError: If an argument is not of its parameter's type.
 
-            ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
+            ArgumentsError: If an argument is left out, and its environment variable has a wrong value
                 or is not set.
 
             Exception: Any exception that the function raises.
@@ -98,7 +98,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
             TypeError: If an argument is not of its parameter's type, or the function
                 returned something that no message can hold.
 
-            ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
+            ArgumentsError: If an argument is left out, and its environment variable has a wrong value
                 or is not set.
 
             RuntimeError: If the function is asynchronous and an event loop is running already.
@@ -127,7 +127,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             CompileError: If the prompt has errors, so that it cannot be served.
 
-            ArgumentErrors: If any argument is missing, unknown or invalid; it lists them all.
+            ArgumentsError: If any argument is missing, unknown or invalid; it lists them all.
 
             Exception: As `render` does.
         """

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile
-from promptkit.catalog.spooled_bytes import KeptBytes, keep
+from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.declarations.frontmatter import faults_of
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.exceptions import MediaError
@@ -16,7 +16,7 @@ from promptkit.language.files import read_confined
 __all__ = [
     "MOST_BYTES",
     "MOST_FILES",
-    "SkillFault",
+    "SkillError",
     "compiled_skill",
     "is_left_out",
     "paths_below",
@@ -31,7 +31,7 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 _LEFT_BEHIND: Final = frozenset({"__pycache__", "node_modules"})
 
 
-class SkillFault(Exception):
+class SkillError(Exception):
     """
     A skill cannot be served.
 
@@ -64,7 +64,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         By their paths within the folder, with ``/`` between the parts: where the files lie; in order.
 
     Raises:
-        SkillFault: If something is neither a file nor a folder, leads out of the folder or in a circle, or is
+        SkillError: If something is neither a file nor a folder, leads out of the folder or in a circle, or is
             too much.
     """
     root = os.path.realpath(folder)
@@ -75,7 +75,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         real = os.path.realpath(place)
         if real in above:
             msg = f"{within!r} leads in a circle"
-            raise SkillFault(msg, "remove the link")
+            raise SkillError(msg, "remove the link")
         entered.append(real)
         for entry in _entries(place, within):
             path = f"{within}/{entry.name}".removeprefix("/")
@@ -94,7 +94,7 @@ def _entries(place: str, within: str) -> Iterator["os.DirEntry[str]"]:
             entries = list(found)
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
-        raise SkillFault(msg, "let it be read") from None
+        raise SkillError(msg, "let it be read") from None
     return (entry for entry in entries if not is_left_out(entry.name))
 
 
@@ -106,26 +106,26 @@ def is_left_out(name: str) -> bool:
 
 
 def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:
-    """Whether an entry is a file or a folder. Raises SkillFault if it is neither, or leads out of *root*."""
+    """Whether an entry is a file or a folder. Raises SkillError if it is neither, or leads out of *root*."""
     try:
         end = os.path.realpath(entry.path, strict=True) if entry.is_symlink() else entry.path
         mode = entry.stat().st_mode
     except OSError as error:
         msg = f"{path!r} cannot be read: {error.strerror}"
-        raise SkillFault(msg, "remove it, or let it be read") from None
+        raise SkillError(msg, "remove it, or let it be read") from None
     if entry.is_symlink() and not end.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
         raise _leads_out(path)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{path!r} is a pipe, a socket or a device"
-        raise SkillFault(msg, "remove it")
+        raise SkillError(msg, "remove it")
     return mode
 
 
-def _leads_out(path: str) -> SkillFault:
-    return SkillFault(f"{path!r} leads out of its folder", "put a copy in place of the link")
+def _leads_out(path: str) -> SkillError:
+    return SkillError(f"{path!r} leads out of its folder", "put a copy in place of the link")
 
 
-def read_files(places: Mapping[str, str], root: Path) -> dict[str, KeptBytes]:
+def read_files(places: Mapping[str, str], root: Path) -> dict[str, SpooledBytes]:
     """
     Return what files hold, by the paths that they have in a skill.
 
@@ -137,21 +137,21 @@ def read_files(places: Mapping[str, str], root: Path) -> dict[str, KeptBytes]:
             The folder that none of them may leave, whatever happens meanwhile.
 
     Raises:
-        SkillFault: If one cannot be read, or they are too large.
+        SkillError: If one cannot be read, or they are too large.
     """
-    found, left = dict[str, KeptBytes](), MOST_BYTES
+    found, left = dict[str, SpooledBytes](), MOST_BYTES
     for path, place in places.items():
         try:
             data = read_confined(Path(os.path.realpath(place)), root, path, MOST_BYTES)
             found[path] = keep(data)
         except MediaError as error:
             msg = f"a file cannot be read from {root}: {error}"
-            raise SkillFault(msg, "correct its path, or let it be read") from None
+            raise SkillError(msg, "correct its path, or let it be read") from None
         except ValueError:  # a link was put in its place meanwhile
             raise _leads_out(path) from None
         except OSError as error:
             msg = f"{path!r} cannot be kept: {error.strerror}"
-            raise SkillFault(msg, "make room on the disk") from None
+            raise SkillError(msg, "make room on the disk") from None
         left -= len(data)
         _check_size(MOST_BYTES - left)
     return found
@@ -160,26 +160,26 @@ def read_files(places: Mapping[str, str], root: Path) -> dict[str, KeptBytes]:
 def _check_number(number: int) -> None:
     if number > MOST_FILES:
         msg = f"it has more than {MOST_FILES} files"
-        raise SkillFault(msg, "put several into one, or make several skills")
+        raise SkillError(msg, "put several into one, or make several skills")
 
 
 def _check_size(size: int) -> None:
     if size > MOST_BYTES:
         msg = f"its files have more than {MOST_BYTES >> 20} MiB"
-        raise SkillFault(msg, "leave large files where they are, and name their place")
+        raise SkillError(msg, "leave large files where they are, and name their place")
 
 
 def _check_path(path: str) -> None:
-    """Raise SkillFault if a path would be another file, or none, on some system."""
+    """Raise SkillError if a path would be another file, or none, on some system."""
     pure = (PurePosixPath(path), PureWindowsPath(path))
     is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(pure[0])
     if not is_plain or any(".." in one.parts or one.anchor for one in pure):
         msg = f"{path!r} is no plain path within the skill"
-        raise SkillFault(msg, "write it relative, with '/', and without '..', backslashes and colons")
+        raise SkillError(msg, "write it relative, with '/', and without '..', backslashes and colons")
 
 
-def _check_files(files: Mapping[str, KeptBytes]) -> None:
-    """Raise SkillFault if files cannot be served, or written to disk, everywhere."""
+def _check_files(files: Mapping[str, SpooledBytes]) -> None:
+    """Raise SkillError if files cannot be served, or written to disk, everywhere."""
     _check_number(len(files))
     _check_size(sum(content.size for content in files.values()))
     by_folded = dict[str, str]()
@@ -187,19 +187,19 @@ def _check_files(files: Mapping[str, KeptBytes]) -> None:
         _check_path(path)
         if (other := by_folded.setdefault(path.casefold(), path)) != path:
             msg = f"{other!r} and {path!r} differ in case alone, and are one file on some systems"
-            raise SkillFault(msg, "rename one of the two")
+            raise SkillError(msg, "rename one of the two")
     for path in files:
         for above in PurePosixPath(path).parents:
             if str(above).casefold() in by_folded:
                 msg = f"{str(above)!r} is a file, and {path!r} lies in a folder of that name"
-                raise SkillFault(msg, "rename one of the two")
+                raise SkillError(msg, "rename one of the two")
 
 
 def compiled_skill(  # noqa: PLR0913 (a skill has that many properties)
     name: str,
     prefix: str,
     fields: Mapping[str, Any],
-    files: Mapping[str, KeptBytes],
+    files: Mapping[str, SpooledBytes],
     report: Report,
     *,
     scopes: frozenset[str] = frozenset(),
@@ -236,7 +236,7 @@ def compiled_skill(  # noqa: PLR0913 (a skill has that many properties)
         report.add(Rule.BAD_SKILL, fault, remedy, place)
     try:
         _check_files(files)
-    except SkillFault as error:
+    except SkillError as error:
         report.add(error.rule, str(error), error.remedy)
         return None
     if faults:

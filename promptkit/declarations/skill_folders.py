@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.catalog.spooled_bytes import KeptBytes
-from promptkit.declarations.frontmatter import FrontmatterFault, read_skill
+from promptkit.catalog.spooled_bytes import SpooledBytes
+from promptkit.declarations.frontmatter import FrontmatterError, read_skill
 from promptkit.declarations.skill_files import compiled_skill
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 
@@ -34,7 +34,7 @@ class SkillFolder(Struct, frozen=True, eq=False):
 
     path: Path
     prefix: str
-    files: Mapping[str, KeptBytes]
+    files: Mapping[str, SpooledBytes]
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class SkillFolder(Struct, frozen=True, eq=False):
         data = self.files[SKILL_FILE].data
         try:
             fields, _, _ = read_skill(data)
-        except FrontmatterFault as fault:
+        except FrontmatterError as fault:
             report.add(Rule.BAD_SKILL, str(fault), fault.remedy, Location(report.location.file, fault.line))
             return None, tuple(report.found)
         numbered = enumerate(data.decode().splitlines(), 1)

@@ -10,20 +10,20 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, o
 import attrs
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.catalog.spooled_bytes import KeptBytes, keep
+from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.declarations.definition import PickledByReference
 from promptkit.declarations.docstrings import read_summary
-from promptkit.declarations.frontmatter import FrontmatterFault, write_skill
+from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import copied_attributes
-from promptkit.declarations.skill_files import SkillFault, compiled_skill, paths_below, read_files
+from promptkit.declarations.skill_files import SkillError, compiled_skill, paths_below, read_files
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.filled_text import explain_filling
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message
 from promptkit.language.results import workflow_from
 from promptkit.language.text import Text
-from promptkit.language.validation import Unsendable, check_optional_text, describe
+from promptkit.language.validation import UnsendableError, check_optional_text, describe
 from promptkit.types.functions import FORWARD
 
 __all__ = ["Skill", "skill"]
@@ -57,9 +57,9 @@ class Skill(PickledByReference, Generic[R]):
     compatibility: str | None
     metadata: Mapping[str, str]
     allowed_tools: str | Sequence[str]
-    files: Mapping[str, Source | KeptBytes]
+    files: Mapping[str, Source | SpooledBytes]
     scopes: Collection[str]
-    fault: SkillFault | None = None
+    fault: SkillError | None = None
 
     def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))
@@ -99,7 +99,7 @@ class Skill(PickledByReference, Generic[R]):
         fields = self._fields()
         try:
             files = self._contents(fields)
-        except SkillFault as fault:
+        except SkillError as fault:
             report.add(fault.rule, str(fault), fault.remedy)
             return None, tuple(report.found)
         compiled = compiled_skill(
@@ -120,28 +120,28 @@ class Skill(PickledByReference, Generic[R]):
         }
         return {key: value for key, value in fields.items() if value}
 
-    def _contents(self, fields: Mapping[str, Any]) -> dict[str, KeptBytes]:
-        """What all files hold. Raises SkillFault."""
+    def _contents(self, fields: Mapping[str, Any]) -> dict[str, SpooledBytes]:
+        """What all files hold. Raises SkillError."""
         if self.fault is not None:
             raise self.fault
         if SKILL_FILE in self.files:
             msg = f"{SKILL_FILE!r} is among its files, and the function says what is in that"
-            raise SkillFault(msg, "leave it out")
+            raise SkillError(msg, "leave it out")
         files = {path: _content(path, source) for path, source in self.files.items()}
         try:
             files[SKILL_FILE] = keep(write_skill(fields, self._body()))
-        except FrontmatterFault as fault:
-            raise SkillFault(str(fault), fault.remedy, Rule.BAD_SKILL) from None
+        except FrontmatterError as fault:
+            raise SkillError(str(fault), fault.remedy, Rule.BAD_SKILL) from None
         return files
 
     def _body(self) -> str:
-        """The Markdown. Raises SkillFault if the function fails, or returns something else."""
+        """The Markdown. Raises SkillError if the function fails, or returns something else."""
         result = _called(SKILL_FILE, self.function)
         try:
             said = workflow_from(result)
-        except (Unsendable, ValueError) as error:
+        except (UnsendableError, ValueError) as error:
             msg = f"its function returned what is no text: {error}"
-            raise SkillFault(msg, "return a string, or fragments", Rule.SKILL_FAILS) from None
+            raise SkillError(msg, "return a string, or fragments", Rule.SKILL_FAILS) from None
         match said.messages:
             case [Message(role="user", content=Text(text=text))] if said.system is None:
                 return text
@@ -153,7 +153,7 @@ class Skill(PickledByReference, Generic[R]):
             else "no plain text"
         )
         msg = f"its function returned {what}, and a skill is one text"
-        raise SkillFault(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
+        raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 
 def _called(path: str, function: Callable[[], Any]) -> Any:
@@ -162,11 +162,11 @@ def _called(path: str, function: Callable[[], Any]) -> Any:
     except Exception as error:  # an author's function may raise anything
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
         remedy = explain_filling(error) or "correct it: it is called once, without arguments"
-        raise SkillFault(msg, remedy, Rule.SKILL_FAILS) from error
+        raise SkillError(msg, remedy, Rule.SKILL_FAILS) from error
 
 
 def _encoded(path: str, content: object) -> bytes:
-    """The bytes of a file. Raises SkillFault if *content* is neither text nor bytes."""
+    """The bytes of a file. Raises SkillError if *content* is neither text nor bytes."""
     if isinstance(content, bytes):
         return content
     if isinstance(content, str | Text):
@@ -174,21 +174,21 @@ def _encoded(path: str, content: object) -> bytes:
             return str(content).encode()
         except UnicodeEncodeError:
             msg = f"{path!r} holds half of a surrogate pair"
-            raise SkillFault(msg, "remove it", Rule.SKILL_FAILS) from None
+            raise SkillError(msg, "remove it", Rule.SKILL_FAILS) from None
     msg = f"{path!r} is {describe(content)}"
     remedy = "give it as text, bytes, a Path, or a function that returns text or bytes"
-    raise SkillFault(msg, remedy, Rule.SKILL_FAILS)
+    raise SkillError(msg, remedy, Rule.SKILL_FAILS)
 
 
-def _content(path: str, source: "Source | KeptBytes") -> KeptBytes:
-    if isinstance(source, KeptBytes):
+def _content(path: str, source: "Source | SpooledBytes") -> SpooledBytes:
+    if isinstance(source, SpooledBytes):
         return source
     return keep(_encoded(path, _called(path, source) if callable(source) else source))
 
 
-def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source | KeptBytes"]:
-    """Read the files, and folders, that are given as paths below *folder*. Raises SkillFault."""
-    found = dict[str, Source | KeptBytes]()
+def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source | SpooledBytes"]:
+    """Read the files, and folders, that are given as paths below *folder*. Raises SkillError."""
+    found = dict[str, Source | SpooledBytes]()
     for path, source in files.items():
         if not isinstance(source, Path):
             found[path] = source
@@ -196,7 +196,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source 
         place = folder / source
         if not place.resolve().is_relative_to(folder):
             msg = f"{path!r} leads out of the folder of the recipe: {str(source)!r}"
-            raise SkillFault(msg, "keep what belongs to a skill beside its recipe")
+            raise SkillError(msg, "keep what belongs to a skill beside its recipe")
         note_read(place.resolve())
         if place.is_dir():
             inner, entered = paths_below(str(place))
@@ -317,7 +317,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
         fault = None
         try:
             read = _read_paths(files, folder_of(plain.__code__.co_filename))
-        except SkillFault as error:
+        except SkillError as error:
             fault, read = error, {}
         return Skill(
             function,

@@ -6,12 +6,12 @@ The exceptions that promptkit raises, as one tree.
     PromptkitError
     ├── PromptError         an author's message to the person at the client
     │   ├── MediaError      bytes or a path that cannot become content
-    │   └── EmptyPrompt     a prompt that rendered to nothing
-    ├── UnknownPrompt       no prompt has that name
-    │   └── UnknownTool     no prompt that may be called as a tool has it
-    ├── MissingClientCapability  a prompt requires what the client does not declare
-    ├── UnknownResource     no resource has that URI
-    ├── ArgumentErrors      all that is wrong with the arguments of one request
+    │   └── EmptyPromptError     a prompt that rendered to nothing
+    ├── UnknownPromptError       no prompt has that name
+    │   └── UnknownToolError     no prompt that may be called as a tool has it
+    ├── MissingClientCapabilityError  a prompt requires what the client does not declare
+    ├── UnknownResourceError     no resource has that URI
+    ├── ArgumentsError      all that is wrong with the arguments of one request
     ├── CompileError        a prompt or resource that cannot be compiled
     ├── LoadError           a target from which nothing can be loaded
     ├── ConfigurationError  a setting of pyproject.toml that is not valid
@@ -19,7 +19,7 @@ The exceptions that promptkit raises, as one tree.
 
 A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
 `TypeError` for what an author's function returned. A `Fault` is no exception: it is one entry of
-`ArgumentErrors`.
+`ArgumentsError`.
 """
 
 from promptkit.errors import exceptions

@@ -9,20 +9,20 @@ if TYPE_CHECKING:
 
 #: What users import, from `promptkit.errors`.
 __all__ = [
-    "ArgumentErrors",
+    "ArgumentsError",
     "CompileError",
     "ConfigurationError",
-    "EmptyPrompt",
+    "EmptyPromptError",
     "Fault",
     "LoadError",
     "MediaError",
-    "MissingClientCapability",
+    "MissingClientCapabilityError",
     "PromptError",
     "PromptkitError",
     "ResultError",
-    "UnknownPrompt",
-    "UnknownResource",
-    "UnknownTool",
+    "UnknownPromptError",
+    "UnknownResourceError",
+    "UnknownToolError",
 ]
 
 
@@ -52,7 +52,7 @@ class PromptError(PromptkitError):
         self.message = message
 
 
-class MissingClientCapability(PromptkitError):
+class MissingClientCapabilityError(PromptkitError):
     """
     A prompt requires a capability that the client does not declare.
 
@@ -84,7 +84,7 @@ class MediaError(PromptError, ValueError):
     """
 
 
-class EmptyPrompt(PromptError):
+class EmptyPromptError(PromptError):
     """
     A prompt that rendered to nothing: neither text nor other content.
 
@@ -118,7 +118,7 @@ class ResultError(TypeError):
     """
 
 
-class _Unknown(PromptkitError, KeyError):
+class _UnknownError(PromptkitError, KeyError):
     """Nothing is called as a client says."""
 
     _kind = _member = ""
@@ -136,7 +136,7 @@ class _Unknown(PromptkitError, KeyError):
         return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
-class UnknownPrompt(_Unknown):
+class UnknownPromptError(_UnknownError):
     """
     No prompt has this name.
 
@@ -156,7 +156,7 @@ class UnknownPrompt(_Unknown):
         self.nearest = nearest
 
 
-class UnknownTool(UnknownPrompt):
+class UnknownToolError(UnknownPromptError):
     """
     No prompt that may be called as a tool has this name.
     """
@@ -164,7 +164,7 @@ class UnknownTool(UnknownPrompt):
     _kind = "tool"
 
 
-class UnknownResource(_Unknown):
+class UnknownResourceError(_UnknownError):
     """
     No resource has this URI.
 
@@ -235,7 +235,7 @@ class Fault(Struct, frozen=True):
         return {name: value for name, value in structs.asdict(shown).items() if value}
 
 
-class ArgumentErrors(PromptkitError, ValueError):
+class ArgumentsError(PromptkitError, ValueError):
     """
     The arguments of one request do not fit the parameters of the prompt or resource.
 

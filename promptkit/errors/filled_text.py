@@ -19,14 +19,14 @@ from promptkit.errors.exceptions import shortened
 from promptkit.errors.sources import Span, line_of, segment_of
 from promptkit.errors.suggestions import nearest
 
-__all__ = ["FilledText", "Holes", "explain_filling", "filled_text"]
+__all__ = ["FilledText", "FormatStyle", "explain_filling", "filled_text"]
 
 
 #: Methods that fill in a text.
 _METHODS: Final = ("format", "format_map", "substitute")
 
 
-class Holes(Enum):
+class FormatStyle(Enum):
     """
     How holes are written.
 
@@ -59,7 +59,7 @@ class Holes(Enum):
         Return where a text may have the hole of a name, counted from 0; -1 if nowhere.
         """
         at = text.find(f"{self.begin}{name}")
-        return text.find(f"${name}") if at < 0 and self is Holes.TEMPLATE else at
+        return text.find(f"${name}") if at < 0 and self is FormatStyle.TEMPLATE else at
 
     def place_in(self, file: str, lines: Iterable[int], name: str) -> Span | None:
         """
@@ -90,7 +90,7 @@ class FilledText(Struct, frozen=True):
             Whether these are all: what is unpacked, or a variable, may hold more.
     """
 
-    holes: Holes
+    holes: FormatStyle
     text: ast.expr
     names: tuple[str, ...] = ()
     count: int = 0
@@ -102,9 +102,9 @@ class FilledText(Struct, frozen=True):
         """
         named, row = dict.fromkeys(self.names, _AnyValue()), (_AnyValue(),) * self.count
         try:
-            if self.holes is Holes.FORMAT:
+            if self.holes is FormatStyle.FORMAT:
                 text.format(*row, **named)
-            elif self.holes is Holes.TEMPLATE:
+            elif self.holes is FormatStyle.TEMPLATE:
                 Template(text).substitute(named)
             else:
                 text % (row or named)
@@ -149,24 +149,24 @@ class FilledText(Struct, frozen=True):
         return f"the hole {shortened(self.holes.show(name))!r} in {where} gets no value", remedy
 
 
-#: By what Python says of a text, what to do about it. ``{}`` stands for `Holes.escape`.
-_REMEDIES: Final[Mapping[Holes, tuple[tuple[str, str], ...]]] = {
-    Holes.FORMAT: (
+#: By what Python says of a text, what to do about it. ``{}`` stands for `FormatStyle.escape`.
+_REMEDIES: Final[Mapping[FormatStyle, tuple[tuple[str, str], ...]]] = {
+    FormatStyle.FORMAT: (
         ("cannot switch from", "number all holes, or none"),
         ("in (?:format|field)|end of string|conversion spec|Invalid format spec|Empty attr|recursion", "{}"),
     ),
-    Holes.PERCENT: (
+    FormatStyle.PERCENT: (
         ("not enough arguments for format", "give each hole a value, or {}"),
         ("not all arguments converted", "write %s where each value is to stand"),
         ("format requires a mapping", "give it a mapping, as in % {{'name': name}}"),
         (r"%\w (?:format: an?|requires an?) (?:real|integer)", "give it a number, or {}"),
         ("unsupported format|incomplete format|stray %", "{}"),
     ),
-    Holes.TEMPLATE: (("Invalid placeholder", "{}"),),
+    FormatStyle.TEMPLATE: (("Invalid placeholder", "{}"),),
 }
 
 
-def _remedy(said: str, holes: Holes) -> str | None:
+def _remedy(said: str, holes: FormatStyle) -> str | None:
     remedies = (remedy for pattern, remedy in _REMEDIES[holes] if re.search(pattern, said))
     return next((remedy.format(holes.escape) for remedy in remedies), None)
 
@@ -197,23 +197,25 @@ def filled_text(node: ast.AST) -> FilledText | None:  # noqa: PLR0911 (a list of
     match node:
         case ast.Call(ast.Attribute(text, "format"), values, keywords):
             names = [keyword.arg for keyword in keywords]
-            return _filled(Holes.FORMAT, text, names, values)
+            return _filled(FormatStyle.FORMAT, text, names, values)
         case ast.Call(ast.Attribute(text, "format_map"), [values]):
-            return _filled(Holes.FORMAT, text, _keys(values))
+            return _filled(FormatStyle.FORMAT, text, _keys(values))
         case ast.Call(ast.Attribute(text, "substitute"), values, keywords):
             names = [keyword.arg for keyword in keywords]
-            return _filled(Holes.TEMPLATE, text, [*names, *(key for value in values for key in _keys(value))])
+            return _filled(
+                FormatStyle.TEMPLATE, text, [*names, *(key for value in values for key in _keys(value))]
+            )
         case ast.BinOp(text, ast.Mod(), ast.Tuple(values)):
-            return _filled(Holes.PERCENT, text, (), values)
+            return _filled(FormatStyle.PERCENT, text, (), values)
         case ast.BinOp(text, ast.Mod(), (ast.Constant() | ast.JoinedStr()) as value):
-            return _filled(Holes.PERCENT, text, (), [value])
+            return _filled(FormatStyle.PERCENT, text, (), [value])
         case ast.BinOp(text, ast.Mod(), values):
-            return _filled(Holes.PERCENT, text, _keys(values))
+            return _filled(FormatStyle.PERCENT, text, _keys(values))
     return None
 
 
 def _filled(
-    holes: Holes, text: ast.expr, names: Iterable[str | None], values: Iterable[ast.expr] = ()
+    holes: FormatStyle, text: ast.expr, names: Iterable[str | None], values: Iterable[ast.expr] = ()
 ) -> FilledText:
     """Make a `FilledText`; a name that is None stands for any number of others, as a starred value does."""
     given, row = list(names), list(values)

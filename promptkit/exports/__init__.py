@@ -8,7 +8,7 @@ that exists already, and import that server's package.
 from collections.abc import Callable
 from typing import Any, Final
 
-from promptkit.exports.answers import UnfitAnswer
+from promptkit.exports.answers import UnsupportedAnswerError
 from promptkit.exports.messages import anthropic_messages, gemini_contents, openai_chat, openai_responses
 from promptkit.exports.requests import (
     anthropic_request,
@@ -16,12 +16,12 @@ from promptkit.exports.requests import (
     openai_chat_request,
     openai_responses_request,
 )
-from promptkit.exports.turns import ExportError, UnfitPart
+from promptkit.exports.turns import ExportError, UnsupportedPart
 
 __all__ = [
     "ExportError",
-    "UnfitAnswer",
-    "UnfitPart",
+    "UnsupportedAnswerError",
+    "UnsupportedPart",
     "anthropic_messages",
     "anthropic_request",
     "gemini_contents",

@@ -9,7 +9,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.types.answer_schemas import answer_name, answer_schema
 
-__all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "UnfitAnswer", "schema_name"]
+__all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "UnsupportedAnswerError", "schema_name"]
 
 #: What every vendor knows of JSON Schema.
 _COMMON: Final = frozenset(
@@ -27,7 +27,7 @@ _SEVERAL: Final = ("anyOf",)
 _NAMED: Final = ("properties", "$defs")
 
 
-class UnfitAnswer(PromptkitError, TypeError):
+class UnsupportedAnswerError(PromptkitError, TypeError):
     """
     A vendor takes no answer of this type.
 
@@ -75,7 +75,7 @@ class Strictness(Struct, frozen=True):
         Return the schema of a type as this vendor takes it.
 
         Raises:
-            UnfitAnswer: If the vendor takes no such schema. It names the part of the type.
+            UnsupportedAnswerError: If the vendor takes no such schema. It names the part of the type.
 
             TypeError: If promptkit does not read the type.
         """
@@ -115,7 +115,7 @@ class Strictness(Struct, frozen=True):
 
     def _refuse(self, path: str, fault: str, remedy: str) -> NoReturn:
         msg = f"{self.vendor} takes no such answer: {path} {fault}; {remedy}"
-        raise UnfitAnswer(msg)
+        raise UnsupportedAnswerError(msg)
 
 
 def schema_name(answer: Any) -> str:

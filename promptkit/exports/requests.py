@@ -43,7 +43,8 @@ def openai_chat_request(
     Raises:
         ExportError: If there is anything that OpenAI does not take, unless *lossy*.
 
-        UnfitAnswer: If OpenAI takes no such answer; it names the part of the type. It is a TypeError.
+        UnsupportedAnswerError: If OpenAI takes no such answer; it names the part of the type. It is a
+            TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/chat/create
@@ -79,7 +80,7 @@ def openai_responses_request(
     Raises:
         ExportError: If there is anything that OpenAI does not take, unless *lossy*.
 
-        UnfitAnswer: If OpenAI takes no such answer; it names the part of the type. It is a TypeError.
+     UnsupportedAnswerError: If OpenAI takes no such answer; it names the part of the type. It is a TypeError.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -118,7 +119,7 @@ def anthropic_request(
     Raises:
         ExportError: If there is anything that Anthropic does not take, unless *lossy*.
 
-        UnfitAnswer: If Anthropic takes no such answer; it names the part of the type. It is a TypeError.
+        UnsupportedAnswerError: If Anthropic takes no such answer; it names the part of the type.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -158,7 +159,7 @@ def gemini_request(
     Raises:
         ExportError: If there is anything that Gemini does not take, unless *lossy*.
 
-        UnfitAnswer: If Gemini takes no such answer; it names the part of the type. It is a TypeError.
+     UnsupportedAnswerError: If Gemini takes no such answer; it names the part of the type. It is a TypeError.
 
     See Also:
         https://ai.google.dev/api/generate-content

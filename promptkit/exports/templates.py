@@ -10,14 +10,14 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument, short
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentErrors, PromptkitError
+from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.language.content import Role
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.server.direct_calls import explanation
 from promptkit.types.kinds import plain
 
-__all__ = ["Hole", "PromptTemplate", "TemplateTurn", "UnfitTemplate", "template_of"]
+__all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]
 
 #: What is said: roles, each with its text.
 _Said: TypeAlias = list[tuple[Role | Literal["system"], str]]
@@ -44,7 +44,7 @@ _TEXTS: Final = (
 _CONTEXT: Final = 30
 
 
-class UnfitTemplate(PromptkitError, ValueError):
+class TemplateError(PromptkitError, ValueError):
     """
     No template says what a prompt says.
 
@@ -70,7 +70,7 @@ class UnfitTemplate(PromptkitError, ValueError):
         return f"prompt {self.prompt!r} cannot be a template: {self.reason}{hint}"
 
 
-class Hole(Struct, frozen=True):
+class Placeholder(Struct, frozen=True):
     """
     The place of an argument's text.
 
@@ -95,7 +95,7 @@ class TemplateTurn(Struct, frozen=True):
     """
 
     role: Role | Literal["system"]
-    parts: tuple[str | Hole, ...]
+    parts: tuple[str | Placeholder, ...]
 
 
 class PromptTemplate(Struct, frozen=True):
@@ -142,16 +142,16 @@ def template_of(
             Whether a template will do that says the same for plain words, and not for every text.
 
     Raises:
-        UnfitTemplate: If there is none. It says for what text the prompt says something else.
+        TemplateError: If there is none. It says for what text the prompt says something else.
 
-        ArgumentErrors: If one of *values* is wrong.
+        ArgumentsError: If one of *values* is wrong.
     """
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
     source = _Source(compiled, values or {})
     first, second = ({name: _mark(name, turn) for name in source.holes} for turn in "ab")
     template = PromptTemplate(compiled, _turns(source.said(first, "for a made-up word"), first))
     for name in source.holes:
-        if all(Hole(name) not in turn.parts for turn in template.turns):
+        if all(Placeholder(name) not in turn.parts for turn in template.turns):
             source.refuse(f"the text of {name!r} does not stand in it as it is: give {name!r} a value")
     source.compare(template, first, "rendered again")
     source.compare(template, second, "for other words")
@@ -175,7 +175,7 @@ def _turns(said: _Said, marks: Mapping[str, str]) -> tuple[TemplateTurn, ...]:
     pattern = re.compile(f"({'|'.join(names) or '(?!)'})")
     turns = []
     for role, text in said:
-        parts = [Hole(names[part]) if part in names else part for part in pattern.split(text) if part]
+        parts = [Placeholder(names[part]) if part in names else part for part in pattern.split(text) if part]
         turns.append(TemplateTurn(role, tuple(parts)))
     return tuple(turns)
 
@@ -193,14 +193,14 @@ class _Source:
 
     def refuse(self, reason: str, *, is_close: bool = False) -> NoReturn:
         """Raise the error with *reason*."""
-        raise UnfitTemplate(self._prompt.name, _shown(reason), is_close=is_close) from None
+        raise TemplateError(self._prompt.name, _shown(reason), is_close=is_close) from None
 
     def said(self, texts: Mapping[str, str], where: str, name: str = "") -> _Said:
         """What the prompt says for texts in its holes; that of *name* is more than plain words."""
         try:
             workflow = self._prompt.render({**self._values, **texts})
         except Exception as error:  # authors raise anything
-            if isinstance(error, ArgumentErrors) and any(one.argument not in texts for one in error.faults):
+            if isinstance(error, ArgumentsError) and any(one.argument not in texts for one in error.faults):
                 raise
             why = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
             self.refuse(f"{where}, it says nothing: {why}", is_close=bool(name))

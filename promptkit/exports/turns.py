@@ -21,7 +21,7 @@ from promptkit.language.media_checks import canonical_type
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 
-__all__ = ["ExportError", "File", "Part", "Turn", "UnfitPart", "Vendor", "turns_of"]
+__all__ = ["ExportError", "File", "Part", "Turn", "UnsupportedPart", "Vendor", "turns_of"]
 
 #: One part of a turn, as a vendor writes it.
 Part: TypeAlias = dict[str, Any]
@@ -33,7 +33,7 @@ _MAX_NAMED: Final = 4
 _MAX_MARKS: Final = 4
 
 
-class UnfitPart(Struct, frozen=True):
+class UnsupportedPart(Struct, frozen=True):
     """
     A message that a vendor cannot take.
 
@@ -74,7 +74,7 @@ class ExportError(PromptkitError, ValueError):
             Each message that cannot be taken, and what to do about it.
     """
 
-    def __init__(self, vendor: str, parts: tuple[UnfitPart, ...]) -> None:
+    def __init__(self, vendor: str, parts: tuple[UnsupportedPart, ...]) -> None:
         super().__init__(vendor, parts)
         self.vendor = vendor
         self.parts = parts
@@ -213,10 +213,10 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
         ExportError: If there is anything that the vendor does not take, unless *lossy*.
     """
     turns: list[Turn] = []
-    unfit: list[UnfitPart] = []
+    unfit: list[UnsupportedPart] = []
     if workflow.system is not None and not has_system:
         remedy = f"make the whole request, with {vendor.request}(...)"
-        unfit.append(UnfitPart(0, "system", "text", remedy))
+        unfit.append(UnsupportedPart(0, "system", "text", remedy))
     marks = None
     if workflow.cache_points and vendor.mark is not None:
         marks = _Marks(workflow, vendor, vendor.mark)
@@ -314,7 +314,7 @@ def _file(content: Content) -> File | None:
     return None
 
 
-def _unfit(number: int, message: Message, vendor: Vendor) -> UnfitPart:
+def _unfit(number: int, message: Message, vendor: Vendor) -> UnsupportedPart:
     """Say what to do about a message that the vendor does not take."""
     file = _file(message.content)
     kind = file.mime_type if file else type(message.content).__name__
@@ -326,4 +326,4 @@ def _unfit(number: int, message: Message, vendor: Vendor) -> UnfitPart:
         remedy = "embed it with text= in place of blob="
     else:
         remedy = f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"
-    return UnfitPart(number, message.role, kind, remedy)
+    return UnsupportedPart(number, message.role, kind, remedy)

@@ -16,8 +16,8 @@ from promptkit.files.folder import Folder
 
 __all__ = [
     "FileContents",
-    "FileRefused",
-    "NotOurs",
+    "FileRefusedError",
+    "ForeignEntryError",
     "back_up",
     "check",
     "joined",
@@ -34,7 +34,7 @@ _CHANGED: Final = (
 )
 
 
-class FileRefused(Exception):
+class FileRefusedError(Exception):
     """
     A file cannot be read or written, and is as it was before.
 
@@ -60,14 +60,14 @@ class FileRefused(Exception):
         return f":{self.line}:{self.column}" if self.line else ""
 
 
-class NotOurs(FileRefused):
+class ForeignEntryError(FileRefusedError):
     """What a file has by a name is somebody else's."""
 
 
 def check(is_fine: object, reason: str) -> None:
-    """Raise `FileRefused` unless all is fine."""
+    """Raise `FileRefusedError` unless all is fine."""
     if not is_fine:
-        raise FileRefused(reason)
+        raise FileRefusedError(reason)
 
 
 class FileContents(Struct, frozen=True):
@@ -96,12 +96,12 @@ class FileContents(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The same as text, "" for no file. Raises `FileRefused` if it is not UTF-8."""
+        """The same as text, "" for no file. Raises `FileRefusedError` if it is not UTF-8."""
         try:
             return (self.data or b"").decode()
         except UnicodeDecodeError:
             msg = "it is not UTF-8"
-            raise FileRefused(msg) from None
+            raise FileRefusedError(msg) from None
 
 
 def read_file(file: Path, project: str | None = None) -> FileContents:
@@ -117,7 +117,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
             lead anywhere.
 
     Raises:
-        FileRefused: If it is no file, cannot be read, or leads out of the project.
+        FileRefusedError: If it is no file, cannot be read, or leads out of the project.
     """
     path = Path(os.path.realpath(file))
     is_within = project is None or path.is_relative_to(os.path.realpath(project))
@@ -128,7 +128,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
     except OSError as error:
         is_other = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
         msg = "it is no file" if is_other else f"it cannot be read: {error.strerror}"
-        raise FileRefused(msg) from None
+        raise FileRefusedError(msg) from None
 
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
@@ -146,7 +146,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
         The backup of what it held; None if there was no file.
 
     Raises:
-        FileRefused: If it may not be written, or was changed since it was read.
+        FileRefusedError: If it may not be written, or was changed since it was read.
     """
     try:
         _check_writable(contents)
@@ -157,7 +157,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         msg = f"it cannot be written: {error.strerror}{where}"
-        raise FileRefused(msg) from None
+        raise FileRefusedError(msg) from None
     return backup
 
 
@@ -208,7 +208,7 @@ def _check_writable(contents: FileContents) -> None:
         return
     status = contents.folder.status(contents.name)
     if status is None:
-        raise FileRefused(_CHANGED)
+        raise FileRefusedError(_CHANGED)
     # The mode counts for root, too: somebody took the right away for a reason.
     is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
     check(is_writable, "it is read-only: make it writable, or write into it by hand")
@@ -235,7 +235,7 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
     try:
         file = folder.open_for_reading(name)
     except FileNotFoundError:
-        raise FileRefused(_CHANGED) from None
+        raise FileRefusedError(_CHANGED) from None
     with file:
         source = file.fileno()
         status = os.fstat(source)

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from promptkit.fragments.text import dedent
-from promptkit.language.placeholders import TextWithHoles
+from promptkit.language.placeholders import TextWithPlaceholders
 from promptkit.language.text import HoleValue, Text, hole_texts, plain_string, with_annotations
 
 __all__ = ["fill", "forget_texts"]
@@ -52,5 +52,5 @@ def forget_texts() -> None:
 
 
 @lru_cache(maxsize=256)
-def _read(literal: str, names: tuple[str, ...]) -> TextWithHoles:
-    return TextWithHoles.read(dedent(literal).text, names, "fill(...)")
+def _read(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
+    return TextWithPlaceholders.read(dedent(literal).text, names, "fill(...)")

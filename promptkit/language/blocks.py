@@ -6,14 +6,14 @@ from operator import add
 from promptkit.language.content import Content
 from promptkit.language.media import Image, png_of
 from promptkit.language.text import Text, plain_text
-from promptkit.language.validation import Unsendable, describe
+from promptkit.language.validation import UnsendableError, describe
 
 __all__ = ["block_of", "system_block", "system_text"]
 
 
 def block_of(value: object) -> Content | None:
     """
-    Return *value* as a content block, or None if it is empty. Raises Unsendable if it is not content.
+    Return *value* as a content block, or None if it is empty. Raises UnsendableError if it is not content.
     """
     if isinstance(value, str):
         return plain_text(str.__str__(value)) if value and not value.isspace() else None
@@ -26,7 +26,7 @@ def block_of(value: object) -> Content | None:
 
     if (png := png_of(value)) is not None:
         return Image(png)
-    raise Unsendable(value)
+    raise UnsendableError(value)
 
 
 def system_block(text: str | Text | None) -> Text | None:

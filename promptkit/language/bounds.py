@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 from promptkit.language.content import Content
 from promptkit.language.text import Text
 
-__all__ = ["LONGEST_REPLY", "Bound", "TooLong", "all_of", "all_of_async"]
+__all__ = ["LONGEST_REPLY", "Bound", "TooLongError", "all_of", "all_of_async"]
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ LONGEST_REPLY: Final = 64 * 1024 * 1024
 _AROUND: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 
-class TooLong(ValueError):
+class TooLongError(ValueError):
     """
     An iterator gave more than a reply may hold. It may have no end.
 
@@ -33,7 +33,7 @@ class TooLong(ValueError):
             What has given them, in words that others follow.
     """
 
-    path: tuple[int, ...] = ()  # as `Unsendable` has it: the whole is too long, and no part of it
+    path: tuple[int, ...] = ()  # as `UnsendableError` has it: the whole is too long, and no part of it
 
     def __init__(self, most: int, items: int, whose: str = "") -> None:
         super().__init__(most, items, whose)
@@ -54,7 +54,7 @@ class Bound:
             How many bytes a reply may have.
 
         whose:
-            As for `TooLong`.
+            As for `TooLongError`.
     """
 
     __slots__ = ("_items", "_left", "_most", "_whose")
@@ -69,12 +69,13 @@ class Bound:
         Count an item: text, bytes, content, or a message. Anything else counts as an empty text.
 
         Raises:
-            TooLong: If no reply can hold all items, whatever is escaped in it, and however media are encoded.
+            TooLongError: If no reply can hold all items, whatever is escaped in it, and however media are
+                encoded.
         """
         self._items += 1
         self._left -= _AROUND + _size(item)
         if self._left < 0:
-            raise TooLong(self._most, self._items, self._whose)
+            raise TooLongError(self._most, self._items, self._whose)
 
 
 def _size(item: Any) -> int:
@@ -90,7 +91,7 @@ def _size(item: Any) -> int:
 
 def all_of(values: Iterable[T], whose: str = "") -> Sequence[T]:
     """
-    Return all items of an iterable that an author gives. Raises `TooLong`, which says *whose* they are.
+    Return all items of an iterable that an author gives. Raises `TooLongError`, which says *whose* they are.
     """
     if isinstance(values, list | tuple):
         return values

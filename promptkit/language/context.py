@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from promptkit.errors.exceptions import MissingClientCapability
+from promptkit.errors.exceptions import MissingClientCapabilityError
 from promptkit.language.cancellation import check_cancelled
 
 __all__ = ["Context", "Progress"]
@@ -102,10 +102,10 @@ class Context:
                 Its name in the protocol, as in ``"sampling"``.
 
         Raises:
-            MissingClientCapability: If the client has not. It is told which one it lacks (-32021).
+            MissingClientCapabilityError: If the client has not. It is told which one it lacks (-32021).
         """
         if capability not in self.capabilities:
-            raise MissingClientCapability(capability)
+            raise MissingClientCapabilityError(capability)
 
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from promptkit.language.lines import put_behind
 
-__all__ = ["TextWithHoles", "holes_in"]
+__all__ = ["TextWithPlaceholders", "placeholders_in"]
 
 #: A hole, if there is a value of its name.
 _HOLE: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
@@ -34,7 +34,7 @@ class _Line(Struct, frozen=True):
         return line + self.rest
 
 
-class TextWithHoles(Struct, frozen=True):
+class TextWithPlaceholders(Struct, frozen=True):
     """
     A text, and where its holes are.
 
@@ -46,7 +46,7 @@ class TextWithHoles(Struct, frozen=True):
     pieces: tuple["str | _Line", ...]
 
     @classmethod
-    def read(cls, text: str, names: Collection[str], place: str) -> "TextWithHoles":
+    def read(cls, text: str, names: Collection[str], place: str) -> "TextWithPlaceholders":
         """
         Find the holes of a text.
 
@@ -63,7 +63,7 @@ class TextWithHoles(Struct, frozen=True):
         Raises:
             ValueError: If one of *names* has no hole; it lists the holes that the text has.
         """
-        found = holes_in(text)
+        found = placeholders_in(text)
         if unknown := [name for name in names if name not in found]:
             there = ", ".join(f"{{{{{name}}}}}" for name in found) or "none"
             msg = f"{place}: the text has no hole {{{{{unknown[0]}}}}}; its holes: {there}"
@@ -100,7 +100,7 @@ class TextWithHoles(Struct, frozen=True):
         return text.rstrip("\n") if is_gone else text
 
 
-def holes_in(text: str) -> list[str]:
+def placeholders_in(text: str) -> list[str]:
     """Return the names of all that may be holes, in order, each once."""
     return list(dict.fromkeys(_HOLE.findall(text)))
 

@@ -10,7 +10,7 @@ from promptkit.language.cache_points import moved_points, settled_points
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text
-from promptkit.language.validation import Unsendable, is_role_tuple
+from promptkit.language.validation import UnsendableError, is_role_tuple
 
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
@@ -36,9 +36,9 @@ def workflow_from(result: Any, most: int = LONGEST_REPLY) -> Workflow:
             How many bytes a reply may have.
 
     Raises:
-        Unsendable: If it contains anything else; the error says what, and where.
+        UnsendableError: If it contains anything else; the error says what, and where.
 
-        TooLong: If no reply may be so long.
+        TooLongError: If no reply may be so long.
 
         ValueError: If system parts in it have different annotations.
     """
@@ -70,9 +70,9 @@ class Said:
         Add what is in *value*, which is at *path* in the whole result, outermost index first.
 
         Raises:
-            Unsendable: If it contains what no message can hold.
+            UnsendableError: If it contains what no message can hold.
 
-            TooLong: If no reply may be so long.
+            TooLongError: If no reply may be so long.
         """
         if isinstance(value, Workflow):
             if value.system is not None or value.cache_points:
@@ -102,11 +102,11 @@ class Said:
             return False
         try:
             block = block_of(value)
-        except Unsendable:
+        except UnsendableError:
             # Not sets, which have no order, and not files, whose lines are not messages.
             is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
             if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
-                raise Unsendable(value, path) from None
+                raise UnsendableError(value, path) from None
             return False
         if block is not None:
             self._messages.append(message_of("user", block))

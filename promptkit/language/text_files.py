@@ -11,7 +11,7 @@ from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.files.regular import Stamp, file_stamp
 from promptkit.language import files
 from promptkit.language.files import source_file, source_folder
-from promptkit.language.placeholders import TextWithHoles
+from promptkit.language.placeholders import TextWithPlaceholders
 
 __all__ = [
     "filled_file",
@@ -41,7 +41,7 @@ class _KeptText:
     path: str
     stamp: Stamp | None
     text: str
-    by_names: dict[tuple[str, ...], TextWithHoles] = attrs.field(factory=dict)
+    by_names: dict[tuple[str, ...], TextWithPlaceholders] = attrs.field(factory=dict)
     is_current: bool = True
 
     def is_as_read(self) -> bool:
@@ -83,14 +83,14 @@ def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) 
         files.note_read(Path(kept.path))
     names = tuple(texts)
     if (read := kept.by_names.get(names)) is None:
-        read = kept.by_names[names] = TextWithHoles.read(kept.text, names, path)
+        read = kept.by_names[names] = TextWithPlaceholders.read(kept.text, names, path)
     return read.filled(texts)
 
 
 def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
     """Do the same for a file below *root*, whose *path* may come from an argument."""
     text = text_below(root, path)
-    return TextWithHoles.read(text, tuple(texts), shortened(str(path))).filled(texts)
+    return TextWithPlaceholders.read(text, tuple(texts), shortened(str(path))).filled(texts)
 
 
 def text_below(root: Path, path: str | Path) -> str:

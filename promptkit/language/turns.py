@@ -7,7 +7,7 @@ from promptkit.language.cache_points import next_in_system, next_in_turn, settle
 from promptkit.language.content import Content, Role
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
-from promptkit.language.validation import Unsendable, describe
+from promptkit.language.validation import UnsendableError, describe
 
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
@@ -156,7 +156,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             continue
         try:
             block = block_of(part)
-        except Unsendable as unsendable:
+        except UnsendableError as unsendable:
             msg = f"{role}(...): part {position} is {unsendable}"
             raise TypeError(msg) from None
         if isinstance(block, Text) and not block.annotated:

@@ -19,7 +19,7 @@ import attrs
 
 __all__ = [
     "Role",
-    "Unsendable",
+    "UnsendableError",
     "check_flag",
     "check_optional_text",
     "checked_audience",
@@ -241,7 +241,7 @@ _TURN: Final = "write user(...) or assistant(...) for a turn, or a list for seve
 _SYSTEM: Final = "write system(...) for a system part"
 
 
-class Unsendable(TypeError):
+class UnsendableError(TypeError):
     """
     A value that no message can hold.
 

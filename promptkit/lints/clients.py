@@ -45,7 +45,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
             What is served.
 
     Raises:
-        UnknownClient: If there is none of that name.
+        UnknownClientError: If there is none of that name.
     """
     client = client_of(name)
     prompts = sorted(catalog.prompts, key=lambda prompt: prompt.location)
@@ -69,7 +69,7 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
             What it rendered to.
 
     Raises:
-        UnknownClient: If there is none of that name.
+        UnknownClientError: If there is none of that name.
     """
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     _lint_messages(client_of(name), SentMessages.of_rendering(workflow), report)

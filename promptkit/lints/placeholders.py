@@ -13,7 +13,7 @@ from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.filling import fill
 from promptkit.fragments.text import dedent
-from promptkit.language.placeholders import holes_in
+from promptkit.language.placeholders import placeholders_in
 from promptkit.language.text import Text
 from promptkit.language.text_files import text_below
 from promptkit.lints.control_flow import choices_of
@@ -68,7 +68,7 @@ def _check_holes(
     if foreign := _FOREIGN.search(text):
         fault = f"{foreign[0]!r}{_place(re.escape(foreign[0]), file, report)} is sent as it stands"
         report.add(Rule.TEMPLATE_SYNTAX, fault, "write {{name}} there, and give it a value: name=...", call)
-    holes, given = holes_in(text), [keyword.arg for keyword in keywords]
+    holes, given = placeholders_in(text), [keyword.arg for keyword in keywords]
     for name in given:
         if name is not None and name not in holes:
             meant = nearest(name, holes)

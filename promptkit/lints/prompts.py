@@ -21,7 +21,7 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
-from promptkit.errors.exceptions import ArgumentErrors, MediaError
+from promptkit.errors.exceptions import ArgumentsError, MediaError
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import is_role_tuple, remedy_for
@@ -239,7 +239,7 @@ def accepts(argument: Argument, value: Any) -> bool:
     try:
         sent = text_of(value) if fits(value, argument.annotation) else value
         Arguments("", (argument,)).read({argument.name: sent})
-    except ArgumentErrors:
+    except ArgumentsError:
         return False
     except TypeError:  # it cannot be written as text, so it cannot be checked
         return True

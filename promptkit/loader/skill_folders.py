@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.catalog.spooled_bytes import KeptBytes
-from promptkit.declarations.skill_files import SkillFault, paths_below, read_files
+from promptkit.catalog.spooled_bytes import SpooledBytes
+from promptkit.declarations.skill_files import SkillError, paths_below, read_files
 from promptkit.declarations.skill_folders import SkillFolder
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.loader.recipes import LoadedFile
@@ -35,7 +35,7 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         read.update(places.values(), entered)
         _check_name(places)
         files = read_files(places, first.parent)
-    except SkillFault as fault:
+    except SkillError as fault:
         report = Report(f"skill {first.parent.name!r}", Location(str(first)))
         report.add(fault.rule, str(fault), fault.remedy)
         return LoadedFile(first, diagnostics=tuple(report.found)), read
@@ -45,11 +45,11 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
 
 
 def _check_name(paths: Iterable[str]) -> None:
-    """Raise SkillFault if no file among *paths* is called as agents look for it."""
+    """Raise SkillError if no file among *paths* is called as agents look for it."""
     if SKILL_FILE not in paths:
         called = next((path for path in paths if path.lower() == SKILL_FILE.lower()), "no file")
         msg = f"it begins with {called!r}, and agents look for {SKILL_FILE!r}"
-        raise SkillFault(msg, f"rename it to {SKILL_FILE}")
+        raise SkillError(msg, f"rename it to {SKILL_FILE}")
 
 
 def _roots(files: Iterable[str]) -> list[str]:
@@ -57,11 +57,11 @@ def _roots(files: Iterable[str]) -> list[str]:
     return [above for above, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
 
 
-def _below(folder: str, files: Mapping[str, KeptBytes]) -> dict[str, KeptBytes]:
+def _below(folder: str, files: Mapping[str, SpooledBytes]) -> dict[str, SpooledBytes]:
     above = f"{folder}/" if folder else ""
     return {path.removeprefix(above): content for path, content in files.items() if path.startswith(above)}
 
 
-def _skill(path: Path, root: Path, files: Mapping[str, KeptBytes]) -> SkillFolder:
+def _skill(path: Path, root: Path, files: Mapping[str, SpooledBytes]) -> SkillFolder:
     parts = path.relative_to(root).parts[:-1]
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)

@@ -8,7 +8,7 @@ import attrs
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.clients.profiles import ClientProfile, client_of
-from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.exceptions import ArgumentsError
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.conversations import SentMessages
@@ -138,7 +138,7 @@ def _received(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | N
         if isinstance(called, Coroutine):
             # The thread that this runs on cannot be stopped while its event loop is idle.
             called = asyncio.run(asyncio.wait_for(called, time_limit(prompt)))
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return None, f"the server refuses what {client.title} sends. {errors}"
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return None, failure(f"prompt {prompt.name!r}", error)

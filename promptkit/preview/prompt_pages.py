@@ -16,7 +16,7 @@ from promptkit.catalog.cases import sendable
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.exceptions import UnknownPrompt
+from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.loader.targets import target_of
 from promptkit.preview.cases import opening, views_of
 from promptkit.preview.changes import SINCE, Comparison, Comparisons
@@ -29,7 +29,7 @@ from promptkit.preview.rendering import Rendering, failure, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import prompt_path
 from promptkit.preview.uploads import Uploads, form_of, number_in
-from promptkit.server.direct_calls import HangsError, time_limit
+from promptkit.server.direct_calls import CallTimeoutError, time_limit
 
 __all__ = ["PANELS", "SHOW_ALL", "PromptPages"]
 
@@ -157,7 +157,7 @@ class PromptPages(Endpoints):
         try:
             called = version.calls.call((prompt.name, tab), made, time_limit(prompt))
             content = await unless_gone(request, called)
-        except HangsError as error:
+        except CallTimeoutError as error:
             content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
         return self._draw(request, "tab.html", prompt=prompt, content=content, media=self._media)
 
@@ -220,7 +220,7 @@ class PromptPages(Endpoints):
         name = request.path_params["name"]
         try:
             return self._version(request).catalog[name]
-        except UnknownPrompt as error:
+        except UnknownPromptError as error:
             raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
 
 

@@ -12,7 +12,7 @@ import attrs
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.rendering import Rendering
@@ -170,9 +170,9 @@ def _call(rendering: Rendering, target: str) -> _Call:
     found = _importable(prompt)
     if found is not None:
         module, name = found
-        imports = [f"from {module} import {name}", *["from promptkit import ArgumentErrors"] * is_refused]
+        imports = [f"from {module} import {name}", *["from promptkit import ArgumentsError"] * is_refused]
         return _Call(
-            sorted(imports), f"{name}.render_wire({{", "ArgumentErrors", "str(refused.value)", is_sent=False
+            sorted(imports), f"{name}.render_wire({{", "ArgumentsError", "str(refused.value)", is_sent=False
         )
     # No module has it under a name.
     imports = ["from promptkit.testing import Client" + ", ProtocolError" * is_refused]
@@ -247,7 +247,7 @@ def _expected(rendering: Rendering, call: _Call) -> list[str]:
 
 
 def _refused(rendering: Rendering, call: _Call, pairs: list[str]) -> list[str]:
-    errors = ArgumentErrors(rendering.prompt.name, tuple(rendering.faults))
+    errors = ArgumentsError(rendering.prompt.name, tuple(rendering.faults))
     lines = _lines(f"        {call.begin}", pairs)
     says = _says(rendering, call.message, str(errors))
     return [f"    with pytest.raises({call.error}) as refused:", *lines, "", *says]

@@ -18,14 +18,14 @@ from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.frontmatter import read_skill
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, UnknownResource
+from promptkit.errors.exceptions import ArgumentsError, Fault, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.uploads import Upload
 from promptkit.server.direct_calls import (
     AuthorCall,
-    HangsError,
+    CallTimeoutError,
     explanation,
     rendering_of,
     time_limit,
@@ -72,7 +72,7 @@ class LimitedCalls:
                 How long it may take, and may be waited for before.
 
         Raises:
-            HangsError: If it takes longer, or others do.
+            CallTimeoutError: If it takes longer, or others do.
 
             BaseException: Whatever the function raises.
         """
@@ -81,7 +81,7 @@ class LimitedCalls:
             async with asyncio.timeout(seconds):
                 await free.acquire()
         except TimeoutError:
-            raise HangsError(_ALL_HANG) from None
+            raise CallTimeoutError(_ALL_HANG) from None
         return await call(function, seconds, free.release)
 
 
@@ -108,7 +108,7 @@ async def call(
         What it returned.
 
     Raises:
-        HangsError: If it takes longer.
+        CallTimeoutError: If it takes longer.
 
         BaseException: Whatever the function raises, or what kept its thread from starting.
     """
@@ -134,7 +134,7 @@ async def call(
     finally:
         author_call.cancel()
     if not done:
-        raise HangsError.after(seconds, line)
+        raise CallTimeoutError.after(seconds, line)
     if author_call.raised is not None:
         raise author_call.raised
     return cast("T", author_call.returned)
@@ -242,7 +242,7 @@ async def render(
         workflow = await calls.call(prompt.name, rendering_of(prompt, given), time_limit(prompt))
     except asyncio.CancelledError:
         raise
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         asked = tuple(askable(prompt, errors))
         return attrs.evolve(rendering, faults=errors.faults, asked=asked, raised=errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
@@ -285,7 +285,7 @@ async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
         return Reading(template)
     try:
         resource, variables = catalog.resource(uri)
-    except UnknownResource as error:
+    except UnknownResourceError as error:
         return Reading(error=str(error))
     redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
     try:

@@ -9,8 +9,8 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.clients.profiles import CLIENTS
-from promptkit.errors.exceptions import ArgumentErrors
-from promptkit.exports import REQUESTS, ExportError, UnfitAnswer
+from promptkit.errors.exceptions import ArgumentsError
+from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
@@ -150,7 +150,7 @@ def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
         return (), f"Not rendered: {rendering.refusal}."
     if not rendering.faults:
         return (), "The prompt failed: a client gets an error, and no messages."
-    errors = ArgumentErrors(prompt.name, tuple(rendering.faults))
+    errors = ArgumentsError(prompt.name, tuple(rendering.faults))
     refused = msgspec.json.decode(encode_error(1, errors).line)["error"]
     refusal = _json_block("The error of prompts/get", redacted(refused))
     if not (rendering.asked and lowering.revision.elicitation):
@@ -169,7 +169,7 @@ def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
         return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
     try:
         request, notes = _request(form, rendering.workflow)
-    except UnfitAnswer as error:
+    except UnsupportedAnswerError as error:
         return TabContent("vendors", choices, notes=(f"{error}.",))
     title = f"arguments of {_VENDORS[form][1]}{', with text in place of it' * bool(notes)}"
     shown = rendering.redactor.redacted_json(msgspec.to_builtins(request))
@@ -180,7 +180,7 @@ def _vendors(rendering: Rendering, target: str, choice: str) -> TabContent:
 
 
 def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The request, and what the vendor cannot take of it. Raises UnfitAnswer if that is the answer."""
+    """Return the request, and the parts that the vendor does not take. Raises UnsupportedAnswerError."""
     try:
         return REQUESTS[form](workflow), ()
     except ExportError as error:

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.errors.exceptions import (
-    ArgumentErrors,
-    MissingClientCapability,
+    ArgumentsError,
+    MissingClientCapabilityError,
     PromptError,
     PromptkitError,
-    UnknownPrompt,
+    UnknownPromptError,
 )
 
 __all__ = [
@@ -163,9 +163,9 @@ class InternalError(JsonRpcError):
 
 #: The codes of exceptions that are no `JsonRpcError`. Any other exception must not leave the server.
 _CODES: Final[dict[type[PromptkitError], int]] = {
-    MissingClientCapability: MissingCapability.code,
-    UnknownPrompt: InvalidParams.code,
-    ArgumentErrors: InvalidParams.code,
+    MissingClientCapabilityError: MissingCapability.code,
+    UnknownPromptError: InvalidParams.code,
+    ArgumentsError: InvalidParams.code,
     PromptError: InvalidParams.code,
 }
 
@@ -286,10 +286,10 @@ def cut(text: str, longest: int = _MAX_MESSAGE) -> str:
 
 
 def _data(error: PromptkitError) -> Any:
-    if isinstance(error, UnknownPrompt):
+    if isinstance(error, UnknownPromptError):
         return error.as_data()
-    if isinstance(error, ArgumentErrors):
+    if isinstance(error, ArgumentsError):
         return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
-    if isinstance(error, MissingClientCapability):
+    if isinstance(error, MissingClientCapabilityError):
         return {"requiredCapabilities": {error.capability: {}}}
     return error.data if isinstance(error, JsonRpcError) else UNSET

@@ -26,7 +26,7 @@ __all__ = [
     "Opened",
     "Refusal",
     "RequestStateSigner",
-    "TokenRefused",
+    "TokenRefusedError",
 ]
 
 #: Keys, or what returns those that hold at the moment.
@@ -60,7 +60,7 @@ class Refusal(Enum):
     EXPIRED = "the token has expired"
 
 
-class TokenRefused(ValueError):
+class TokenRefusedError(ValueError):
     """
     A token is not opened.
 
@@ -167,20 +167,20 @@ class KeyRing:
                 What it belongs to.
 
         Raises:
-            TokenRefused: If it is no token, if this ring has not sealed it for the same use, or if it has
-                expired: the first of these that holds.
+            TokenRefusedError: If it is no token, if this ring has not sealed it for the same use, or if it
+                has expired: the first of these that holds.
         """
         from hmac import compare_digest
 
         if not (parts := _TOKEN.fullmatch(token)):
-            raise TokenRefused(Refusal.MALFORMED)
+            raise TokenRefusedError(Refusal.MALFORMED)
         head, expires, payload, mac = parts.groups()
         # The MAC is of the text and compared as text, so that no other spelling of the same is accepted.
         macs = [self._mac(secret, purpose, head, bound) for secret in self.secrets]
         if not any(compare_digest(own, mac) for own in macs):
-            raise TokenRefused(Refusal.FORGED)
+            raise TokenRefusedError(Refusal.FORGED)
         if now > int(expires):
-            raise TokenRefused(Refusal.EXPIRED)
+            raise TokenRefusedError(Refusal.EXPIRED)
         return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # it may be too much padding
 
     def digest(self, purpose: str, data: bytes) -> str:
@@ -273,7 +273,7 @@ class RequestStateSigner:
         """
         try:
             self._ring.open(_PURPOSE, token, self._clock(), bound=_encode_sorted([method, params]))
-        except TokenRefused as refused:
+        except TokenRefusedError as refused:
             if refused.refusal is Refusal.EXPIRED:
                 return False
             raise InvalidParams(_REASONS[refused.refusal]) from None

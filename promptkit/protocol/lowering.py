@@ -17,11 +17,11 @@ from msgspec import UNSET, Raw, UnsetType
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
 from promptkit.errors.exceptions import (
-    ArgumentErrors,
+    ArgumentsError,
     PromptError,
     PromptkitError,
-    UnknownPrompt,
-    UnknownTool,
+    UnknownPromptError,
+    UnknownToolError,
 )
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
@@ -50,7 +50,7 @@ _MOST_KEPT: Final = 2 * 1024 * 1024
 _KEPT: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
 #: What a model is told in the result of a call, as it may mend that. Of all else its client is told.
-_TOLD: Final = (ArgumentErrors, PromptError, InternalError, UnknownPrompt)
+_TOLD: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
 
 
 #: Stands for a text in a result, to find what is around it.
@@ -177,7 +177,7 @@ class Lowering:
 
     def failure(self, error: PromptkitError) -> bytes | None:
         """Encode the result of a call that failed; None if the error is not for a model."""
-        if not isinstance(error, _TOLD) or isinstance(error, UnknownTool):
+        if not isinstance(error, _TOLD) or isinstance(error, UnknownToolError):
             return None
         return self._call_result([wire.TextContent(message_of(error))], is_error=True)
 

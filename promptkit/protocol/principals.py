@@ -5,7 +5,7 @@ from typing import Protocol
 
 import attrs
 
-__all__ = ["Principal", "TokenVerifier", "VerifierUnavailable"]
+__all__ = ["Principal", "TokenVerifier", "VerifierUnavailableError"]
 
 
 def _check_exact(_principal: object, _attribute: object, subject: str) -> None:
@@ -58,7 +58,7 @@ class Principal:
         return f"{'program' if self.program else 'person'} {self.subject}"
 
 
-class VerifierUnavailable(Exception):
+class VerifierUnavailableError(Exception):
     """
     A token cannot be verified at the moment. A verifier raises it, and the client is told to try later.
     """
@@ -80,5 +80,5 @@ class TokenVerifier(Protocol):
                 The token: printable ASCII without blanks, up to 32 KiB.
 
         Raises:
-            VerifierUnavailable: If that cannot be said at the moment.
+            VerifierUnavailableError: If that cannot be said at the moment.
         """

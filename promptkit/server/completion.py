@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from promptkit.catalog.completion import Completion
-from promptkit.errors.exceptions import UnknownResource, shortened
+from promptkit.errors.exceptions import UnknownResourceError, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.server.dispatch import Dispatcher
@@ -65,7 +65,7 @@ def _completer_of(pending: PendingRequest) -> "Completer | None":
     else:
         try:
             resource = pending.about = catalog.template(ref.uri)
-        except UnknownResource as error:
+        except UnknownResourceError as error:
             raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
         if not resource.is_template:
             return None

@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
+from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
 from promptkit.errors.stacks import authors_line
 from promptkit.language.cancellation import cancelled_by
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 
-__all__ = ["CANCEL_GRACE_S", "AuthorCall", "HangsError", "explanation", "rendering_of", "time_limit"]
+__all__ = ["CANCEL_GRACE_S", "AuthorCall", "CallTimeoutError", "explanation", "rendering_of", "time_limit"]
 
 #: How long what is asynchronous may clean up after it was cancelled, in seconds.
 CANCEL_GRACE_S: Final = 1.0
 
 
-class HangsError(Exception):
+class CallTimeoutError(Exception):
     """
     An author's function has not returned; the text says so, after its name.
 
@@ -33,7 +33,7 @@ class HangsError(Exception):
     line: Location | None = None
 
     @classmethod
-    def after(cls, seconds: float, line: Location | None = None) -> "HangsError":
+    def after(cls, seconds: float, line: Location | None = None) -> "CallTimeoutError":
         """Return the error of a function that may take so many seconds, and was in a *line* then."""
         at = "" if line is None else f", and was at {line}"
         error = cls(f"took longer than its limit of {seconds:g} s{at}")
@@ -55,9 +55,9 @@ def rendering_of(
 
 def explanation(whose: str, error: BaseException) -> str | None:
     """Return why the call of *whose* function failed, for people; None if only a traceback says it."""
-    if isinstance(error, HangsError):
+    if isinstance(error, CallTimeoutError):
         return f"{whose} {error}"
-    return str(error) if isinstance(error, PromptError | ResultError | ArgumentErrors) else None
+    return str(error) if isinstance(error, PromptError | ResultError | ArgumentsError) else None
 
 
 class AuthorCall:

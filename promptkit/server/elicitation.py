@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
@@ -67,7 +67,7 @@ class Question(Struct, frozen=True):
     pending: PendingRequest
     prompt: CompiledPrompt
     given: Mapping[str, Any]
-    errors: ArgumentErrors
+    errors: ArgumentsError
     asked: int = 0
 
     def answered(self, result: Any) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Question(Struct, frozen=True):
                 The result of an ``elicitation/create`` request; None if it was an error.
 
         Raises:
-            ArgumentErrors: If the person declined.
+            ArgumentsError: If the person declined.
 
             InvalidParams: If *result* is malformed.
         """
@@ -139,7 +139,7 @@ class Elicitation:
         Raises:
             InvalidParams: If its ``requestState`` was not issued by this server for this request.
 
-            ArgumentErrors: If the person declined.
+            ArgumentsError: If the person declined.
         """
         request = pending.request
         params: wire.GetPromptParams = request.params
@@ -159,7 +159,7 @@ class Elicitation:
         Return the params of the ``elicitation/create`` request that asks *question*.
 
         Raises:
-            ArgumentErrors: If the person cannot be asked, or was asked often enough.
+            ArgumentsError: If the person cannot be asked, or was asked often enough.
 
             MissingCapability: If the client declared elicitation before, but no longer does.
         """
@@ -249,10 +249,10 @@ class Elicitation:
             return self._made_signer
 
 
-def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentErrors | None:
+def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentsError | None:
     try:
         prompt.arguments.read(given)
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return errors.with_traceback(None)  # a traceback would keep the caller's frame alive
     return None
 
@@ -270,7 +270,7 @@ def _signed(request: Request, asked: int) -> dict[str, Any]:
     return {"name": params.name, "arguments": params.arguments or {}, "asked": asked, **sender}
 
 
-def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, ...]:
+def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, ...]:
     """
     Return the arguments to ask for, in the order of the signature.
 

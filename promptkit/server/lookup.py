@@ -10,7 +10,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
-from promptkit.errors.exceptions import UnknownPrompt
+from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
@@ -83,7 +83,7 @@ def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
 def _prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
     try:
         return catalog[name]  # which waits for no other prompt while recipes are imported
-    except UnknownPrompt:
+    except UnknownPromptError:
         return None
 
 

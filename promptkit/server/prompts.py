@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import GET
-from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownTool
+from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownToolError
 from promptkit.language.context import Context, Progress
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
@@ -85,8 +85,8 @@ class PromptMethods:
         given = arguments.read(params.arguments)
         try:
             pending.about = pending.snapshot.tools.prompt(given["name"])
-        except UnknownTool as error:
-            raise UnknownPrompt(error.name, error.nearest) from None
+        except UnknownToolError as error:
+            raise UnknownPromptError(error.name, error.nearest) from None
         params.name, params.arguments = given["name"], given.get("arguments")
 
     def resume(self, question: Question, answer: Any, pending: PendingRequest) -> bytes | None:
@@ -114,7 +114,7 @@ class PromptMethods:
         try:
             read = arguments.read
             values = read_hidden(arguments, given, read) if arguments.secret else read(given)
-        except ArgumentErrors as errors:
+        except ArgumentsError as errors:
             return self._ask(Question(pending, prompt, given or {}, errors, asked))
         if prompt.context is not None:
             values[prompt.context] = _context(pending.request, pending.request.sender(self._send))

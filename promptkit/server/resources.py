@@ -4,7 +4,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from promptkit.errors.exceptions import UnknownResource, shortened
+from promptkit.errors.exceptions import UnknownResourceError, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 from promptkit.server.dispatch import Dispatcher
@@ -90,7 +90,7 @@ def _resource_of(pending: PendingRequest) -> "tuple[CompiledResource, dict[str, 
     request = pending.request
     try:
         resource, variables = pending.snapshot.catalog.resource(request.params.uri)
-    except UnknownResource as error:
+    except UnknownResourceError as error:
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
     pending.about = resource

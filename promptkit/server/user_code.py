@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeVar, TypeVarTuple
 
-from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 
 __all__ = ["call_author"]
 
@@ -11,7 +11,7 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 #: What an author's function raises if it calls another prompt or resource, which refuses the arguments.
-_NESTED_ERRORS: Final = (ArgumentErrors, UnknownPrompt, UnknownResource)
+_NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 
 def call_author(function: Callable[[*Args], T], *args: *Args) -> T:

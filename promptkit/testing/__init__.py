@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from promptkit.testing.client import Client
     from promptkit.testing.received import ProtocolError
-    from promptkit.testing.skills import SkillMismatch
+    from promptkit.testing.skills import SkillMismatchError
     from promptkit.testing.strategies import call_arguments, wire_arguments
 
-__all__ = ["Client", "ProtocolError", "SkillMismatch", "call_arguments", "wire_arguments"]
+__all__ = ["Client", "ProtocolError", "SkillMismatchError", "call_arguments", "wire_arguments"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    homes = {"Client": "client", "ProtocolError": "received", "SkillMismatch": "skills"}
+    homes = {"Client": "client", "ProtocolError": "received", "SkillMismatchError": "skills"}
     home = homes.get(name, "strategies")
     found = getattr(import_module(f"promptkit.testing.{home}"), name)
     globals()[name] = found

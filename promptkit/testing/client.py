@@ -206,7 +206,7 @@ class Client(ServerConnection):
             What its files hold, by their paths, and the text of ``SKILL.md``.
 
         Raises:
-            SkillMismatch: If a size, a digest, the frontmatter or the name is not what the server says.
+            SkillMismatchError: If a size, a digest, the frontmatter or the name is not what the server says.
 
             ProtocolError: If there is no such skill.
         """

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.frontmatter import FrontmatterFault, read_skill
+from promptkit.declarations.frontmatter import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.documents import EmbeddedResource
 
-__all__ = ["ListedSkill", "ListedSkillFile", "ReceivedSkill", "SkillMismatch", "received_skill"]
+__all__ = ["ListedSkill", "ListedSkillFile", "ReceivedSkill", "SkillMismatchError", "received_skill"]
 
 
 class ListedSkillFile(Struct, frozen=True):
@@ -85,7 +85,7 @@ class ReceivedSkill(Struct, frozen=True):
     files: Mapping[str, bytes]
 
 
-class SkillMismatch(PromptkitError):
+class SkillMismatchError(PromptkitError):
     """
     What was read of a skill is not what the list says: a host has to refuse it.
     """
@@ -103,7 +103,7 @@ def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource])
             Reads a resource.
 
     Raises:
-        SkillMismatch: With the first thing that differs.
+        SkillMismatchError: With the first thing that differs.
 
         ProtocolError: If a file cannot be read.
     """
@@ -122,8 +122,8 @@ def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource])
     _check(SKILL_FILE in files, f"{SKILL_FILE} is not among its files")
     try:
         fields, text, _ = read_skill(files[SKILL_FILE])
-    except FrontmatterFault as fault:
-        raise SkillMismatch(str(fault)) from None
+    except FrontmatterError as fault:
+        raise SkillMismatchError(str(fault)) from None
     for key in dict.fromkeys((*fields, *listed.frontmatter)):
         said, found = listed.frontmatter.get(key), fields.get(key)
         _check(said == found, f"{key} is {found!r} in {SKILL_FILE}, and {said!r} in the list")
@@ -133,4 +133,4 @@ def received_skill(listed: ListedSkill, read: Callable[[str], EmbeddedResource])
 
 def _check(holds: bool, fault: str) -> None:  # noqa: FBT001 (it is what is checked)
     if not holds:
-        raise SkillMismatch(fault)
+        raise SkillMismatchError(fault)

@@ -20,7 +20,7 @@ from promptkit.standard_error import say
 __all__ = [
     "MAKE_A_KEY",
     "VARIABLE",
-    "InvalidSecrets",
+    "InvalidSecretsError",
     "SecretFile",
     "own_key",
     "read_key_file",
@@ -52,7 +52,7 @@ _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 _BASE64: Final = re.compile(r"([A-Za-z0-9+/_-]+)={0,2}")
 
 
-class InvalidSecrets(ValueError):
+class InvalidSecretsError(ValueError):
     """
     Keys or tokens that cannot be read. The message says where and why, and never shows one.
 
@@ -83,21 +83,21 @@ def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> 
             Returns the secrets in a text.
 
     Raises:
-        InvalidSecrets: If it cannot be read, is no regular file, is too large, if others may read, change or
-            replace it, or if *read* does. The message begins with the path.
+        InvalidSecretsError: If it cannot be read, is no regular file, is too large, if others may read,
+            change or replace it, or if *read* does. The message begins with the path.
     """
 
     def check(found: os.stat_result) -> None:
         if (fault := _fault(path, found)) is not None:
             what, remedy = fault
             msg = f"{path}: {what}: make new {holds}{remedy}"
-            raise InvalidSecrets(msg)
+            raise InvalidSecretsError(msg)
 
     try:
         data = read_regular_file(path, _MAX_FILE_BYTES, check if os.name == "posix" else bool)
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"
-        raise InvalidSecrets(msg) from None
+        raise InvalidSecretsError(msg) from None
     # Comments may be in any encoding.
     text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
     return _read_from(path, text, read)
@@ -106,7 +106,7 @@ def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> 
 def _read_from(origin: str, text: str, read: Callable[[str], _Secrets]) -> _Secrets:
     try:
         return read(text)
-    except InvalidSecrets as error:
+    except InvalidSecretsError as error:
         error.args = (f"{origin}: {error}",)
         raise
 
@@ -161,7 +161,7 @@ class SecretFile(Generic[_Secrets]):
             Returns a time that never goes back, in seconds.
 
     Raises:
-        InvalidSecrets: If it cannot be read at first.
+        InvalidSecretsError: If it cannot be read at first.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class SecretFile(Generic[_Secrets]):
         self._tried = self._clock()
         try:
             self._secrets = self._read()
-        except InvalidSecrets as error:
+        except InvalidSecretsError as error:
             so_far = self._until_mended
             if error.rest is not None:
                 self._secrets, self._was_read, so_far = error.rest, self._tried, "what other lines say counts"
@@ -223,14 +223,14 @@ def read_keys(text: str) -> tuple[bytes, ...]:
             follows a ``#`` is a comment.
 
     Raises:
-        InvalidSecrets: If there is none, if one cannot be read, or if one has less than 32 bytes.
+        InvalidSecretsError: If there is none, if one cannot be read, or if one has less than 32 bytes.
     """
     lines = enumerate(text.split("\n"), start=1)
     words = ((number, word.strip()) for number, line in lines for word in line.partition("#")[0].split(","))
     keys = [_read_key(word, f"line {number}") for number, word in words if word]
     if not keys:
         msg = f"there is no key; a command that prints one: {MAKE_A_KEY}"
-        raise InvalidSecrets(msg)
+        raise InvalidSecretsError(msg)
     return tuple(keys)
 
 
@@ -238,11 +238,11 @@ def _read_key(text: str, place: str) -> bytes:
     key = _decoded(text)
     if key is None:
         msg = f"{place}: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
-        raise InvalidSecrets(msg)
+        raise InvalidSecretsError(msg)
     if len(key) < MIN_KEY_BYTES:
         fault = f"{place}: a key of {len(key)} bytes can be guessed"
         msg = f"{fault}; a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
-        raise InvalidSecrets(msg)
+        raise InvalidSecretsError(msg)
     return key
 
 
@@ -266,7 +266,8 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
             The file. On POSIX, nobody but its owner and group may have access, and its group may only read.
 
     Raises:
-        InvalidSecrets: If it cannot be opened, if others may read or write it, or if its text has no keys.
+        InvalidSecretsError: If it cannot be opened, if others may read or write it, or if its text has no
+            keys.
     """
     return read_secret_file(path, "keys", read_keys)
 
@@ -286,7 +287,7 @@ def state_keys(
             The environment variables.
 
     Raises:
-        InvalidSecrets: If the keys that were given cannot be read.
+        InvalidSecretsError: If the keys that were given cannot be read.
     """
     if file is not None:
         return SecretFile(file, "keys", read_keys, _UNTIL_MENDED).current
@@ -325,7 +326,7 @@ def _key_of_user() -> bytes | None:
         return None
     try:
         return read_key_file(str(file))[0]
-    except InvalidSecrets as error:
+    except InvalidSecretsError as error:
         say(f"{error}; until then, sessions end with the server")
         return None
 

@@ -22,7 +22,7 @@ from promptkit.server import Server
 from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
-__all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
+__all__ = ["StdioPipes", "exit_after", "exit_now", "redirect_stdio", "serve"]
 
 #: The most that one read returns. All its requests are decoded before the first is answered: those of a full
 #: pipe, some 500, would not fit into a processor's cache.
@@ -41,7 +41,7 @@ _WRITE_REST_S: Final = 0.3
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
-class Wire:
+class StdioPipes:
     """
     The two private descriptors between the client and the server.
 
@@ -136,7 +136,7 @@ def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
         os.close(null)
 
 
-def redirect_stdio(grace: float = GRACE_S) -> Wire:
+def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
     """
     Move standard input and output to private descriptors that no child process inherits.
 
@@ -155,7 +155,7 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
         sys.stderr = os.fdopen(2, "w", closefd=False)
     for descriptor in (0, 1):
         os.fstat(descriptor)  # raises if it is closed: a duplicate below could get its number
-    wire = Wire(os.dup(0), os.dup(1))
+    wire = StdioPipes(os.dup(0), os.dup(1))
     if sys.platform != "win32":
         for descriptor in (wire.reading, wire.writing):
             os.set_blocking(descriptor, True)
@@ -167,7 +167,9 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
     return wire
 
 
-def serve(server: Server, wire: Wire, *, look: Callable[[], object] = bool, grace: float = GRACE_S) -> bool:
+def serve(
+    server: Server, wire: StdioPipes, *, look: Callable[[], object] = bool, grace: float = GRACE_S
+) -> bool:
     """
     Answer one client until it hangs up, or until the process is told to end.
 
@@ -242,7 +244,7 @@ def _exit(code: int = 0) -> NoReturn:
     os._exit(code)
 
 
-def _end_on_signals(wire: Wire, grace: float) -> None:
+def _end_on_signals(wire: StdioPipes, grace: float) -> None:
     """Handle the signals that would end the process: they end the wire instead."""
 
     def end(_number: int, _frame: FrameType | None) -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from promptkit.batch.vendor_formats import LINE_FORMATS
-from promptkit.batch.workers import WorkerEnded
+from promptkit.batch.workers import WorkerEndedError
 from promptkit.batch.writer import write
 from promptkit.cli import main
 from tests.batch.conftest import requests_in
@@ -58,7 +58,7 @@ def unfinished(table, batch, folder):
     def end_after_two(chunks):
         for number, chunk in enumerate(chunks):
             if number == 2:
-                raise WorkerEnded
+                raise WorkerEndedError
             yield chunk
 
     with pytest.MonkeyPatch.context() as patched:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, Image, PromptError, assistant, prompt, system, user
 from promptkit.batch import ColumnError, Renderer
-from promptkit.errors import ArgumentErrors
-from promptkit.exports import REQUESTS, UnfitAnswer
+from promptkit.errors import ArgumentsError
+from promptkit.exports import REQUESTS, UnsupportedAnswerError
 
 
 @dataclass
@@ -558,7 +558,7 @@ class TestWhatIsSaid:
         def count(ticket: str) -> str:
             return ticket
 
-        with pytest.raises(UnfitAnswer, match="OpenAI takes no such answer"):
+        with pytest.raises(UnsupportedAnswerError, match="OpenAI takes no such answer"):
             Renderer(count, "openai-chat")([{"ticket": "a"}])
         assert Renderer(count)([{"ticket": "a"}])[0]["fault"] is None
 
@@ -584,7 +584,7 @@ class TestWhatIsSaid:
         """
         with pytest.raises(ColumnError, match=r"no argument 'tickte'; did you mean 'ticket'\?"):
             Renderer(triage, columns={"text": "tickte"})([])
-        with pytest.raises(ArgumentErrors, match="'votes' is 'many', not a whole number"):
+        with pytest.raises(ArgumentsError, match="'votes' is 'many', not a whole number"):
             Renderer(triage, values={"votes": "many"})([])
 
     def test_half_of_a_character(self):

@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import assistant, prompt, system, user
 from promptkit.bridges import langfuse, mlflow
-from promptkit.exports.templates import UnfitTemplate
+from promptkit.exports.templates import TemplateError
 
 STORES = pytest.mark.parametrize("store", [langfuse, mlflow], ids=["langfuse", "mlflow"])
 
@@ -102,7 +102,7 @@ def test_braces_that_a_store_would_read(text, wrong, store):
     def subject(name: str):
         return text.replace("NAME", name)
 
-    with pytest.raises(UnfitTemplate) as caught:
+    with pytest.raises(TemplateError) as caught:
         store.template(subject)
 
     title = {langfuse: "Langfuse", mlflow: "MLflow"}[store]
@@ -126,7 +126,7 @@ def test_a_brace_before_a_hole(store):
     def around(name: str):
         return f"{{ {name}}}, {{name}}, }}}}"
 
-    with pytest.raises(UnfitTemplate, match=re.escape("its text holds '{{{name}}', which")):
+    with pytest.raises(TemplateError, match=re.escape("its text holds '{{{name}}', which")):
         store.template(before)
     assert "{ {{name}}}, {name}, }}" in store.template(around).values()
 
@@ -141,7 +141,7 @@ def test_names_of_holes(store):
     def subject(größe: str):  # noqa: PLC2401 (as people may)
         return f"<{größe}>"
 
-    with pytest.raises(UnfitTemplate, match="takes no hole 'größe': name the parameter in ASCII letters"):
+    with pytest.raises(TemplateError, match="takes no hole 'größe': name the parameter in ASCII letters"):
         store.template(subject)
 
 

@@ -15,7 +15,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.json_schema import schema_of
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.signature import Parameter, Signature
-from promptkit.errors import ArgumentErrors, Fault
+from promptkit.errors import ArgumentsError, Fault
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.kinds import fits, type_name
@@ -100,7 +100,7 @@ class TestRead:
         Absent, null and empty are alike.
         """
         assert build(Parameter("depth", int, 1)).read(nothing) == {}
-        with pytest.raises(ArgumentErrors, match=r"^prompt 'review': 'diff' is missing$"):
+        with pytest.raises(ArgumentsError, match=r"^prompt 'review': 'diff' is missing$"):
             REVIEW.read(nothing)
 
     @pytest.mark.parametrize("empty", ["", None], ids=["empty", "null"])
@@ -117,7 +117,7 @@ class TestRead:
         """
         arguments = build(Parameter("depth", int), Parameter("language", Literal["python", "rust"]))
 
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             arguments.read({"depth": "", "language": ""})
 
         assert caught.value.faults == (
@@ -136,7 +136,7 @@ class TestRead:
         """
         Only a string is text.
         """
-        with pytest.raises(ArgumentErrors, match="'diff' is missing"):
+        with pytest.raises(ArgumentsError, match="'diff' is missing"):
             REVIEW.read({"diff": None})
 
     @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ class TestRead:
         """
         For people one sentence, for programs what was expected and what is nearest.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", **given})
 
         (found,) = caught.value.faults
@@ -211,7 +211,7 @@ class TestRead:
         """
         For programs, apart from the sentence: what was given, shortened, and the choices.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", "language": "pyhton", "depth": "9" * 99 + "x", "pin": "hunter2"})
 
         language, depth, pin = caught.value.faults
@@ -223,7 +223,7 @@ class TestRead:
         """
         There is no list of nothing to choose from.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             build().read({"x": "1"})
 
         assert caught.value.faults == (Fault("x", "is not an argument of this prompt", "no arguments"),)
@@ -232,7 +232,7 @@ class TestRead:
         """
         A whole file in the wrong field does not come back in the error.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "", "depth": "x" * 100_000})
 
         assert len(str(caught.value)) < 150
@@ -244,7 +244,7 @@ class TestRead:
         secret = build(Parameter("key", Literal["hunter2", "hunter3"], arg=Arg(secret=True)))
 
         for arguments, sent in [(REVIEW, {"pin": "swordfish", "diff": ""}), (secret, {"key": "hunter22"})]:
-            with pytest.raises(ArgumentErrors) as caught:
+            with pytest.raises(ArgumentsError) as caught:
                 arguments.read(sent)
             (fault,) = caught.value.faults
 
@@ -291,7 +291,7 @@ class TestEveryFault:
         if not wrong | missing:
             assert arguments.read(sent) == fine
             return
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             arguments.read(sent)
 
         assert sorted(fault.argument for fault in caught.value.faults) == sorted(wrong | missing)
@@ -301,7 +301,7 @@ class TestEveryFault:
         """
         First what was sent and does not fit, in its order, then what is missing.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"depth": "x", "tokn": "hunter2", "language": "c"})
 
         assert str(caught.value) == (
@@ -325,11 +325,11 @@ class TestEveryFault:
     )
     def test_any_arguments_are_values_or_faults(self, sent):
         """
-        Nothing that JSON can say raises anything but ArgumentErrors.
+        Nothing that JSON can say raises anything but ArgumentsError.
         """
         try:
             values = REVIEW.read(sent)
-        except ArgumentErrors as errors:
+        except ArgumentsError as errors:
             assert errors.faults  # noqa: PT017 (not every mapping is refused)
         else:
             assert values.keys() <= sent.keys()
@@ -339,7 +339,7 @@ def test_no_choice_is_suggested_where_all_are_as_near():
     """
     They are listed: any of them may be meant.
     """
-    with pytest.raises(ArgumentErrors) as refused:
+    with pytest.raises(ArgumentsError) as refused:
         SEVERITIES.read({"severity": "sev9"})
 
     assert str(refused.value) == "prompt 'review': 'severity' is 'sev9', not one of sev1, sev2, sev3, sev4"

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from promptkit import (
     Arg,
-    ArgumentErrors,
+    ArgumentsError,
     Context,
     PromptkitError,
-    UnknownPrompt,
+    UnknownPromptError,
     assistant,
     prompt,
     resource,
@@ -22,7 +22,7 @@ from promptkit import (
 )
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors import UnknownResource
+from promptkit.errors import UnknownResourceError
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 
 
@@ -112,7 +112,7 @@ class TestCatalog:
         No prompts are a catalog too.
         """
         assert (len(Catalog()), list(Catalog()), Catalog().healthy) == (0, [], True)
-        with pytest.raises(UnknownPrompt, match=r"^unknown prompt 'review'$"):
+        with pytest.raises(UnknownPromptError, match=r"^unknown prompt 'review'$"):
             Catalog()["review"]
 
     @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ class TestCatalog:
         """
         Asking for what there is not says what was probably meant, as KeyError and as our own.
         """
-        with pytest.raises(UnknownPrompt) as caught:
+        with pytest.raises(UnknownPromptError) as caught:
             CATALOG[name]
 
         assert (caught.value.name, caught.value.nearest) == (name, nearest)
@@ -158,9 +158,9 @@ class TestRender:
         """
         An unknown prompt, and arguments that do not fit.
         """
-        with pytest.raises(UnknownPrompt, match=r"did you mean 'ask'\?$"):
+        with pytest.raises(UnknownPromptError, match=r"did you mean 'ask'\?$"):
             CATALOG.render("aks")
-        with pytest.raises(ArgumentErrors, match="'depth' is 'x', not a whole number; 'diff' is missing"):
+        with pytest.raises(ArgumentsError, match="'depth' is 'x', not a whole number; 'diff' is missing"):
             CATALOG.render("review", {"depth": "x"})
 
 
@@ -311,7 +311,7 @@ class TestResources:
         """
         Asking for what there is not says what was probably meant, as KeyError and as our own.
         """
-        with pytest.raises(UnknownResource) as caught:
+        with pytest.raises(UnknownResourceError) as caught:
             DOCUMENTS.resource(uri)
 
         assert (caught.value.uri, caught.value.nearest) == (uri, nearest)
@@ -321,8 +321,8 @@ class TestResources:
     @pytest.mark.parametrize(
         ("error", "says"),
         [
-            (UnknownResource("x:a"), "unknown resource 'x:a'"),
-            (UnknownResource("x:a", "x:b"), "unknown resource 'x:a'; did you mean 'x:b'?"),
+            (UnknownResourceError("x:a"), "unknown resource 'x:a'"),
+            (UnknownResourceError("x:a", "x:b"), "unknown resource 'x:a'; did you mean 'x:b'?"),
         ],
     )
     def test_the_error_says_one_thing(self, error, says):
@@ -346,9 +346,9 @@ class TestResources:
         """
         An unknown URI, and variables that do not fit.
         """
-        with pytest.raises(UnknownResource):
+        with pytest.raises(UnknownResourceError):
             DOCUMENTS.read("other://today")
-        with pytest.raises(ArgumentErrors, match="'lines' is 'x', not a whole number"):
+        with pytest.raises(ArgumentsError, match="'lines' is 'x', not a whole number"):
             DOCUMENTS.read("logs://recent?lines=x")
 
     def test_a_template_is_found_by_itself(self):
@@ -357,7 +357,7 @@ class TestResources:
         """
         assert DOCUMENTS.template("notes://{day}").name == "notes"
         assert DOCUMENTS.template("notes://today").name == "today"
-        with pytest.raises(UnknownResource, match=r"did you mean 'notes://today'\?$"):
+        with pytest.raises(UnknownResourceError, match=r"did you mean 'notes://today'\?$"):
             DOCUMENTS.template("notes://toda")
 
     @pytest.mark.parametrize(
@@ -382,9 +382,9 @@ class TestResources:
         It has no variables; and what there is not is an error.
         """
         assert DOCUMENTS.complete("notes://today", "day", "").values == ()
-        with pytest.raises(ArgumentErrors, match="did you mean 'day'"):
+        with pytest.raises(ArgumentsError, match="did you mean 'day'"):
             DOCUMENTS.complete("notes://{day}", "dya", "")
-        with pytest.raises(UnknownResource):
+        with pytest.raises(UnknownResourceError):
             DOCUMENTS.complete("notes://{other}/x", "day", "")
 
 
@@ -398,7 +398,7 @@ def test_faults_are_in_the_order_of_the_signature():
         """Take many lists."""
         return ""
 
-    with pytest.raises(ArgumentErrors) as refused:
+    with pytest.raises(ArgumentsError) as refused:
         many.compiled.arguments.check_values(dict.fromkeys("fedcba", "1," * 200), 100)
 
     assert [fault.argument for fault in refused.value.faults] == list("abcdef")

@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from promptkit import Arg, ArgumentErrors, prompt, resource
+from promptkit import Arg, ArgumentsError, prompt, resource
 from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
@@ -93,7 +93,7 @@ class TestRequests:
         if empty is not None:
             monkeypatch.setenv("VALUE", empty)
 
-        with pytest.raises(ArgumentErrors) as refused:
+        with pytest.raises(ArgumentsError) as refused:
             made(NUMBER).render_wire()
 
         assert str(refused.value) == (
@@ -128,7 +128,7 @@ class TestRequests:
         """
         monkeypatch.setenv("VALUE", variable)
 
-        with pytest.raises(ArgumentErrors) as refused:
+        with pytest.raises(ArgumentsError) as refused:
             made(Annotated[annotation, Arg(env="VALUE", **arg)]).render_wire()
 
         assert str(refused.value) == f"prompt 'env': {fault}"
@@ -139,7 +139,7 @@ class TestRequests:
         """
         monkeypatch.setenv("VALUE", "many")
 
-        with pytest.raises(ArgumentErrors) as refused:
+        with pytest.raises(ArgumentsError) as refused:
             made(NUMBER).render_wire({"value": "few"})
 
         assert str(refused.value) == "prompt 'env': 'value' is 'few', not a whole number"
@@ -154,7 +154,7 @@ class TestRequests:
             return str(value)
 
         def asked():
-            with pytest.raises(ArgumentErrors) as refused:
+            with pytest.raises(ArgumentsError) as refused:
                 asks.render_wire()
             return askable(asks.compiled, refused.value)
 
@@ -180,7 +180,7 @@ class TestDirectCalls:
         assert call(made(NUMBER, 3)) == "5"
         monkeypatch.delenv("VALUE")
         assert call(made(NUMBER, 3)) == "3"
-        with pytest.raises(ArgumentErrors, match="the environment variable VALUE is not set"):
+        with pytest.raises(ArgumentsError, match="the environment variable VALUE is not set"):
             call(made(NUMBER))
 
     def test_what_is_given_comes_first(self, monkeypatch):

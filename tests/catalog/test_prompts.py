@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assistant, user
 from promptkit.catalog.prompts import FunctionRenderer
-from promptkit.errors import EmptyPrompt
+from promptkit.errors import EmptyPromptError
 from promptkit.errors.diagnostics import Location
 from promptkit.language.results import FREE_MESSAGES
 from tests.ids import shown
@@ -138,7 +138,9 @@ class TestEveryKind:
         if "yielding" in kind.__name__:
             assert renderer.render() == user("first")
         else:
-            with pytest.raises(EmptyPrompt, match="prompt 'review' has nothing to say for these arguments"):
+            with pytest.raises(
+                EmptyPromptError, match="prompt 'review' has nothing to say for these arguments"
+            ):
                 renderer.render()
             with pytest.raises(PromptError):
                 asyncio.run(renderer.render_async())
@@ -160,7 +162,7 @@ class TestEveryKind:
                 yield item
 
         for function in (none, blank, silent):
-            with pytest.raises(EmptyPrompt):
+            with pytest.raises(EmptyPromptError):
                 FunctionRenderer(function, "review", HERE).render()
 
     def test_nothing_is_fine_as_a_part(self, kind):
@@ -223,7 +225,7 @@ class TestEveryKind:
         def said(function):
             try:
                 return FunctionRenderer(function, "review", HERE).render()
-            except EmptyPrompt as error:
+            except EmptyPromptError as error:
                 return str(error)
 
         assert said(generator) == said(lambda: parts)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.catalog import spooled_bytes
-from promptkit.catalog.spooled_bytes import KeptBytes, keep
+from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 
 
 @pytest.fixture
 def room(monkeypatch):
     """As much memory as a test says."""
     gc.collect()
-    return lambda size: monkeypatch.setattr(spooled_bytes, "MOST_IN_MEMORY", KeptBytes.in_memory + size)
+    return lambda size: monkeypatch.setattr(spooled_bytes, "MOST_IN_MEMORY", SpooledBytes.in_memory + size)
 
 
 @given(st.lists(st.binary(max_size=50)))
@@ -47,11 +47,11 @@ def test_equal_bytes_are_kept_once(room):
     So that a catalog that replaces another needs no more memory.
     """
     room(1000)
-    before = KeptBytes.in_memory
+    before = SpooledBytes.in_memory
     kept = [keep(b"the same bytes") for _ in range(10)]
 
     assert len(set(map(id, kept))) == 1
-    assert KeptBytes.in_memory == before + len(b"the same bytes")
+    assert SpooledBytes.in_memory == before + len(b"the same bytes")
 
 
 def test_nothing_is_kept_of_what_nobody_holds(room):
@@ -59,13 +59,13 @@ def test_nothing_is_kept_of_what_nobody_holds(room):
     The room is free again.
     """
     room(1000)
-    before = KeptBytes.in_memory
+    before = SpooledBytes.in_memory
     kept = [keep(bytes([i]) * 20) for i in range(10)]
-    assert KeptBytes.in_memory == before + 200
+    assert SpooledBytes.in_memory == before + 200
 
     del kept
 
-    assert KeptBytes.in_memory == before
+    assert SpooledBytes.in_memory == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

@@ -5,7 +5,7 @@ import pytest
 from promptkit import Tool, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.tools import Tools, callable_prompts, everything_expected, find
-from promptkit.errors import UnknownTool
+from promptkit.errors import UnknownToolError
 
 
 def made(name, description="", **options):
@@ -79,7 +79,7 @@ def test_a_prompt_that_is_no_tool_is_in_neither_list():
     catalog = Catalog((*PROMPTS, made("traveller", tool=False)))
 
     assert "traveller" not in [one.name for one in callable_prompts(catalog)]
-    with pytest.raises(UnknownTool, match=r"^unknown tool 'traveller'; did you mean 'travel'\?$"):
+    with pytest.raises(UnknownToolError, match=r"^unknown tool 'traveller'; did you mean 'travel'\?$"):
         Tools(catalog)["traveller"]
     (shown,) = Tools(catalog, search=True)["find_prompts"].render({"query": "traveller"})
     assert json.loads(shown.text)["found"] == 0

@@ -14,7 +14,7 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.packages.contents import _top_names
-from promptkit.cli.packages.project import PackageFault
+from promptkit.cli.packages.project import PackageError
 from promptkit.cli.packages.registry import registry_name
 from promptkit.cli.packages.sources import SourceReader
 from promptkit.files.folder import Folder
@@ -208,7 +208,7 @@ class TestLinks:
             return opened(folder, path)
 
         monkeypatch.setattr(Folder, "open_for_reading", swap)
-        with pytest.raises(PackageFault, match=r"'review\.py' cannot be packaged: it is a link"):
+        with pytest.raises(PackageError, match=r"'review\.py' cannot be packaged: it is a link"):
             SourceReader({}).read(acme / "prompts", "review.py")
 
     def test_a_folder_that_becomes_a_link(self, acme, tmp_path, monkeypatch):
@@ -223,7 +223,7 @@ class TestLinks:
             return opened(folder, path)
 
         monkeypatch.setattr(Folder, "open_for_reading", swap)
-        with pytest.raises(PackageFault, match=r"'texts/diary\.txt' cannot be packaged: it is a link"):
+        with pytest.raises(PackageError, match=r"'texts/diary\.txt' cannot be packaged: it is a link"):
             SourceReader({}).read(acme / "prompts", "texts/diary.txt")
 
 

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from packaging.metadata import Metadata as PublishedMetadata
 
 from promptkit.cli import main
-from promptkit.cli.packages.project import _EMAIL, PackageFault, read_project
+from promptkit.cli.packages.project import _EMAIL, PackageError, read_project
 from promptkit.cli.packages.readme import readme_text
 from promptkit.cli.packages.wheel import _metadata
 
@@ -92,7 +92,7 @@ class TestInjection:
         fields = FIELDS[field](f"{end}X-Evil: yes")
         write(acme, **fields)
 
-        with pytest.raises(PackageFault, match=rf"^\[project\] {next(iter(fields))} in ") as refused:
+        with pytest.raises(PackageError, match=rf"^\[project\] {next(iter(fields))} in ") as refused:
             read_project(acme, OPTIONS)
         assert str(refused.value).isprintable()
 
@@ -103,7 +103,7 @@ class TestInjection:
         text = f"acme{end}X-Evil: yes"
         options = Namespace(**{**vars(OPTIONS), option: [text] if option == "require" else text})
 
-        with pytest.raises(PackageFault, match=f"^--{option} has a line break"):
+        with pytest.raises(PackageError, match=f"^--{option} has a line break"):
             read_project(acme, options)
 
     @given(field=st.sampled_from(sorted(FIELDS)), text=st.text(max_size=12))
@@ -112,7 +112,7 @@ class TestInjection:
         try:
             write(folder, **FIELDS[field](text))
             lines = lines_of(folder)
-        except (PackageFault, ValueError):
+        except (PackageError, ValueError):
             return
         write(folder, **FIELDS[field](""))
         assert [name for name, _ in lines] == [name for name, _ in lines_of(folder)]
@@ -196,7 +196,7 @@ class TestForms:
         """It is refused in one short line."""
         (acme / "pyproject.toml").write_text(text, encoding="utf-8")
 
-        with pytest.raises(PackageFault) as refused:
+        with pytest.raises(PackageError) as refused:
             read_project(acme, OPTIONS)
         assert "\n" not in str(refused.value)
         assert len(str(refused.value)) < 600

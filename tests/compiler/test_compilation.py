@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 
 import pytest
 
-from promptkit import Arg, ArgumentErrors, prompt
+from promptkit import Arg, ArgumentsError, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.errors.diagnostics import Rule
 from promptkit.loader.loader import Recipes, load
@@ -226,7 +226,7 @@ def test_completion_comes_from_the_type_or_from_the_author():
     assert catalog.complete("review", "file", "a", {"language": "go"}).values == ("a.go",)
     assert catalog.complete("review", "tone", "").values == ("warm",)
     assert catalog.complete("review", "diff", "x").values == ()
-    with pytest.raises(ArgumentErrors, match="did you mean 'file'"):
+    with pytest.raises(ArgumentsError, match="did you mean 'file'"):
         catalog.complete("review", "fil", "")
 
 

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.declarations.frontmatter import FrontmatterFault, faults_of, read_skill, write_skill
+from promptkit.declarations.frontmatter import FrontmatterError, faults_of, read_skill, write_skill
 
 #: Text that YAML can hold: no halves of surrogate pairs.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -94,7 +94,7 @@ def test_what_no_host_could_read(data, fault, line):
     """
     It is refused with the line, and with what to do; nothing that it stands for is made.
     """
-    with pytest.raises(FrontmatterFault, match=r".*") as found:
+    with pytest.raises(FrontmatterError, match=r".*") as found:
         read_skill(data)
 
     assert fault in str(found.value)
@@ -109,7 +109,7 @@ def test_a_bomb_of_aliases_is_refused():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
 
-    with pytest.raises(FrontmatterFault, match="an anchor"):
+    with pytest.raises(FrontmatterError, match="an anchor"):
         read_skill(skill("\n".join(lines)))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from promptkit import (
     Arg,
-    ArgumentErrors,
+    ArgumentsError,
     CompileError,
     Context,
     Icon,
@@ -26,7 +26,7 @@ from promptkit import (
     prompt,
     user,
 )
-from promptkit.errors import EmptyPrompt
+from promptkit.errors import EmptyPromptError
 from promptkit.errors.diagnostics import Rule
 from promptkit.loader.loader import load
 
@@ -483,7 +483,7 @@ class TestRender:
         """
         .render_wire reports as the server does, all faults at once.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             review.render_wire({"language": "c", "depth": "deep", "x": "y"})
 
         assert str(caught.value) == (
@@ -537,7 +537,7 @@ class TestRender:
         @prompt
         def silent() -> None: ...
 
-        with pytest.raises(EmptyPrompt):
+        with pytest.raises(EmptyPromptError):
             silent.render()
         assert silent() is None
 
@@ -570,7 +570,7 @@ class TestContextParameter:
 
         assert [a.name for a in who.compiled.arguments.ordered] == ["greeting"]
         assert str(who.render("Hi")) == "[user]\nHi ''"
-        with pytest.raises(ArgumentErrors, match="'context' is not an argument of this prompt"):
+        with pytest.raises(ArgumentsError, match="'context' is not an argument of this prompt"):
             who.render_wire({"greeting": "Hi", "context": "x"})
 
     def test_a_direct_call_may_leave_it_out(self):

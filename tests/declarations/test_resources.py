@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from promptkit import (
     Arg,
-    ArgumentErrors,
+    ArgumentsError,
     CompileError,
     Context,
     EmbeddedResource,
@@ -1017,7 +1017,7 @@ class TestRead:
         """
         As for a prompt's arguments, under the resource's name.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             read(made_of(list[int]), uri)
 
         assert caught.value.prompt == "document"
@@ -1029,7 +1029,7 @@ class TestRead:
         """
         compiled, _ = values.compile()
 
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             read(compiled, "values://all/a?number=x&flag=y")
 
         assert [fault.argument for fault in caught.value.faults] == [
@@ -1047,7 +1047,7 @@ class TestRead:
         """
         compiled, _ = logs.compile()
 
-        with pytest.raises(ArgumentErrors, match="'frame' is not an argument"):
+        with pytest.raises(ArgumentsError, match="'frame' is not an argument"):
             compiled.read("logs://recent", {"frame": "1h"})
 
     def test_binding_and_calling_are_two_steps(self):
@@ -1124,7 +1124,7 @@ class TestRead:
         """
         compiled = made_of(Annotated[int, Arg(secret=True)])
 
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             read(compiled, "x:d?a=hunter2")
 
         assert "hunter2" not in repr(caught.value.faults)

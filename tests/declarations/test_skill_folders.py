@@ -6,7 +6,7 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.reloading import Reloader
-from promptkit.declarations.skill_files import MOST_FILES, SkillFault, paths_below, read_files
+from promptkit.declarations.skill_files import MOST_FILES, SkillError, paths_below, read_files
 from promptkit.errors.diagnostics import Rule
 
 HELLO = "from promptkit import prompt\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
@@ -182,7 +182,7 @@ def test_a_link_that_is_put_in_before_it_is_read(put, target):
     (root / "x.md").unlink()
     (root / "x.md").symlink_to(put.folder / target)
 
-    with pytest.raises(SkillFault, match=r"'x\.md' leads out of its folder"):
+    with pytest.raises(SkillError, match=r"'x\.md' leads out of its folder"):
         read_files(places, root)
 
 

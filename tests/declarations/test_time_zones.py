@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from msgspec import Meta
 
-from promptkit import Arg, ArgumentErrors, prompt
+from promptkit import Arg, ArgumentsError, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.errors.distribution import pip
 from promptkit.loader.loader import Recipes
@@ -275,7 +275,7 @@ class TestAskedFor:
         """
         The sentence says what to add, or to leave out, where it stands.
         """
-        with pytest.raises(ArgumentErrors) as refused:
+        with pytest.raises(ArgumentsError) as refused:
             read(annotation, sent)
 
         assert str(refused.value) == f"prompt 'meet': {fault}"

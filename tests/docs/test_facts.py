@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from benchmarks import report
 from promptkit import Arg, Message, Workflow, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.errors import ArgumentErrors
+from promptkit.errors import ArgumentsError
 from promptkit.loader.loader import load
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import pages_of
@@ -69,7 +69,7 @@ def test_the_refusal_is_what_a_person_reads(review):
     """
     The sentence that is quoted is the one that is sent.
     """
-    with pytest.raises(ArgumentErrors) as refused:
+    with pytest.raises(ArgumentsError) as refused:
         review.render("review", {"language": "cobol"})
 
     assert f"`{refused.value}`" in README.replace("\n", " ")

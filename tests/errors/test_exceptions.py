@@ -8,27 +8,27 @@ from hypothesis import strategies as st
 
 from promptkit import errors
 from promptkit.errors import (
-    ArgumentErrors,
+    ArgumentsError,
     CompileError,
     ConfigurationError,
-    EmptyPrompt,
+    EmptyPromptError,
     Fault,
     LoadError,
     MediaError,
-    MissingClientCapability,
+    MissingClientCapabilityError,
     PromptError,
     PromptkitError,
     ResultError,
-    UnknownPrompt,
-    UnknownResource,
-    UnknownTool,
+    UnknownPromptError,
+    UnknownResourceError,
+    UnknownToolError,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.errors.suggestions import nearest
-from promptkit.exports import ExportError, UnfitAnswer
-from promptkit.exports.turns import UnfitPart
-from promptkit.language.validation import Unsendable
+from promptkit.exports import ExportError, UnsupportedAnswerError
+from promptkit.exports.turns import UnsupportedPart
+from promptkit.language.validation import UnsendableError
 from promptkit.types.errors import ConversionError
 
 MISSING = Diagnostic(
@@ -42,43 +42,54 @@ MISSING = Diagnostic(
 EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
-    "EmptyPrompt": (EmptyPrompt("review"), "prompt 'review' has nothing to say for these arguments"),
-    "EmptyPrompt, with a system part": (
-        EmptyPrompt("review", only_system=True),
+    "EmptyPromptError": (
+        EmptyPromptError("review"),
+        "prompt 'review' has nothing to say for these arguments",
+    ),
+    "EmptyPromptError, with a system part": (
+        EmptyPromptError("review", only_system=True),
         "prompt 'review' has a system part and no turn: add a user(...)",
     ),
-    "MissingClientCapability": (
-        MissingClientCapability("elicitation"),
+    "MissingClientCapabilityError": (
+        MissingClientCapabilityError("elicitation"),
         "the client does not declare 'elicitation', which is required here",
     ),
     "ResultError": (
         ResultError("prompt 'review' returned an int (5)"),
         "prompt 'review' returned an int (5)",
     ),
-    "UnknownPrompt": (UnknownPrompt("riview"), "unknown prompt 'riview'"),
-    "UnknownTool": (UnknownTool("riview", "review"), "unknown tool 'riview'; did you mean 'review'?"),
-    "UnknownResource": (
-        UnknownResource("docs://a b", reason="it is no URI"),
+    "UnknownPromptError": (UnknownPromptError("riview"), "unknown prompt 'riview'"),
+    "UnknownToolError": (
+        UnknownToolError("riview", "review"),
+        "unknown tool 'riview'; did you mean 'review'?",
+    ),
+    "UnknownResourceError": (
+        UnknownResourceError("docs://a b", reason="it is no URI"),
         "unknown resource 'docs://a b': it is no URI",
     ),
     "ExportError": (
-        ExportError("Gemini", (UnfitPart(2, "assistant", "image/png", "put it into a turn of the user"),)),
+        ExportError(
+            "Gemini", (UnsupportedPart(2, "assistant", "image/png", "put it into a turn of the user"),)
+        ),
         (
             "Gemini cannot take it: message 2 holds image/png of the assistant: put it into a turn of the "
             "user (lossy=True sends text in place of what cannot be taken)"
         ),
     ),
-    "UnfitAnswer": (UnfitAnswer("Gemini takes no set: write a list"), "Gemini takes no set: write a list"),
-    "UnknownPrompt, similar": (
-        UnknownPrompt("riview", "review"),
+    "UnsupportedAnswerError": (
+        UnsupportedAnswerError("Gemini takes no set: write a list"),
+        "Gemini takes no set: write a list",
+    ),
+    "UnknownPromptError, similar": (
+        UnknownPromptError("riview", "review"),
         "unknown prompt 'riview'; did you mean 'review'?",
     ),
-    "ArgumentErrors": (
-        ArgumentErrors("review", (Fault("depth", "is 'many', not a whole number", "a whole number"),)),
+    "ArgumentsError": (
+        ArgumentsError("review", (Fault("depth", "is 'many', not a whole number", "a whole number"),)),
         "prompt 'review': 'depth' is 'many', not a whole number",
     ),
-    "ArgumentErrors, several": (
-        ArgumentErrors(
+    "ArgumentsError, several": (
+        ArgumentsError(
             "review",
             (
                 Fault("langauge", "is not an argument of this prompt", nearest="language"),
@@ -108,7 +119,7 @@ EXAMPLES = {
         LoadError("recipies", "there is no such folder"),
         "cannot load 'recipies': there is no such folder",
     ),
-    "Unsendable": (Unsendable(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
+    "UnsendableError": (UnsendableError(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
     "ConversionError": (ConversionError(nearest="rust"), ""),
 }
 
@@ -125,9 +136,9 @@ class TestTree:
         [
             (PromptError, (PromptkitError,)),
             (MediaError, (PromptError, ValueError)),
-            (EmptyPrompt, (PromptError,)),
-            (UnknownPrompt, (PromptkitError, KeyError)),
-            (ArgumentErrors, (PromptkitError, ValueError)),
+            (EmptyPromptError, (PromptError,)),
+            (UnknownPromptError, (PromptkitError, KeyError)),
+            (ArgumentsError, (PromptkitError, ValueError)),
             (CompileError, (PromptkitError,)),
             (LoadError, (PromptkitError,)),
         ],
@@ -146,7 +157,7 @@ class TestTree:
         The tree in the module's docstring has each exception that the module defines.
         """
         defined = [name for name, _ in inspect.getmembers(errors, inspect.isclass) if name.endswith("Error")]
-        defined += ["UnknownPrompt", "ArgumentErrors"]
+        defined += ["UnknownPromptError", "ArgumentsError"]
 
         assert [name for name in defined if name not in errors.__doc__] == []
 

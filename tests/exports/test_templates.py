@@ -21,14 +21,14 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.errors import ArgumentErrors
-from promptkit.exports.templates import Hole, TemplateTurn, UnfitTemplate, template_of
+from promptkit.errors import ArgumentsError
+from promptkit.exports.templates import Placeholder, TemplateError, TemplateTurn, template_of
 from promptkit.fragments import code_block, fill, quote, tag, truncate, untrusted
 
 
 def refusal(subject, values=None, *, lossy=False):
     """Why there is no template."""
-    with pytest.raises(UnfitTemplate) as caught:
+    with pytest.raises(TemplateError) as caught:
         template_of(subject, values, lossy=lossy)
     return str(caught.value)
 
@@ -44,7 +44,15 @@ def test_one_turn():
 
     (turn,) = template_of(greet).turns
 
-    parts = ("Hello, ", Hole("name"), ", from ", Hole("place"), ". Bye, ", Hole("name"), "!")
+    parts = (
+        "Hello, ",
+        Placeholder("name"),
+        ", from ",
+        Placeholder("place"),
+        ". Bye, ",
+        Placeholder("name"),
+        "!",
+    )
     assert turn == TemplateTurn("user", parts)
 
 
@@ -63,10 +71,10 @@ def test_turns():
     turns = template_of(ask).turns
 
     assert [(turn.role, turn.parts) for turn in turns] == [
-        ("system", ("You know all of ", Hole("question"), ".")),
+        ("system", ("You know all of ", Placeholder("question"), ".")),
         ("user", ("May I ask?",)),
         ("assistant", ("Yes.",)),
-        ("user", (Hole("question"), "?")),
+        ("user", (Placeholder("question"), "?")),
     ]
 
 
@@ -96,9 +104,9 @@ def test_what_is_read_from_files_and_links_is_text():
     with_blank = template_of(cite, lossy=True).turns
 
     assert [turn.parts for turn in with_blank] == [
-        ("[docs://a]\nAbout ", Hole("word"), "."),
+        ("[docs://a]\nAbout ", Placeholder("word"), "."),
         ("[c](https://a.b/c)",),
-        (Hole("word"),),
+        (Placeholder("word"),),
     ]
 
 
@@ -135,7 +143,7 @@ class TestValues:
         """
         (turn,) = template_of(review, {"language": "Rust", "note": None}).turns
 
-        assert turn.parts == ("Review this rust, 2 deep: ", Hole("code"))
+        assert turn.parts == ("Review this rust, 2 deep: ", Placeholder("code"))
 
     def test_what_is_no_text_needs_a_value(self, review):
         """
@@ -157,7 +165,7 @@ class TestValues:
         """
         They are told as to a client.
         """
-        with pytest.raises(ArgumentErrors, match=re.escape(fault)):
+        with pytest.raises(ArgumentsError, match=re.escape(fault)):
             template_of(review, values)
 
     def test_text_that_may_be_left_out(self, review):
@@ -169,7 +177,7 @@ class TestValues:
             "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
             "value (lossy=True makes one that differs there)"
         )
-        assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Hole("note")
+        assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Placeholder("note")
 
 
 #: What is done with text, the beginning of why that has no template, and whether it has one for plain words.
@@ -209,7 +217,7 @@ def test_what_has_none(done):
     assert said.startswith(f"prompt 'subject' cannot be a template: {why}")
     assert said.endswith(" (lossy=True makes one that differs there)") == is_close
     if is_close:
-        assert Hole("text") in template_of(subject, lossy=True).turns[0].parts
+        assert Placeholder("text") in template_of(subject, lossy=True).turns[0].parts
     else:
         assert refusal(subject, lossy=True).partition(", it says")[0] == said.partition(", it says")[0]
 
@@ -291,7 +299,7 @@ class TestFailures:
         assert refusal(subject).startswith(
             "prompt 'subject' cannot be a template: where 'text' is '', it says nothing: prompt 'subject':"
         )
-        assert template_of(subject, lossy=True).turns[0].parts == (Hole("text"),)
+        assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
     def test_choices_in_a_pattern(self):
         """

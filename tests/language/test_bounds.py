@@ -23,7 +23,7 @@ from promptkit import (
 from promptkit.catalog.completion import Completer
 from promptkit.errors import ResultError
 from promptkit.fragments import bullets, numbered, table
-from promptkit.language.bounds import LONGEST_REPLY, TooLong, all_of
+from promptkit.language.bounds import LONGEST_REPLY, TooLongError, all_of
 from promptkit.language.results import workflow_from
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
@@ -93,7 +93,7 @@ class TestEndlessResults:
         Of every kind, however deep it stands, as much is read as a reply may have.
         """
         with pytest.raises(
-            TooLong, match=r"^more than 10,000 bytes, in [\d,]+ items: let it end, or give less$"
+            TooLongError, match=r"^more than 10,000 bytes, in [\d,]+ items: let it end, or give less$"
         ):
             workflow_from(around(value), 10_000)
 
@@ -106,14 +106,14 @@ class TestEndlessResults:
             def __iter__(self):
                 return repeat("x")
 
-        with pytest.raises(TooLong):
+        with pytest.raises(TooLongError):
             workflow_from(("a", "b", Endless()), 10_000)
 
     def test_one_message_many_times(self):
         """
         It takes no memory as long as it is not sent.
         """
-        with pytest.raises(TooLong):
+        with pytest.raises(TooLongError):
             workflow_from(Workflow([*user(LARGE)] * 1000))
 
     def test_media_count(self, png):
@@ -122,7 +122,7 @@ class TestEndlessResults:
         """
         from promptkit import Image
 
-        with pytest.raises(TooLong):
+        with pytest.raises(TooLongError):
             workflow_from([Image(png)] * 1000, 500 * len(png))
 
 

@@ -22,7 +22,7 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.results import workflow_from
 from promptkit.language.text import Text
 from promptkit.language.turns import assistant, user
-from promptkit.language.validation import Unsendable, describe
+from promptkit.language.validation import UnsendableError, describe
 
 LINK = ResourceLink("a:b", name="a")
 
@@ -703,7 +703,7 @@ class TestForeignTurns:
         """
         A pair of strings, a vendor's dictionary and an object of its library are refused, however deep.
         """
-        with pytest.raises(Unsendable) as caught:
+        with pytest.raises(UnsendableError) as caught:
             workflow_from(around(value))
 
         assert str(caught.value) == f"{describe(value)}: {remedy}"
@@ -723,7 +723,7 @@ class TestForeignTurns:
             role="user", content=mcp.types.TextContent(type="text", text="Hello")
         )
 
-        with pytest.raises(Unsendable, match=re.escape(A_TURN)):
+        with pytest.raises(UnsendableError, match=re.escape(A_TURN)):
             workflow_from([theirs])
 
     @pytest.mark.parametrize(
@@ -799,7 +799,7 @@ class TestMessagesOf:
         """
         The path leads to the invalid part, outermost position first.
         """
-        with pytest.raises(Unsendable) as caught:
+        with pytest.raises(UnsendableError) as caught:
             workflow_from(value)
 
         assert caught.value.path == path

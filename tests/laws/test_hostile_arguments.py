@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
 from promptkit.loader.loader import Recipes
 from tests.wire import MODERN, Client, line, request
@@ -144,7 +144,7 @@ def rendered(name, value):
     """What a prompt makes of a value: its rendering, or the one error that it may raise."""
     try:
         return CATALOG.render(name, {"value": value})
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return errors
 
 
@@ -160,7 +160,7 @@ class TestValues:
         found = rendered(name, value)
 
         assert time.process_time() - begun < 5
-        if isinstance(found, ArgumentErrors):
+        if isinstance(found, ArgumentsError):
             assert all(fault.argument == "value" for fault in found.faults)
             assert max(len(str(fault) + str(fault.as_data())) for fault in found.faults) < 2000
 
@@ -246,7 +246,7 @@ class TestNames:
         """
         The error does not send a megabyte back, neither to people nor to machines.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", self.LONG: "b"})
         (fault,) = caught.value.faults
 
@@ -257,7 +257,7 @@ class TestNames:
         """
         The path to a fault is cut to a length that people read.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("sizes", {"value": {self.LONG: "x"}})
         (fault,) = caught.value.faults
 
@@ -268,7 +268,7 @@ class TestNames:
         """
         An unknown prompt is named by its beginning.
         """
-        with pytest.raises(UnknownPrompt) as caught:
+        with pytest.raises(UnknownPromptError) as caught:
             CATALOG.render(self.LONG)
 
         assert str(caught.value) == f"unknown prompt '{self.SHOWN}'"
@@ -278,7 +278,7 @@ class TestNames:
         """
         So is a resource.
         """
-        with pytest.raises(UnknownResource) as caught:
+        with pytest.raises(UnknownResourceError) as caught:
             CATALOG.read(f"x:{self.LONG[:60_000]}")
 
         assert str(caught.value) == f"unknown resource 'x:{'n' * 198}...'"
@@ -290,7 +290,7 @@ class TestNames:
         """
         uri = f"notes:///{self.LONG}"
 
-        with pytest.raises(UnknownResource) as caught:
+        with pytest.raises(UnknownResourceError) as caught:
             CATALOG.read(uri)
 
         assert (
@@ -303,9 +303,9 @@ class TestNames:
         """
         Only names that are too long to read are cut.
         """
-        assert str(UnknownPrompt("n" * 200)) == f"unknown prompt '{'n' * 200}'"
-        assert UnknownPrompt("greeet", "greet").as_data() == {"name": "greeet", "nearest": "greet"}
-        assert UnknownResource("x:a", "x:b").as_data() == {"uri": "x:a", "nearest": "x:b"}
+        assert str(UnknownPromptError("n" * 200)) == f"unknown prompt '{'n' * 200}'"
+        assert UnknownPromptError("greeet", "greet").as_data() == {"name": "greeet", "nearest": "greet"}
+        assert UnknownResourceError("x:a", "x:b").as_data() == {"uri": "x:a", "nearest": "x:b"}
 
     @pytest.mark.parametrize(
         "name", ["\ud800", "\0", "\x1b[2J", "value\u200b", "\u202evalue", "v\u0430lue", "", "value "]
@@ -314,7 +314,7 @@ class TestNames:
         """
         An unknown name is shown with its escapes, and the nearest name is offered.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", name: "b"})
 
         assert str(caught.value).startswith(f"prompt 'str': {name!r} is not an argument of this prompt")

@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import user
 from promptkit.catalog.completion import rank
-from promptkit.errors import ArgumentErrors
+from promptkit.errors import ArgumentsError
 from promptkit.types import choices
 from promptkit.types.errors import MAX_FAULTS, ConversionError
 from promptkit.types.readers import reader_of
@@ -32,7 +32,7 @@ class TestDigits:
         """
         found = rendered(name, value)
 
-        if isinstance(found, ArgumentErrors):
+        if isinstance(found, ArgumentsError):
             assert len(str(found)) < 300
             assert "Exceeds the limit" not in str(found)
 
@@ -76,7 +76,7 @@ class TestFaults:
         """
         A hundred thousand faults would take minutes and megabytes to report, for no use.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             CATALOG.render(name, {"value": make()})
 
         assert MAX_FAULTS <= len(caught.value.faults) <= 2 * MAX_FAULTS
@@ -85,7 +85,7 @@ class TestFaults:
         """
         Each would be compared with every name that there is.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "x", **{f"v{i}": "x" for i in range(MANY)}})
 
         assert len(caught.value.faults) == MAX_FAULTS
@@ -94,7 +94,7 @@ class TestFaults:
         """
         An argument that was given is not reported as missing.
         """
-        with pytest.raises(ArgumentErrors) as caught:
+        with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_FAULTS)}, "value": "x"})
 
         assert {fault.reason for fault in caught.value.faults} == {"is not an argument of this prompt"}

@@ -12,12 +12,12 @@ import pytest
 from benchmarks.hostile import TIMES, Growth
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.slash_commands.claude import read_claude_command
-from promptkit.clients.slash_commands.command import UnreadableCommand
+from promptkit.clients.slash_commands.command import CommandSyntaxError
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import written
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
-from promptkit.declarations.frontmatter import FrontmatterFault, read_skill
-from promptkit.files.edits import FileRefused
+from promptkit.declarations.frontmatter import FrontmatterError, read_skill
+from promptkit.files.edits import FileRefusedError
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -188,7 +188,7 @@ def seconds(read, text):
     gc.disable()
     try:
         start = thread_time()
-        with suppress(UnreadableCommand, FrontmatterFault, FileRefused):
+        with suppress(CommandSyntaxError, FrontmatterError, FileRefusedError):
             read(text)
         return thread_time() - start
     finally:

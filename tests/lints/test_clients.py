@@ -7,7 +7,7 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
 from promptkit.clients import profiles
-from promptkit.clients.profiles import CLIENTS, ClientProfile, UnknownClient
+from promptkit.clients.profiles import CLIENTS, ClientProfile, UnknownClientError
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.lints.clients import lint_client, lint_workflow
@@ -437,9 +437,11 @@ class TestClients:
         """
         A misspelt name is not a client that takes everything.
         """
-        with pytest.raises(UnknownClient, match=re.escape("there is no client 'zde': did you mean 'zed'?")):
+        with pytest.raises(
+            UnknownClientError, match=re.escape("there is no client 'zde': did you mean 'zed'?")
+        ):
             lint_client("zde", compile(Recipes()))
-        with pytest.raises(UnknownClient, match="there are ai-sdk, claude-code, "):
+        with pytest.raises(UnknownClientError, match="there are ai-sdk, claude-code, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_a_prompt_that_all_show(self, told):

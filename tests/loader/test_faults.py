@@ -51,7 +51,7 @@ class TestNames:
             ("from promptkit import codeblock", "did you mean 'code_block' of promptkit.fragments?"),
             ("from promptkit.fragments import prompt", "write 'from promptkit import prompt'"),
             ("from promptkit.language.messages import user", "write 'from promptkit import user'"),
-            ("from promptkit import ArgumentError", "did you mean 'ArgumentErrors'?"),
+            ("from promptkit import ArgumentError", "did you mean 'ArgumentsError'?"),
             ("from promptkit.fragment import code_block", "did you mean 'promptkit.fragments'?"),
             ("import promptkit\n\n@promptkit.promt\ndef p(): ...", "did you mean 'prompt'?"),
             ("from pathlib import Pth", "did you mean 'Path'?"),

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 
-from promptkit import Arg, ArgumentErrors, Audio, Image, Workflow, prompt
+from promptkit import Arg, ArgumentsError, Audio, Image, Workflow, prompt
 from promptkit.preview import forms
 from promptkit.preview.forms import Submission, query_of
 from promptkit.preview.templating import environment
@@ -76,7 +76,7 @@ def drawn(arguments, sent, faults=()):
 def faults_of(arguments, sent):
     try:
         arguments.read(sent)
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return errors.faults
     return ()
 
@@ -85,7 +85,7 @@ def outcome(arguments, sent):
     """What a prompt reads of what it is sent, or what it refuses, without what is quoted."""
     try:
         found = arguments.read(sent)
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return [(fault.argument, fault.path, fault.expected) for fault in errors.faults]
     return {name: (type(value), value, getattr(value, "tzinfo", None)) for name, value in found.items()}
 

@@ -9,7 +9,7 @@ from promptkit import Context, PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.diagnostics import Location
 from promptkit.preview.rendering import LimitedCalls, call, render
-from promptkit.server.direct_calls import HangsError
+from promptkit.server.direct_calls import CallTimeoutError
 
 STILL_RUN = (
     "does not return: 4 calls of it still run, and plain functions cannot be stopped. "
@@ -71,7 +71,7 @@ class TestCall:
 
         async def scenario():
             over = asyncio.Event()
-            with pytest.raises(HangsError, match=r"^took longer than its limit of 0\.02 s$"):
+            with pytest.raises(CallTimeoutError, match=r"^took longer than its limit of 0\.02 s$"):
                 await call(go_on.wait, 0.02, lambda: (ended.append(1), over.set()))
             assert ended == []
             go_on.set()
@@ -101,7 +101,7 @@ class TestCall:
             waiting.cancel()
             await over.wait()
             over.clear()
-            with pytest.raises(HangsError):
+            with pytest.raises(CallTimeoutError):
                 await call(waits, 0.2, over.set)
             await over.wait()
 
@@ -123,7 +123,7 @@ class TestCall:
 
         async def scenario(function):
             over = asyncio.Event()
-            with pytest.raises(HangsError):
+            with pytest.raises(CallTimeoutError):
                 await call(function, 0.02, over.set)
             await over.wait()
             over.clear()
@@ -150,7 +150,7 @@ class TestCall:
 
         async def scenario():
             over = asyncio.Event()
-            with pytest.raises(HangsError):
+            with pytest.raises(CallTimeoutError):
                 await call(waits, 0.2, over.set)
             await over.wait()
 

@@ -19,7 +19,7 @@ import attrs
 
 from promptkit import (
     Arg,
-    ArgumentErrors,
+    ArgumentsError,
     Audio,
     EmbeddedResource,
     Image,
@@ -81,7 +81,7 @@ def rendered(made, **sent):
     compiled = made.compiled
     try:
         return Rendering(compiled, sent, compiled.render(sent))
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return Rendering(compiled, sent, faults=errors.faults)
     except PromptError as error:
         return Rendering(compiled, sent, error=str(error))
@@ -124,7 +124,7 @@ class TestWire:
         A prompt that asks shows what a client of the revision is asked; an older one gets the error alone.
         """
         compiled = asking.compiled
-        with pytest.raises(ArgumentErrors) as refused:
+        with pytest.raises(ArgumentsError) as refused:
             compiled.render({})
         rendering = Rendering(compiled, {}, faults=refused.value.faults, asked=compiled.arguments.ordered)
         asked = []
@@ -296,7 +296,7 @@ def rendering_of(catalog, name, sent):
     made = catalog[name]
     try:
         return Rendering(made, sent, made.render(sent))
-    except ArgumentErrors as errors:
+    except ArgumentsError as errors:
         return Rendering(made, sent, faults=errors.faults)
 
 

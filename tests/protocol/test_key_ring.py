@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from promptkit.protocol.key_ring import OVERHEAD, KeyRing, Opened, Refusal, TokenRefused
+from promptkit.protocol.key_ring import OVERHEAD, KeyRing, Opened, Refusal, TokenRefusedError
 
 KEYS = [bytes([n]) * 32 for n in range(4)]
 NOW = 1_790_000_000
@@ -33,7 +33,7 @@ def opened(token, by=None, purpose="p", bound=b"b", now=NOW):
     """What a token holds, or why it is refused."""
     try:
         return (by or ring()).open(purpose, token, now, bound=bound).payload
-    except TokenRefused as refused:
+    except TokenRefusedError as refused:
         return refused.refusal
 
 
@@ -245,7 +245,7 @@ class TestAForgedToken:
         """
         Each says why the token is not opened.
         """
-        assert [str(TokenRefused(refusal)) for refusal in Refusal] == [
+        assert [str(TokenRefusedError(refusal)) for refusal in Refusal] == [
             "this is no token",
             "no key of the ring has sealed this token for this use",
             "the token has expired",

@@ -4,8 +4,8 @@ import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
-from promptkit.server.direct_calls import AuthorCall, HangsError, explanation, rendering_of
+from promptkit.errors.exceptions import ArgumentsError, Fault, ResultError
+from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of
 
 
 async def fails():
@@ -76,14 +76,14 @@ def test_rendering():
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (HangsError.after(0.5), "prompt 'a' took longer than its limit of 0.5 s"),
+        (CallTimeoutError.after(0.5), "prompt 'a' took longer than its limit of 0.5 s"),
         (
-            HangsError.after(0.5, Location("/lib/a.py", 3)),
+            CallTimeoutError.after(0.5, Location("/lib/a.py", 3)),
             f"prompt 'a' took longer than its limit of 0.5 s, and was at {Location('/lib/a.py', 3)}",
         ),
         (PromptError("not today"), "not today"),
         (ResultError("it returned an int"), "it returned an int"),
-        (ArgumentErrors("a", (Fault("key", "is missing"),)), "prompt 'a': 'key' is missing"),
+        (ArgumentsError("a", (Fault("key", "is missing"),)), "prompt 'a': 'key' is missing"),
         (ValueError("no"), None),
     ],
     ids=lambda value: type(value).__name__,

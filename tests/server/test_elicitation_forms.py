@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, structs
 
-from promptkit import Arg, ArgumentErrors, prompt, register_type
+from promptkit import Arg, ArgumentsError, prompt, register_type
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import elicitation_forms
@@ -463,7 +463,7 @@ GIVEN = {"diff": "a", "depth": "1", "point": '{"x": 1}', "pin": "7"}
 
 def asked_for(given, made=review) -> list[str]:
     """The names of the arguments that a form would ask for."""
-    with pytest.raises(ArgumentErrors) as caught:
+    with pytest.raises(ArgumentsError) as caught:
         made.compiled.arguments.read(given)
     return [argument.name for argument in askable(made.compiled, caught.value)]
 
@@ -528,7 +528,7 @@ class TestAskable:
         """
         Where nothing is wrong there is nothing to ask for.
         """
-        assert askable(review.compiled, ArgumentErrors("review", ())) == ()
+        assert askable(review.compiled, ArgumentsError("review", ())) == ()
 
 
 @pytest.mark.parametrize(

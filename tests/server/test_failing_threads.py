@@ -240,9 +240,9 @@ def test_threads_that_cannot_be_started(recipes, tmp_path):
 BROKEN = """
 import sys
 from promptkit.cli import main
-from promptkit.transports.stdio import Wire
+from promptkit.transports.stdio import StdioPipes
 
-read, times = Wire.read, []
+read, times = StdioPipes.read, []
 
 def fail(wire):
     times.append(1)
@@ -250,7 +250,7 @@ def fail(wire):
         raise MemoryError
     return read(wire)
 
-Wire.read = fail
+StdioPipes.read = fail
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from promptkit import ArgumentErrors, Context, EmbeddedResource, PromptError, assistant, prompt, user
+from promptkit import ArgumentsError, Context, EmbeddedResource, PromptError, assistant, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import Recipes
 from tests.wire import HANDSHAKES, REVISIONS, Client, line, request, validate
@@ -668,7 +668,7 @@ def test_a_refused_request_leaves_nothing_behind():
     client.get("greet", times="many")
 
     def errors():
-        return sum(type(found) is ArgumentErrors for found in gc.get_objects())
+        return sum(type(found) is ArgumentsError for found in gc.get_objects())
 
     gc.collect()
     gc.disable()

@@ -3,9 +3,9 @@ from typing import Annotated
 
 import pytest
 
-from promptkit import Arg, ArgumentErrors, PromptError, prompt
+from promptkit import Arg, ArgumentsError, PromptError, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.errors import EmptyPrompt
+from promptkit.errors import EmptyPromptError
 from promptkit.loader.loader import load
 from promptkit.testing.checks import RenderingError, check_examples, check_generated
 
@@ -37,7 +37,7 @@ def failing(error):
 
 class TestExamples:
     @pytest.mark.parametrize(
-        "error", [ValueError("no"), PromptError("no"), EmptyPrompt("other"), ArgumentErrors("other", ())]
+        "error", [ValueError("no"), PromptError("no"), EmptyPromptError("other"), ArgumentsError("other", ())]
     )
     def test_an_example_has_to_render(self, error):
         """
@@ -94,7 +94,7 @@ class TestExamples:
 
 
 class TestGenerated:
-    @pytest.mark.parametrize("error", [PromptError("no"), EmptyPrompt("other")])
+    @pytest.mark.parametrize("error", [PromptError("no"), EmptyPromptError("other")])
     def test_what_people_are_told_is_no_fault(self, error):
         """
         A prompt may refuse what it is sent, in words for whoever sent it.
@@ -112,7 +112,7 @@ class TestGenerated:
 
         assert check_generated(ask.compiled) == "there is no difference to HEAD"
 
-    @pytest.mark.parametrize("error", [KeyError("no"), ArgumentErrors("other", ()), SystemError("no")])
+    @pytest.mark.parametrize("error", [KeyError("no"), ArgumentsError("other", ()), SystemError("no")])
     def test_anything_else_is(self, error):
         """
         Any other exception is a fault, told for the simplest arguments that lead to it.

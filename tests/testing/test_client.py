@@ -24,7 +24,7 @@ from promptkit import (
     user,
 )
 from promptkit.compiler.compilation import compile
-from promptkit.errors import LoadError, MissingClientCapability
+from promptkit.errors import LoadError, MissingClientCapabilityError
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
 from promptkit.testing import Client, ProtocolError
@@ -173,7 +173,7 @@ class TestMethods:
         )
         with pytest.raises(ProtocolError, match="does not declare 'elicitation'"):
             Client(needy, tools=True).call_tool("needy")
-        with pytest.raises(MissingClientCapability):
+        with pytest.raises(MissingClientCapabilityError):
             needy.render()
 
     @EVERY_REVISION

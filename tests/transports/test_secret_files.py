@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
-from promptkit.transports.secret_files import InvalidSecrets, SecretFile, read_secret_file
+from promptkit.transports.secret_files import InvalidSecretsError, SecretFile, read_secret_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes are of POSIX")
 as_root = pytest.mark.skipif(
@@ -32,7 +32,7 @@ def file(tmp_path, monkeypatch):
 
 def refusal(path):
     """Why a file is refused."""
-    with pytest.raises(InvalidSecrets) as refused:
+    with pytest.raises(InvalidSecretsError) as refused:
         read_secret_file(str(path), "keys", str)
     return str(refused.value)
 
@@ -149,7 +149,7 @@ class TestReadingAgain:
         """
         There are no secrets to go on with.
         """
-        with pytest.raises(InvalidSecrets, match="cannot be read: No such file or directory"):
+        with pytest.raises(InvalidSecretsError, match="cannot be read: No such file or directory"):
             SecretFile(f"{file}x", "keys", str, "the old ones hold")
 
     def test_a_second_later(self, file, held):
@@ -237,5 +237,5 @@ class TestReadingAgain:
 def read_words(text):
     """The text, if it is no bad word."""
     if text == "bad":
-        raise InvalidSecrets("this is no secret")
+        raise InvalidSecretsError("this is no secret")
     return text

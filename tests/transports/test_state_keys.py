@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.transports.secret_files import (
     MAKE_A_KEY,
-    InvalidSecrets,
+    InvalidSecretsError,
     own_key,
     read_key_file,
     read_keys,
@@ -39,7 +39,7 @@ ENCODINGS = {
 
 def refusal(text):
     """Why a text is refused."""
-    with pytest.raises(InvalidSecrets) as refused:
+    with pytest.raises(InvalidSecretsError) as refused:
         read_keys(text)
     return str(refused.value)
 
@@ -131,7 +131,7 @@ class TestRefusals:
         errors = []
         try:
             read_keys(text)
-        except InvalidSecrets as refused:
+        except InvalidSecretsError as refused:
             errors = [refused, refused.__context__]
         words = [word.strip() for line in text.split("\n") for word in line.split(",")]
 
@@ -191,7 +191,7 @@ class TestAFile:
         """
         path = key_file(FIRST.hex().encode(), mode)
 
-        with pytest.raises(InvalidSecrets) as refused:
+        with pytest.raises(InvalidSecretsError) as refused:
             read_key_file(path)
 
         assert (
@@ -221,7 +221,7 @@ class TestAFile:
         """
         path = key_file(data)
 
-        with pytest.raises(InvalidSecrets) as refused:
+        with pytest.raises(InvalidSecretsError) as refused:
             read_key_file(path)
 
         assert str(refused.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
@@ -232,10 +232,10 @@ class TestAFile:
         """
         missing = str(tmp_path / "none")
 
-        with pytest.raises(InvalidSecrets) as refused:
+        with pytest.raises(InvalidSecretsError) as refused:
             read_key_file(missing)
         with pytest.raises(
-            InvalidSecrets, match=r"cannot be read: Is a directory|cannot be read: Permission denied"
+            InvalidSecretsError, match=r"cannot be read: Is a directory|cannot be read: Permission denied"
         ):
             read_key_file(str(tmp_path))
 
@@ -273,7 +273,7 @@ class TestWhereKeysComeFrom:
         """
         A deployment whose secret is empty is told so, and does not serve with a random key.
         """
-        with pytest.raises(InvalidSecrets, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
+        with pytest.raises(InvalidSecretsError, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
             state_keys(None, {"PROMPTKIT_STATE_KEYS": text})
 
 

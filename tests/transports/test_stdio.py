@@ -10,7 +10,7 @@ import time
 import pytest
 
 from promptkit.protocol.limits import CutOff
-from promptkit.transports.stdio import Wire
+from promptkit.transports.stdio import StdioPipes
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 GREET = '''
@@ -306,7 +306,7 @@ def test_who_has_ended_a_line(ends):
     A wire that is ended says that the client has not said so: it may have sent the rest of a line.
     """
     ours, theirs = os.pipe()
-    wire = Wire(ours, theirs)
+    wire = StdioPipes(ours, theirs)
     os.write(theirs, b'{"jso')
     begun = wire.read()
     if ends:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from promptkit import (
     Arg,
-    ArgumentErrors,
+    ArgumentsError,
     Audio,
     EmbeddedResource,
     Image,
@@ -57,7 +57,7 @@ def faults(annotation, value):
         return ""
 
     ask.__annotations__["history"] = annotation
-    with pytest.raises(ArgumentErrors) as refused:
+    with pytest.raises(ArgumentsError) as refused:
         prompt(ask).compiled.arguments.read({"history": value})
     return [str(fault) for fault in refused.value.faults]
 

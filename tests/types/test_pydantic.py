@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from promptkit import ArgumentErrors, prompt
+from promptkit import ArgumentsError, prompt
 from promptkit.errors.diagnostics import Rule
 from promptkit.testing import Client, call_arguments
 from promptkit.types.definitions import Definitions
@@ -123,7 +123,7 @@ def read(annotation, sent):
 
 
 def faults(annotation, sent):
-    with pytest.raises(ArgumentErrors) as refused:
+    with pytest.raises(ArgumentsError) as refused:
         read(annotation, sent if isinstance(sent, str) else json.dumps(sent))
     return [str(fault) for fault in refused.value.faults]
 

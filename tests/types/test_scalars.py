@@ -16,7 +16,7 @@ import pytest
 from msgspec import Meta
 
 import promptkit
-from promptkit import ArgumentErrors, prompt, register_type
+from promptkit import ArgumentsError, prompt, register_type
 from promptkit.catalog.json_schema import schema_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import Recipes
@@ -157,7 +157,7 @@ class TestOneEntry:
         """
         In the words of its record, wherever it stands.
         """
-        with pytest.raises(ArgumentErrors) as refused:
+        with pytest.raises(ArgumentsError) as refused:
             taking(within(address)).compiled.arguments.read({"value": sent})
 
         assert str(refused.value) == f"prompt 'typed': {fault}"

@@ -13,7 +13,7 @@ import attrs
 import msgspec
 import pytest
 
-from promptkit import Arg, ArgumentErrors, prompt, register_type
+from promptkit import Arg, ArgumentsError, prompt, register_type
 from tests.ids import shown
 from tests.sample_types import Corner, Level, Point, Tone
 
@@ -422,7 +422,7 @@ def test_what_does_not_fit_is_told(annotation, sent, fault):
     """
     One error names all faults, each with its path, the value and what was expected.
     """
-    with pytest.raises(ArgumentErrors) as refused:
+    with pytest.raises(ArgumentsError) as refused:
         taking(annotation).read({"value": sent})
 
     assert str(refused.value) == f"prompt 'typed': {fault}"

@@ -16,7 +16,7 @@ from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import words_of
 from promptkit.cli.output import Output
 from promptkit.cli.packages.contents import read_contents, requirements_of
-from promptkit.cli.packages.project import PackageFault, read_project
+from promptkit.cli.packages.project import PackageError, read_project
 from promptkit.cli.packages.registry import registry_name, server_entry, variables_of
 from promptkit.cli.packages.sources import SourceReader, find_secrets
 from promptkit.cli.packages.wheel import WheelParts, build_wheel
@@ -57,7 +57,7 @@ def package(options: Namespace, output: Output) -> int:
         return fail(f"cannot package {named!r}: name one folder", Exit.USAGE)
     try:
         return _package(Path(folder[0]), options, output)
-    except PackageFault as fault:
+    except PackageError as fault:
         return fail(f"nothing was built: {fault}", Exit.FAULTY)
     except OSError as error:
         where = "" if error.filename is None else f" ({shortened(str(error.filename))})"
@@ -106,12 +106,12 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
 
 @contextmanager
 def _refusing_to_write(folder: str) -> Iterator[None]:
-    """Raise PackageFault in place of OSError, with the folder that cannot be written into."""
+    """Raise PackageError in place of OSError, with the folder that cannot be written into."""
     try:
         yield
     except OSError as error:
         msg = f"cannot write into {folder!r}: {error.strerror} ({shortened(str(error.filename))})"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
 
 
 def _check_places(out: Folder, *names: str) -> None:

@@ -15,9 +15,9 @@ from warnings import catch_warnings
 from msgspec import Struct
 from packaging.utils import canonicalize_name
 
-from promptkit.cli.packages.project import PackagedProject, PackageFault, distribution_of
+from promptkit.cli.packages.project import PackagedProject, PackageError, distribution_of
 from promptkit.cli.packages.sources import PackagedFile, SourceReader
-from promptkit.declarations.skill_files import SkillFault, is_left_out, paths_below
+from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import check_plain
 from promptkit.files.regular import INSTALLED
@@ -66,16 +66,16 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
             Reads the files.
 
     Raises:
-        PackageFault: If a file or a folder cannot be read, leads out of the folder, or must not be published.
+        PackageError: If a file or a folder cannot be read, leads out of the folder, or must not be published.
     """
     paths = set(_paths_in(folder, without))
     skills = tuple(Path(skill).relative_to(folder).as_posix() for skill in find_recipes(str(folder)).skills)
     for skill in skills:  # each is served with all of its files
         try:
             paths |= {f"{skill}/{path}" for path in paths_below(str(folder / skill))[0]}
-        except SkillFault as error:
+        except SkillError as error:
             msg = f"the skill {skill!r}: {error}: {error.remedy}"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
     _check_paths(folder.name, paths)
     return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills)
 
@@ -93,31 +93,31 @@ def _paths_in(folder: Path, without: Path) -> Iterator[str]:
                 yield inner
     for path, reason in walk.skipped:
         msg = f"{shortened(path)} cannot be read: {reason}"
-        raise PackageFault(msg)
+        raise PackageError(msg)
 
 
 def _is_file(entry: "os.DirEntry[str]", path: str, root: str) -> bool:
-    """Return whether an entry is a file, and not a folder. Raises PackageFault if it is neither."""
+    """Return whether an entry is a file, and not a folder. Raises PackageError if it is neither."""
     try:
         mode = entry.stat().st_mode
     except OSError as error:  # a link that leads nowhere, or in a circle
         msg = f"{shortened(path)!r} cannot be read: {error.strerror}: remove it"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{shortened(path)!r} is a pipe, a socket or a device: remove it"
-        raise PackageFault(msg)
+        raise PackageError(msg)
     is_entered = stat.S_ISDIR(mode) and may_enter(entry.name)
     if is_entered and entry.is_symlink() and not is_within(os.path.realpath(entry.path), root):
         msg = f"{shortened(path)!r} leads out of {Path(root).name!r}: put a copy in place of the link"
-        raise PackageFault(msg)
+        raise PackageError(msg)
     return stat.S_ISREG(mode)
 
 
 def _check_paths(folder: str, paths: Collection[str]) -> None:
-    """Raise PackageFault unless all systems can have files of these names, next to each other."""
+    """Raise PackageError unless all systems can have files of these names, next to each other."""
     if len(paths) > _MAX_FILES:
         msg = f"{folder!r} has more than {_MAX_FILES:,} files: move data elsewhere"
-        raise PackageFault(msg)
+        raise PackageError(msg)
     known = dict[str, str]()
     for path in (folder, *sorted(paths)):
         try:
@@ -125,17 +125,17 @@ def _check_paths(folder: str, paths: Collection[str]) -> None:
         except OSError:
             msg = f"{shortened(path)!r} is not a valid name on some systems: rename it, without control "
             msg += "characters, backslashes, colons and bytes that are not UTF-8"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
         if len(path) > _MAX_PATH:
             msg = f"{shortened(path)!r} has more than {_MAX_PATH:,} characters: use shorter names"
-            raise PackageFault(msg)
+            raise PackageError(msg)
     for path in sorted(paths):
         part = path
         while part and (other := known.get(folded := normalize("NFC", part.casefold()))) != part:
             if other is not None:
                 msg = f"{other!r} and {part!r} differ in case alone, and are one file on some systems: "
                 msg += "rename one of them"
-                raise PackageFault(msg)
+                raise PackageError(msg)
             known[folded] = part
             part = part.rpartition("/")[0]  # a folder that is known has known folders above it
 
@@ -155,7 +155,7 @@ def requirements_of(contents: Contents, root: Path, project: PackagedProject) ->
             What the package says.
 
     Raises:
-        PackageFault: If something is imported that cannot be installed with the package.
+        PackageError: If something is imported that cannot be installed with the package.
     """
     required, owners = set(map(distribution_of, project.requirements)), packages_distributions()
     found = list[str]()
@@ -168,10 +168,10 @@ def requirements_of(contents: Contents, root: Path, project: PackagedProject) ->
                 "lack it: move it there, or publish it as a package of another name, and name that with "
                 "--require"
             )
-            raise PackageFault(msg)
+            raise PackageError(msg)
         if len(installed) > 1 and required.isdisjoint(installed):
             msg = f"{where}, which several packages have: name one of {', '.join(installed)} with --require"
-            raise PackageFault(msg)
+            raise PackageError(msg)
         if installed and required.isdisjoint(installed):
             found.append(f"{installed[0]}>={version(installed[0])}")
             required.add(installed[0])

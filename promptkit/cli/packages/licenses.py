@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from glob import has_magic
 from typing import Final
 
-from promptkit.cli.packages.project import PackageFault
+from promptkit.cli.packages.project import PackageError
 from promptkit.declarations.skill_files import is_left_out
 from promptkit.files.folder import Folder, check_plain
 
@@ -28,7 +28,7 @@ def find_licenses(folder: Folder, patterns: Iterable[str]) -> list[str]:
             Paths within it, with ``*``, ``?``, ``[...]`` and ``**``. These match no hidden names.
 
     Raises:
-        PackageFault: If a pattern is absolute, leads upwards, or is compared with too many files.
+        PackageError: If a pattern is absolute, leads upwards, or is compared with too many files.
 
         OSError: If a folder cannot be read.
     """
@@ -49,7 +49,7 @@ class _Project:
             check_plain(pattern)
         except OSError:
             msg = f"[project] license-files: {pattern!r} is not a plain path within the project"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
         *above, name = pattern.split("/")
         if name == "**":
             above, name = [*above, "**"], "*"
@@ -79,7 +79,7 @@ class _Project:
         self._left -= len(entries) + folder.count("/")  # each folder above it is opened again
         if self._left < 0:
             msg = f"[project] license-files match among more than {_MAX_ENTRIES:,} files: name the files"
-            raise PackageFault(msg)
+            raise PackageError(msg)
         for name, status in entries:
             if name == part or (fnmatchcase(name, part) and not is_left_out(name)):
                 yield f"{folder}/{name}".removeprefix("/"), stat.S_ISDIR(status.st_mode)

@@ -19,7 +19,7 @@ from promptkit.files.toml import parse_toml
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.version import VERSION
 
-__all__ = ["PackageFault", "PackagedProject", "distribution_of", "read_project"]
+__all__ = ["PackageError", "PackagedProject", "distribution_of", "read_project"]
 
 #: What is taken over as it is.
 _TAKEN: Final = (
@@ -52,7 +52,7 @@ _EMAIL: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*
 _PROMPTKIT: Final = f"{DISTRIBUTION}[http]"
 
 
-class PackageFault(PromptkitError):
+class PackageError(PromptkitError):
     """No package can be built; the message says why, and what to do."""
 
 
@@ -119,7 +119,7 @@ def read_project(root: Path, options: Namespace) -> PackagedProject:
             The command line, which counts before it.
 
     Raises:
-        PackageFault: If something is missing, or is none of what Python's packages can say.
+        PackageError: If something is missing, or is none of what Python's packages can say.
     """
     file = root / "pyproject.toml"
     table = _table(root)
@@ -131,7 +131,7 @@ def read_project(root: Path, options: Namespace) -> PackagedProject:
     version = options.version or table.get("version")
     if version is None and "version" in dynamic:
         msg = f"the version in {file} is dynamic, so only its build knows it: name it with --version"
-        raise PackageFault(msg)
+        raise PackageError(msg)
     if version is None:
         version = "0.1.0"
         notes.append(f"the version is {version}: name another with --version")
@@ -175,13 +175,13 @@ def _table(root: Path) -> dict[str, Any]:
         return {}
     except OSError as error:
         msg = f"{file} cannot be read: {error.strerror}"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
     except ValueError as error:  # no TOML, or no UTF-8
         msg = f"{file} is not TOML: {error}"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
     if not isinstance(table, dict):
         msg = f"[project] in {file} is not a table"
-        raise PackageFault(msg)
+        raise PackageError(msg)
     for key, (words, kind) in _FIELDS.items():
         if key in table:
             field = f"[project] {key} in {file}"
@@ -189,7 +189,7 @@ def _table(root: Path) -> dict[str, Any]:
                 convert(table[key], kind)
             except ValidationError:
                 msg = f"{field} takes {words}, not {shortened(repr(table[key]))}"
-                raise PackageFault(msg) from None
+                raise PackageError(msg) from None
             if key not in _SEVERAL_LINES:
                 _check_text(table[key], field)
     _check_metadata(table, file)
@@ -198,7 +198,7 @@ def _table(root: Path) -> dict[str, Any]:
 
 def _check_text(value: Any, field: str) -> None:
     """
-    Raise PackageFault if a text has a line break or an invisible character.
+    Raise PackageError if a text has a line break or an invisible character.
 
     Each field becomes a line of the wheel's METADATA, so what follows a line break would be another field.
     """
@@ -209,22 +209,22 @@ def _check_text(value: Any, field: str) -> None:
             _check_text(one, field)
     elif isinstance(value, str) and escape_invisible(value, one_line=True) != value:
         msg = f"{field} has a line break or an invisible character in {shortened(repr(value))}: remove it"
-        raise PackageFault(msg)
+        raise PackageError(msg)
 
 
 def _check_metadata(table: Mapping[str, Any], file: Path) -> None:
-    """Raise PackageFault unless fields have the form that installers read."""
+    """Raise PackageError unless fields have the form that installers read."""
     for key in ("authors", "maintainers"):
         for person in table.get(key, ()):
             if not _EMAIL.fullmatch(email := person.get("email", "a@b")):
                 msg = f"[project] {key} in {file}: {shortened(email)!r} is not an email address: correct it"
-                raise PackageFault(msg)
+                raise PackageError(msg)
     try:
         SpecifierSet(versions := table.get("requires-python", ""))
     except ValueError:
         msg = f"[project] requires-python in {file}: {shortened(versions)!r} is not a range of versions: "
         msg += "write it as in '>=3.11'"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
 
 
 def _name(name: str | None, root: Path, notes: list[str]) -> str:
@@ -238,10 +238,10 @@ def _name(name: str | None, root: Path, notes: list[str]) -> str:
             f"{shortened(name)!r} is no name of a package, which has letters, digits and . - _ between them: "
         )
         msg += f"name it with --name, as in {_as_name(name)!r}"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
     if known == DISTRIBUTION:
         msg = f"{name!r} is the package of promptkit itself: name another with --name"
-        raise PackageFault(msg)
+        raise PackageError(msg)
     return name
 
 
@@ -255,7 +255,7 @@ def _version(text: str) -> str:
     except ValueError:  # or a number has too many digits
         msg = f"{shortened(text)!r} is no version of a package (PEP 440): "
         msg += "write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
 
 
 def _requirements(given: Iterable[str]) -> tuple[str, ...]:
@@ -267,5 +267,5 @@ def _requirements(given: Iterable[str]) -> tuple[str, ...]:
         except (InvalidRequirement, RecursionError) as error:
             msg = f"{shortened(one)!r} is no requirement, which is written as in 'httpx>=0.27': {error}"
             msg = msg.partition("\n")[0]
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
     return (*given, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}")

@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.cli.packages.project import PackagedProject, PackageFault
+from promptkit.cli.packages.project import PackagedProject, PackageError
 
 __all__ = ["RegistryName", "registry_name", "server_entry", "variables_of"]
 
@@ -73,7 +73,7 @@ def registry_name(given: str | None, package: str, root: Path) -> RegistryName:
             The project's folder.
 
     Raises:
-        PackageFault: If it is no name there.
+        PackageError: If it is no name there.
     """
     found = re.fullmatch(_GITHUB, _remote(root), re.IGNORECASE)
     repository = f"https://github.com/{found[1]}/{found[2]}" if found else None
@@ -83,7 +83,7 @@ def registry_name(given: str | None, package: str, root: Path) -> RegistryName:
             f"{name!r} is no name of the registry, which has a namespace, one / and a name, and at most "
             f"{_MOST_NAME} characters: name it with --server-name, as in io.github.acme/prompts"
         )
-        raise PackageFault(msg)
+        raise PackageError(msg)
     return RegistryName(name, repository, name.startswith("local/"))
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.cli.packages.project import PackageFault
+from promptkit.cli.packages.project import PackageError
 from promptkit.compiler.configuration import Configuration
 from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.exceptions import shortened
@@ -75,7 +75,7 @@ class SourceReader:
                 The file's path below it.
 
         Raises:
-            PackageFault: If it cannot be read, leads out of the folder, is hidden, is not a regular file, is
+            PackageError: If it cannot be read, leads out of the folder, is hidden, is not a regular file, is
                 too large, or is secret.
         """
         source, modes = Folder(folder), list[int]()
@@ -90,27 +90,27 @@ class SourceReader:
             data = source.read(within, self._left, check)
         except FileNotFoundError:
             msg = f"{shortened(path)!r} does not exist, or is a link that leads nowhere: remove it"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
         except OSError as error:
             msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
         self._left -= len(data)
         return PackagedFile(data, bool(modes[0] & stat.S_IXUSR))
 
     def _check_public(self, status: os.stat_result, path: str, folder: str) -> None:
-        """Raise PackageFault if a file is secret, or too large."""
+        """Raise PackageError if a file is secret, or too large."""
         if status.st_size > self._left:
             limit = f"{_MAX_BYTES >> 20} MiB"
             msg = f"{path!r} is too large: the files of a package have at most {limit} together"
-            raise PackageFault(msg)
+            raise PackageError(msg)
         if (option := self._secrets.get((status.st_dev, status.st_ino))) is not None:
             msg = f"{path!r} is the file that [tool.promptkit.serve] names with {option}"
             msg += f", which others must not get: move it out of {folder!r}"
-            raise PackageFault(msg)
+            raise PackageError(msg)
         if not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             msg = f"{path!r} can be read by its owner alone, as secrets are: move it out of {folder!r}"
             msg += ", or chmod go+r it if others may read it"
-            raise PackageFault(msg)
+            raise PackageError(msg)
 
 
 def find_secrets(configurations: Iterable[Configuration], folders: Iterable[Path]) -> SecretFiles:
@@ -143,8 +143,8 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 
 def _check_shown(path: str, within: str) -> None:
-    """Raise PackageFault if a file is hidden, or is a link to one that is."""
+    """Raise PackageError if a file is hidden, or is a link to one that is."""
     if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
         leads = f"{path!r} leads to {within!r}" if path != within else repr(path)
         msg = f"{leads}, which is hidden, or a leftover of a program: put a copy in a visible place"
-        raise PackageFault(msg)
+        raise PackageError(msg)

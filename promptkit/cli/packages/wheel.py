@@ -20,7 +20,7 @@ from msgspec import Struct
 from packaging.utils import canonicalize_name
 
 from promptkit.cli.packages.licenses import find_licenses
-from promptkit.cli.packages.project import PackagedProject, PackageFault
+from promptkit.cli.packages.project import PackagedProject, PackageError
 from promptkit.cli.packages.readme import readme_text
 from promptkit.cli.packages.sources import PackagedFile, SourceReader
 from promptkit.files.folder import Folder
@@ -122,7 +122,7 @@ def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
             Reads the readme and the licences.
 
     Raises:
-        PackageFault: If what the project says does not fit together, or a file must not be published.
+        PackageError: If what the project says does not fit together, or a file must not be published.
 
         OSError: If a file cannot be read or written.
     """
@@ -136,10 +136,10 @@ def build_wheel(parts: WheelParts, reader: SourceReader) -> Wheel:
                 name: str = import_module("flit_core.buildapi").build_wheel(str(built))
         except (ValueError, RuntimeError) as error:
             msg = f"[project] in {parts.root / 'pyproject.toml'}: {error}"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
         except (OverflowError, struct.error):
             msg = f"{_EPOCH} is {os.environ[_EPOCH]!r}, a time that a wheel cannot hold: unset it"
-            raise PackageFault(msg) from None
+            raise PackageError(msg) from None
         return Wheel(name, built.read(name, _MAX_WHEEL))
 
 
@@ -181,7 +181,7 @@ def _check_alone(folder: Path) -> None:
     if ran.returncode:
         said = f"{ran.stdout}{ran.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
         msg = f"the recipes cannot be served without the project around them:\n{said}"
-        raise PackageFault(msg)
+        raise PackageError(msg)
 
 
 def _licenses(parts: WheelParts, reader: SourceReader) -> dict[str, PackagedFile]:
@@ -198,7 +198,7 @@ def _own_readme(parts: WheelParts, reader: SourceReader) -> str | None:
         return reader.read(parts.root, path).data.decode()
     except UnicodeDecodeError:
         msg = f"[project] readme {path!r} is not UTF-8"
-        raise PackageFault(msg) from None
+        raise PackageError(msg) from None
 
 
 def _metadata(project: PackagedProject, module: str, licenses: Sequence[str]) -> dict[str, Any]:

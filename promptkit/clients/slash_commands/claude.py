@@ -94,7 +94,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
             What the file holds.
 
     Raises:
-        UnreadableCommand: If it holds no text.
+        CommandSyntaxError: If it holds no text.
     """
     reader = _ClaudeText(read_markdown(text))
     parts, parameters = reader.parts(), reader.parameters

@@ -12,13 +12,13 @@ __all__ = [
     "ArgumentPart",
     "CommandParameter",
     "CommandPart",
+    "CommandSyntaxError",
     "FilePart",
     "LineNumbers",
     "Loss",
     "Part",
     "SlashCommand",
     "TextPart",
-    "UnreadableCommand",
     "brief",
     "in_order",
     "joined_parts",
@@ -30,7 +30,7 @@ __all__ = [
 _SHOWN: Final = 200
 
 
-class UnreadableCommand(Exception):
+class CommandSyntaxError(Exception):
     """
     A file is no slash command of its client.
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from promptkit.clients import yaml_edits
-from promptkit.clients.slash_commands.command import Loss, UnreadableCommand, brief
-from promptkit.files.edits import FileRefused
+from promptkit.clients.slash_commands.command import CommandSyntaxError, Loss, brief
+from promptkit.files.edits import FileRefusedError
 
 __all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
 
@@ -39,7 +39,7 @@ class CommandField(NamedTuple):
         """
         try:
             return next(iter(yaml_edits.read(self.source).values()), None)
-        except FileRefused:
+        except FileRefusedError:
             return None
 
 
@@ -79,7 +79,7 @@ def read_markdown(text: str) -> CommandFile:
     Return what a file says.
 
     Raises:
-        UnreadableCommand: If there is no text behind its properties.
+        CommandSyntaxError: If there is no text behind its properties.
     """
     block = _BLOCK.match(text)
     if block is not None and _FIRST.match(block[1]) is None:
@@ -89,7 +89,7 @@ def read_markdown(text: str) -> CommandFile:
     line = 1 if block is None else 1 + block[0].count("\n")
     if not body.strip():
         msg = "it has no text"
-        raise UnreadableCommand(msg, line)
+        raise CommandSyntaxError(msg, line)
     blank = re.match(r"(?:[ \t]*\n)*", body)
     start = blank.end() if blank else 0
     return CommandFile(fields, body[start:].rstrip(), line + body.count("\n", 0, start))

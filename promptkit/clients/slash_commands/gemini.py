@@ -14,13 +14,13 @@ from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
     CommandPart,
+    CommandSyntaxError,
     FilePart,
     LineNumbers,
     Loss,
     Part,
     SlashCommand,
     TextPart,
-    UnreadableCommand,
     brief,
     in_order,
     joined_parts,
@@ -28,7 +28,7 @@ from promptkit.clients.slash_commands.command import (
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.shell import why_no_words, words_of
-from promptkit.files.edits import FileRefused
+from promptkit.files.edits import FileRefusedError
 
 __all__ = ["read_gemini_command"]
 
@@ -59,7 +59,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
             What the file holds.
 
     Raises:
-        UnreadableCommand: If it is no TOML, or has no prompt.
+        CommandSyntaxError: If it is no TOML, or has no prompt.
     """
     lines = _lines_of_keys(text)
     fields = _fields(text, lines)
@@ -86,13 +86,13 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
 def _fields(text: str, lines: Mapping[str, int]) -> dict[str, Any]:
     try:
         fields = toml_edits.read(text)
-    except FileRefused as error:
+    except FileRefusedError as error:
         msg = str(error)
         line = error.line or int((re.search(r"at line (\d+)", msg) or [0, 1])[1])
-        raise UnreadableCommand(msg, line) from None
+        raise CommandSyntaxError(msg, line) from None
     if not isinstance(fields.get("prompt"), str) or not fields["prompt"].strip():
         msg = "it has no prompt"
-        raise UnreadableCommand(msg, lines.get("prompt", 1))
+        raise CommandSyntaxError(msg, lines.get("prompt", 1))
     return fields
 
 

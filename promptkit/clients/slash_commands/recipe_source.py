@@ -9,16 +9,16 @@ from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
     CommandPart,
+    CommandSyntaxError,
     FilePart,
     Part,
     SlashCommand,
     TextPart,
-    UnreadableCommand,
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.names import FreeNames, identifier
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.placeholders import holes_in
+from promptkit.language.placeholders import placeholders_in
 
 __all__ = ["written"]
 
@@ -50,7 +50,7 @@ def written(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
             What the function and both files are called, without an ending.
 
     Raises:
-        UnreadableCommand: If it has too many placeholders for one function.
+        CommandSyntaxError: If it has too many placeholders for one function.
     """
     holes = _Holes(command)
     markdown = "".join(map(holes.text, command.parts)).rstrip()
@@ -76,7 +76,7 @@ class _Holes:
     def __init__(self, command: SlashCommand) -> None:
         self._parameters = {one.name: one for one in command.parameters}
         literal = "\0".join(one.text for one in command.parts if isinstance(one, TextPart))
-        self._free = FreeNames("_", holes_in(literal))
+        self._free = FreeNames("_", placeholders_in(literal))
         self._names: dict[str, str] = {}
 
     def text(self, part: Part) -> str:
@@ -105,7 +105,7 @@ class _Holes:
         if (name := self._names.get(expression)) is None:
             if len(self._names) == _MAX_HOLES:
                 msg = f"it has more than {_MAX_HOLES} different arguments, commands and files"
-                raise UnreadableCommand(msg)
+                raise CommandSyntaxError(msg)
             name = self._free.take(self._free.find(identifier(wanted) or "text"))
             self._names[expression] = name
         return f"{{{{{name}}}}}"

@@ -53,7 +53,7 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
             What the file holds.
 
     Raises:
-        UnreadableCommand: If it holds no text.
+        CommandSyntaxError: If it holds no text.
     """
     file = read_markdown(text)
     losses = list(file.losses("description", "argument-hint", "name"))

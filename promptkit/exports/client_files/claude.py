@@ -10,7 +10,7 @@ from typing import Final
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.frontmatter import write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, hint_of, refuse_at
-from promptkit.exports.templates import Hole
+from promptkit.exports.templates import Placeholder
 
 __all__ = ["frozen", "live"]
 
@@ -31,7 +31,7 @@ def frozen(prompt: CompiledPrompt) -> bytes:
     Return a command that says what a prompt says.
 
     Raises:
-        ExportRefused: If there is none.
+        ExportRefusedError: If there is none.
     """
     parts = frozen_parts(prompt)
     said = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
@@ -41,7 +41,7 @@ def frozen(prompt: CompiledPrompt) -> bytes:
     names = [one.name for one in prompt.arguments.ordered]
     body = ""
     for part in parts:
-        if isinstance(part, Hole):
+        if isinstance(part, Placeholder):
             if body.endswith("\\"):
                 refuse_at(prompt, body, len(body), "a backslash before the place of an argument")
             body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"

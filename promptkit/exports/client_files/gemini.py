@@ -25,7 +25,7 @@ def frozen(prompt: CompiledPrompt) -> bytes:
     Return a command that says what a prompt says.
 
     Raises:
-        ExportRefused: If there is none.
+        ExportRefusedError: If there is none.
     """
     if len(names := [one.name for one in prompt.arguments.ordered]) > 1:
         shown = ", ".join(map(repr, names))

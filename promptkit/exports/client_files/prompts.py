@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.exports.templates import Hole, UnfitTemplate, template_of
+from promptkit.exports.templates import Placeholder, TemplateError, template_of
 
 __all__ = [
-    "ExportRefused",
+    "ExportRefusedError",
     "LiveCommand",
     "frozen_parts",
     "hint_of",
@@ -23,7 +23,7 @@ __all__ = [
 _LIVE: Final = "--live writes a file that renders it each time"
 
 
-class ExportRefused(PromptkitError):
+class ExportRefusedError(PromptkitError):
     """A prompt cannot be written for a client; its text says why, and what to do."""
 
 
@@ -62,23 +62,23 @@ class LiveCommand(Struct, frozen=True):
 
 
 def refuse(prompt: CompiledPrompt, reason: str) -> NoReturn:
-    """Raise ExportRefused for a prompt, with the reason."""
+    """Raise ExportRefusedError for a prompt, with the reason."""
     msg = f"prompt {prompt.name!r} cannot be written: {reason}"
-    raise ExportRefused(msg) from None
+    raise ExportRefusedError(msg) from None
 
 
 def refuse_at(prompt: CompiledPrompt, text: str, place: int, what: str) -> NoReturn:
-    """Raise ExportRefused for what a client would read at a place of a prompt's text as something else."""
+    """Raise ExportRefusedError if a client would read a part of a prompt's text as something else."""
     line = text.count("\n", 0, place) + 1
     refuse(prompt, f"line {line} of its text has {what}, for which there is no escape: {_LIVE}")
 
 
-def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Hole, ...]:
+def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
     """
     Return the text of a prompt, and the places of its arguments in it.
 
     Raises:
-        ExportRefused: If one of them is no text, or may be left out, or if the prompt says more than the
+        ExportRefusedError: If one of them is no text, or may be left out, or if the prompt says more than the
             text of a user, or something else than its text with the holes filled.
     """
     for one in prompt.arguments.ordered:
@@ -92,7 +92,7 @@ def frozen_parts(prompt: CompiledPrompt) -> tuple[str | Hole, ...]:
             )
     try:
         turns = template_of(prompt).turns
-    except UnfitTemplate as error:
+    except TemplateError as error:
         reason, _, _ = error.reason.rpartition(": give ")
         refuse(prompt, f"{reason or error.reason}: {_LIVE}")
     for number, turn in enumerate(turns, 1):
@@ -112,9 +112,9 @@ def target_word(target: str) -> str:
     Return a target as a word of a command.
 
     Raises:
-        ExportRefused: If a shell, or a client, reads it as anything else.
+        ExportRefusedError: If a shell, or a client, reads it as anything else.
     """
     if shlex.quote(target) != target or target.startswith("-"):
         msg = f"the target {target!r} cannot stand in a command as it is: rename it, without blanks and signs"
-        raise ExportRefused(msg)
+        raise ExportRefusedError(msg)
     return target

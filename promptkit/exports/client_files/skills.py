@@ -5,10 +5,10 @@ from typing import Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.catalog.spooled_bytes import KeptBytes, keep
+from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.declarations.frontmatter import faults_of, write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, refuse
-from promptkit.exports.templates import Hole
+from promptkit.exports.templates import Placeholder
 
 __all__ = ["frozen", "live", "only_when_asked", "skill_name"]
 
@@ -24,19 +24,19 @@ def skill_name(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def frozen(prompt: CompiledPrompt) -> dict[str, KeptBytes]:
+def frozen(prompt: CompiledPrompt) -> dict[str, SpooledBytes]:
     """
     Return the files of a skill that says what a prompt says, with a mark for each argument.
 
     Raises:
-        ExportRefused: If there is none.
+        ExportRefusedError: If there is none.
     """
     parts = frozen_parts(prompt)
     text = "".join(part for part in parts if isinstance(part, str))
     opened, closed = "{{", "}}"
     while opened in text or closed in text:  # an author's own must not be taken for one
         opened, closed = f"{opened}{{", f"{closed}}}"
-    said = "".join(f"{opened}{one.name}{closed}" if isinstance(one, Hole) else one for one in parts)
+    said = "".join(f"{opened}{one.name}{closed}" if isinstance(one, Placeholder) else one for one in parts)
     if not prompt.arguments.ordered:
         return _files(prompt, said)
     marks = _listed(prompt, opened, closed)
@@ -44,12 +44,12 @@ def frozen(prompt: CompiledPrompt) -> dict[str, KeptBytes]:
     return _files(prompt, "\n".join([intro, "", *marks, "", "---", "", said]))
 
 
-def live(command: LiveCommand) -> dict[str, KeptBytes]:
+def live(command: LiveCommand) -> dict[str, SpooledBytes]:
     """
     Return the files of a skill that says how to render a prompt.
 
     Raises:
-        ExportRefused: If the format of skills has no place for it.
+        ExportRefusedError: If the format of skills has no place for it.
     """
     prompt = command.prompt
     lines = ["Run this command, and then do what it prints:", "", f"    {command.unread}"]
@@ -58,7 +58,7 @@ def live(command: LiveCommand) -> dict[str, KeptBytes]:
     return _files(prompt, "\n".join(lines))
 
 
-def only_when_asked(files: dict[str, KeptBytes]) -> dict[str, KeptBytes]:
+def only_when_asked(files: dict[str, SpooledBytes]) -> dict[str, SpooledBytes]:
     """Return a skill that Codex does not choose by itself, as it does not choose prompts."""
     return {**files, "agents/openai.yaml": keep(b"policy:\n  allow_implicit_invocation: false\n")}
 
@@ -70,7 +70,7 @@ def _listed(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Itera
         yield f"- `{opened}{one.name}{closed}`{'' if one.required else ' (may be left out)'}{about}"
 
 
-def _files(prompt: CompiledPrompt, body: str) -> dict[str, KeptBytes]:
+def _files(prompt: CompiledPrompt, body: str) -> dict[str, SpooledBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for _, fault, remedy in faults_of(fields, fields["name"]):
         refuse(prompt, f"as a skill, {fault}: {remedy}")

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.protocol import wire
-from promptkit.protocol.key_ring import OVERHEAD, KeyRing, TokenRefused
+from promptkit.protocol.key_ring import OVERHEAD, KeyRing, TokenRefusedError
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 __all__ = ["LIFETIME_S", "MAX_LENGTH", "SealedSession", "Sessions"]
@@ -155,7 +155,7 @@ class Sessions:
             return None
         try:
             session = self._verified(session_id, owner, self._ring.secrets)
-        except (TokenRefused, msgspec.DecodeError):
+        except (TokenRefusedError, msgspec.DecodeError):
             return None
         return session if session is not None and self._clock() <= session.expires else None
 

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from promptkit.protocol.events import Request
 from promptkit.protocol.http.messages import Head, HttpResponse
 from promptkit.protocol.jsonrpc import InvalidRequest, Reply
-from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
+from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.server.shared_server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer import UNAVAILABLE, BearerScheme
@@ -141,7 +141,7 @@ class Authorizer:
                 msg = f"a verifier returns a Principal or None, not {type(principal).__name__}"
                 raise TypeError(msg)  # noqa: TRY301 (as any error of the verifier)
             admitted = self.scheme.admit(principal)
-        except VerifierUnavailable:
+        except VerifierUnavailableError:
             return UNAVAILABLE
         except Exception as error:  # noqa: BLE001 (a verifier is somebody else's code)
             say(f"a token could not be verified: {_where(error)}")

@@ -25,12 +25,12 @@ from joserfc.errors import JoseError
 from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import Key, RSAKey, import_key
 
-from promptkit.protocol.principals import VerifierUnavailable
+from promptkit.protocol.principals import VerifierUnavailableError
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer import secure_url
 from promptkit.version import VERSION
 
-__all__ = ["COOL_DOWN_S", "FRESH_S", "TRUSTED_S", "DocumentUnavailable", "Issuer", "fetch_document"]
+__all__ = ["COOL_DOWN_S", "FRESH_S", "TRUSTED_S", "DocumentUnavailableError", "Issuer", "fetch_document"]
 
 #: How long keys are used without asking again, in seconds; and how long if the issuer cannot be reached.
 FRESH_S: Final = 300.0
@@ -53,7 +53,7 @@ _WHOLE_S: Final = 8.0
 _MAX_BYTES: Final = 1024 * 1024
 
 
-class DocumentUnavailable(Exception):
+class DocumentUnavailableError(Exception):
     """A document was not fetched, or cannot be used; the text says why."""
 
 
@@ -122,7 +122,7 @@ def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
             How long it may take. Then the connection is closed.
 
     Raises:
-        DocumentUnavailable: If it cannot be had in time, is too large, or is no JSON object.
+        DocumentUnavailableError: If it cannot be had in time, is too large, or is no JSON object.
     """
     try:
         found = msgspec.json.decode(_read(secure_url(url), seconds), type=dict[str, Any])
@@ -130,7 +130,7 @@ def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
         if isinstance(error, HTTPError):  # it is an answer, too, and would keep its connection open
             error.close()
         msg = f"{url}: {error}"
-        raise DocumentUnavailable(msg) from None
+        raise DocumentUnavailableError(msg) from None
     return found
 
 
@@ -200,14 +200,14 @@ class Issuer:
                 What the token is signed with.
 
         Raises:
-            VerifierUnavailable: If the issuer cannot be asked.
+            VerifierUnavailableError: If the issuer cannot be asked.
         """
         key = self._held(kid, algorithm)
         if key is None or self._age() > FRESH_S:
             await self._refreshed()
             key = self._held(kid, algorithm)
         if self._age() > TRUSTED_S or (key is None and self._has_failed):
-            raise VerifierUnavailable
+            raise VerifierUnavailableError
         return key
 
     def _age(self) -> float:
@@ -241,7 +241,7 @@ class Issuer:
         try:
             self._keys = self._fetched_keys()
             self._fetched, self._has_failed = self._clock(), False
-        except DocumentUnavailable as error:
+        except DocumentUnavailableError as error:
             self._has_failed = True
             say(f"the keys of {self.url} cannot be fetched: {error}; not asked again for {COOL_DOWN_S:g} s")
         finally:
@@ -255,7 +255,7 @@ class Issuer:
         keys = [key for one in (listed if isinstance(listed, list) else []) if (key := _public_key(one))]
         if not keys:
             msg = f"{url}: there is no key that can be used"
-            raise DocumentUnavailable(msg)
+            raise DocumentUnavailableError(msg)
         return keys
 
     def _discovered(self) -> str:
@@ -264,19 +264,19 @@ class Issuer:
         for url in _metadata_urls(self.url):
             try:
                 found = self._fetch(url)
-            except DocumentUnavailable as error:
+            except DocumentUnavailableError as error:
                 failures.append(str(error))
                 continue
             if found.get("issuer") != self.url:
                 msg = f"{url}: it is the metadata of another issuer: {found.get('issuer')!r:.200}"
-                raise DocumentUnavailable(msg)
+                raise DocumentUnavailableError(msg)
             keys_url = found.get("jwks_uri")
             if not isinstance(keys_url, str):
                 msg = f"{url}: it has no jwks_uri"
-                raise DocumentUnavailable(msg)
+                raise DocumentUnavailableError(msg)
             return keys_url
         msg = "; ".join(failures)
-        raise DocumentUnavailable(msg)
+        raise DocumentUnavailableError(msg)
 
 
 def _metadata_urls(issuer: str) -> list[str]:

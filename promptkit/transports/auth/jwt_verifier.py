@@ -45,7 +45,7 @@ class _Header(msgspec.Struct):
 _decode_header: Final = msgspec.json.Decoder(_Header).decode
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """A token is not valid; the text says why, in words of ours alone."""
 
 
@@ -57,7 +57,7 @@ class _Registry(JWSRegistry):
     def get_alg(self, name: str) -> JWSAlgModel:
         if name not in ALGORITHMS:
             msg = "its algorithm is not allowed"
-            raise _Refused(msg)
+            raise _RefusedError(msg)
         return self.algorithms[name]
 
 
@@ -99,7 +99,7 @@ class JwtVerifier:
                 Any text.
 
         Raises:
-            VerifierUnavailable: If the issuer cannot be asked for its keys.
+            VerifierUnavailableError: If the issuer cannot be asked for its keys.
         """
         try:
             header = _read_header(token)
@@ -110,7 +110,7 @@ class JwtVerifier:
             claims = jwt.decode(token, key, registry=_REGISTRY).claims
             self._claims.validate(claims)
             return _principal(claims)
-        except (_Refused, JoseError, ValueError, RecursionError) as error:
+        except (_RefusedError, JoseError, ValueError, RecursionError) as error:
             self._tell(_reason(error))
             return None
 
@@ -125,16 +125,16 @@ def _read_header(token: str) -> _Header:
     encoded, _, rest = token.partition(".")
     if rest.count(".") != 1:
         msg = "it is no signed JSON Web Token"
-        raise _Refused(msg)
+        raise _RefusedError(msg)
     try:
         header = _decode_header(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
     except (ValueError, RecursionError):
         msg = "its header cannot be read"
-        raise _Refused(msg) from None
+        raise _RefusedError(msg) from None
     kind = header.typ and header.typ.lower()
     if kind not in _TYPES or header.crit is not UNSET:
         msg = "it is of a kind that is not for this use"
-        raise _Refused(msg)
+        raise _RefusedError(msg)
     return header
 
 
@@ -143,7 +143,7 @@ def _principal(claims: dict[str, Any]) -> Principal:
     subject = person or claims.get("client_id") or claims.get("azp")
     if not isinstance(subject, str):
         msg = "it does not say whose it is (sub)"
-        raise _Refused(msg)
+        raise _RefusedError(msg)
     scopes = claims.get("scope", claims.get("scp", ""))
     if isinstance(scopes, list):
         scopes = [scope for scope in scopes if isinstance(scope, str)]
@@ -153,12 +153,12 @@ def _principal(claims: dict[str, Any]) -> Principal:
         return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not person)
     except ValueError:
         msg = "what it says of whose it is (sub) is no text"
-        raise _Refused(msg) from None
+        raise _RefusedError(msg) from None
 
 
 def _reason(error: Exception) -> str:
     """Why a token is refused. Nothing of the token is in it, but for the names of claims we know."""
-    if isinstance(error, _Refused):
+    if isinstance(error, _RefusedError):
         return str(error)
     if isinstance(error, ExpiredTokenError):
         return "it has expired"

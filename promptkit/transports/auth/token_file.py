@@ -6,9 +6,9 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Final
 
-from promptkit.protocol.principals import Principal, VerifierUnavailable
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.bearer import is_token
-from promptkit.transports.secret_files import InvalidSecrets, SecretFile
+from promptkit.transports.secret_files import InvalidSecretsError, SecretFile
 
 __all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]
 
@@ -29,8 +29,8 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             times. What follows a ``#`` is a comment.
 
     Raises:
-        InvalidSecrets: If one cannot be read, could be guessed, or comes twice. Its `rest` is what others
-            say: a slip keeps nobody else out, and lets in nobody who is in the file no more.
+        InvalidSecretsError: If one cannot be read, could be guessed, or comes twice. Its `rest` is what
+            others say: a slip keeps nobody else out, and lets in nobody who is in the file no more.
     """
     found: dict[bytes, Principal] = {}
     faults = []
@@ -46,7 +46,7 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
         else:
             found[digest] = Principal(words[0], words[2:])
     if faults:
-        error = InvalidSecrets(faults[0])
+        error = InvalidSecretsError(faults[0])
         error.rest = tuple(found.items()) or None
         raise error
     return tuple(found.items())
@@ -76,7 +76,8 @@ class TokenFile:
             Returns a time that never goes back, in seconds.
 
     Raises:
-        InvalidSecrets: If it cannot be read, holds no token, or if others may read, change or replace it.
+        InvalidSecretsError: If it cannot be read, holds no token, or if others may read, change or replace
+            it.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -84,7 +85,7 @@ class TokenFile:
         self._file = SecretFile(path, "tokens", read_tokens, until_mended, clock)
         if not self._file.current():
             msg = f"{path}: there is no token: write a name and a token on each line"
-            raise InvalidSecrets(msg)
+            raise InvalidSecretsError(msg)
 
     def verify(self, token: str) -> Principal | None:
         """
@@ -95,11 +96,11 @@ class TokenFile:
                 Any text.
 
         Raises:
-            VerifierUnavailable: If no line of the file could be read for some seconds.
+            VerifierUnavailableError: If no line of the file could be read for some seconds.
         """
         tokens = self._file.current()
         if self._file.stale_for > VALID_S:
-            raise VerifierUnavailable
+            raise VerifierUnavailableError
         digest, bearer = sha256(token.encode()).digest(), None
         # All are compared, each in constant time: how long this takes says nothing about any of them.
         for known, principal in tokens:

@@ -8,7 +8,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from promptkit.transports.http.asgi_types import ASGIApplication
 from promptkit.transports.http.connection_limits import Connections, Phase, refusal
-from promptkit.transports.http.request_cycle import CONTINUE, Cycle, scope_of, target
+from promptkit.transports.http.request_cycle import CONTINUE, RequestCycle, scope_of, target
 from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
 
 __all__ = ["HttpConnection"]
@@ -39,9 +39,9 @@ class HttpConnection(asyncio.Protocol):
         self._since = connections.now  # when what is waited for began to be
         self._target, self._fields = b"", list[tuple[bytes, bytes]]()
         self._awaits_continue = False
-        self._latest: Cycle | None = None  # of which the parser has read a part at least
-        self._running: Cycle | None = None
-        self._waiting: deque[Cycle] = deque()
+        self._latest: RequestCycle | None = None  # of which the parser has read a part at least
+        self._running: RequestCycle | None = None
+        self._waiting: deque[RequestCycle] = deque()
         self._behind = 0  # how many bytes those have together
         self._is_reading = True
         # `_is_fed_again`: whether the parser is given a head that was served already.
@@ -222,7 +222,7 @@ class HttpConnection(asyncio.Protocol):
             self._is_reading = True
             self.transport.resume_reading()
 
-    def end_cycle(self, cycle: Cycle) -> None:
+    def end_cycle(self, cycle: RequestCycle) -> None:
         """Begin the next request, or wait for it, now that a response is sent."""
         self._running = None
         if self.transport.is_closing():
@@ -288,16 +288,18 @@ class HttpConnection(asyncio.Protocol):
         """How many bytes a head has, about."""
         return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
 
-    def _cycle(self, version: str) -> Cycle:
+    def _cycle(self, version: str) -> RequestCycle:
         """The cycle of a request whose head has arrived."""
         scope = {**self._scope, **target(self._target)}
         scope["http_version"], scope["method"] = version, self._parser.get_method().decode("ascii")
         scope["headers"], self._fields = self._fields, []
         is_current = version == "1.1"
         lives = is_current and not self._connections.draining and self._parser.should_keep_alive()
-        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current)
+        return RequestCycle(
+            self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current
+        )
 
-    def _start(self, cycle: Cycle) -> None:
+    def _start(self, cycle: RequestCycle) -> None:
         self._running = cycle
         self._task = self.loop.create_task(cycle.run(self._application))
 
@@ -329,7 +331,7 @@ class HttpConnection(asyncio.Protocol):
             self._behind -= self._waiting.pop().size
             self._latest = self._waiting[-1] if self._waiting else self._running
 
-    def _end(self, cycle: Cycle) -> None:
+    def _end(self, cycle: RequestCycle) -> None:
         """Close after the last reply; as long as the client sends what nobody needs, the sending side."""
         self._waiting.clear()  # what nobody answers any more keeps no connection open
         self._latest = cycle

@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import pack
 from typing import Final
 
-__all__ = ["CannotListen", "Listener", "listen_inherited", "listen_tcp", "listen_unix", "systemd_descriptors"]
+__all__ = ["ListenError", "Listener", "listen_inherited", "listen_tcp", "listen_unix", "systemd_descriptors"]
 
 #: How many connections wait in the kernel for a worker. The kernel may allow fewer.
 _BACKLOG: Final = 2048
@@ -44,7 +44,7 @@ _REMEDIES: Final[dict[int | None, str]] = {
 }
 
 
-class CannotListen(Exception):
+class ListenError(Exception):
     """Nothing can be served at an address; the text says why, and what to do."""
 
 
@@ -132,7 +132,7 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
         One listener for each address of the host.
 
     Raises:
-        CannotListen: If that is not possible.
+        ListenError: If that is not possible.
     """
     listeners: list[Listener] = []
     error: OSError | None = None
@@ -149,7 +149,7 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
             listener.close()
         reason = _REMEDIES.get(error.errno, _reason(error))
         msg = f"cannot listen at {host}, port {port}: {reason}"
-        raise CannotListen(msg)
+        raise ListenError(msg)
     return listeners
 
 
@@ -168,11 +168,11 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
             The group that it belongs to, by name or number.
 
     Raises:
-        CannotListen: If that is not possible.
+        ListenError: If that is not possible.
     """
     if sys.platform == "win32":
         msg = "Unix sockets need another system than Windows: use --http"
-        raise CannotListen(msg)
+        raise ListenError(msg)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if _is_stale(path):
@@ -188,7 +188,7 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
     except _UNIX_FAILURES as error:
         made.close()
         msg = f"cannot listen at {path!r}: {_reason(error)}"
-        raise CannotListen(msg) from None
+        raise ListenError(msg) from None
 
 
 def listen_inherited(descriptor: int) -> Listener:
@@ -200,18 +200,18 @@ def listen_inherited(descriptor: int) -> Listener:
             Its number.
 
     Raises:
-        CannotListen: If it is no socket that listens.
+        ListenError: If it is no socket that listens.
     """
     try:
         inherited = socket.socket(fileno=descriptor)
         listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
         msg = f"descriptor {descriptor} is no socket: {_reason(error)}"
-        raise CannotListen(msg) from None
+        raise ListenError(msg) from None
     if not listens:
         inherited.detach()  # it is somebody else's
         msg = f"descriptor {descriptor} is a socket that does not listen"
-        raise CannotListen(msg)
+        raise ListenError(msg)
     inherited.set_inheritable(False)
     return Listener([inherited], is_inherited=True)
 
@@ -223,13 +223,13 @@ def systemd_descriptors() -> list[int]:
     What says so is removed from the environment, as it is not meant for child processes.
 
     Raises:
-        CannotListen: If there are none.
+        ListenError: If there are none.
     """
     said = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     number = said["LISTEN_FDS"]
     if said["LISTEN_PID"] != str(os.getpid()) or not number.isdecimal() or not int(number):
         msg = "systemd has passed no socket: start this service by its .socket unit"
-        raise CannotListen(msg)
+        raise ListenError(msg)
     return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(number)))
 
 
@@ -274,7 +274,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         msg = f"cannot listen at {host!r}: {_reason(error)}"
-        raise CannotListen(msg) from None
+        raise ListenError(msg) from None
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
 
 

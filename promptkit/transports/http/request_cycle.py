@@ -14,7 +14,7 @@ from promptkit.protocol.http.messages import CLOSE
 from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
-__all__ = ["CONTINUE", "JOINED_BYTES", "Cycle", "scope_of", "target"]
+__all__ = ["CONTINUE", "JOINED_BYTES", "RequestCycle", "scope_of", "target"]
 
 #: Up to so many bytes are sent together with the head before them; to copy more takes longer than a call.
 JOINED_BYTES: Final = 64 * 1024
@@ -40,10 +40,10 @@ class _Connection(Protocol):
     @property
     def date(self) -> bytes: ...
     def resume_reading(self) -> None: ...
-    def end_cycle(self, cycle: "Cycle") -> None: ...
+    def end_cycle(self, cycle: "RequestCycle") -> None: ...
 
 
-class Cycle:
+class RequestCycle:
     """
     One request on a connection, and the response to it.
 

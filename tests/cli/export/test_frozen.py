@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt
 from promptkit.exports.client_files import claude, gemini, skills
-from promptkit.exports.client_files.prompts import ExportRefused
+from promptkit.exports.client_files.prompts import ExportRefusedError
 from tests.cli.export.clients import Claude, gemini_says
 
 #: Pieces of text that clients read in a way of their own, and what is near to that.
@@ -70,7 +70,7 @@ def written(client, source):
     """The file of a prompt; None if the client would read something in its text."""
     try:
         return client.frozen(source)
-    except ExportRefused as error:
+    except ExportRefusedError as error:
         if "for which there is no escape" in str(error):
             return None
         raise
@@ -140,7 +140,7 @@ class TestClaude:
         """
         With the line, and what else can be done.
         """
-        with pytest.raises(ExportRefused) as refused:
+        with pytest.raises(ExportRefusedError) as refused:
             claude.frozen(made_of(text, ""))
         assert str(refused.value).startswith(f"prompt 'saying' cannot be written: {reason}")
         assert str(refused.value).endswith("no escape: --live writes a file that renders it each time")
@@ -149,7 +149,7 @@ class TestClaude:
         """
         It would be that of another argument.
         """
-        with pytest.raises(ExportRefused, match="which would number it"):
+        with pytest.raises(ExportRefusedError, match="which would number it"):
             claude.frozen(made_of("Say ", "[0]"))
 
 
@@ -202,7 +202,7 @@ class TestGemini:
         """
         Also where it begins with the text, and ends with the hole.
         """
-        with pytest.raises(ExportRefused) as refused:
+        with pytest.raises(ExportRefusedError) as refused:
             gemini.frozen(made_of(text, ""))
         assert reason in str(refused.value)
 

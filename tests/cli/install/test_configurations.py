@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from promptkit.clients.configurations import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
-from promptkit.files.edits import FileRefused
+from promptkit.files.edits import FileRefusedError
 
 pytestmark = pytest.mark.sampled
 
@@ -30,7 +30,7 @@ def removed(client, text, name="ours"):
 
 
 def refusal(client, text, entry=ENTRY):
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefusedError) as refused:
         added(client, text, entry)
     return str(refused.value)
 
@@ -253,7 +253,7 @@ def test_a_fault_has_its_place():
     """
     The line and the column are those of the file, comments counted.
     """
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(FileRefusedError) as refused:
         ServerTable(JSON, '{\n  // one\n  /* two\n */ "a" 1\n}')
 
     assert (refused.value.line, refused.value.column) == (4, 9)
@@ -347,7 +347,7 @@ def test_an_entry_without_a_heading_is_not_taken_out_of_toml(text):
     An entry that is found, and that cannot be taken out by its lines, is told: it does not count as gone.
     """
     assert "ours" in ServerTable(TOML, text).entries
-    with pytest.raises(FileRefused, match="cannot be changed"):
+    with pytest.raises(FileRefusedError, match="cannot be changed"):
         removed(TOML, text)
 
 
@@ -358,7 +358,7 @@ def test_what_looks_like_a_table_of_toml():
     text = "a = '''\n[mcp_servers.ours]\ncommand = \"x\"\n'''\nmcp_servers.ours.command = \"y\"\n"
 
     assert refusal(TOML, text) != ""
-    with pytest.raises(FileRefused):
+    with pytest.raises(FileRefusedError):
         removed(TOML, text)
 
 
@@ -571,5 +571,5 @@ def test_a_deep_text_that_can_be_read():
             (TOML, f"{'.'.join('a' * depth)} = 1\n"),
             (YAML_CLIENT, "x: " + "[" * depth + "]" * depth + "\n"),
         ):
-            with contextlib.suppress(FileRefused):
+            with contextlib.suppress(FileRefusedError):
                 added(client, text, GOOSE if client is YAML_CLIENT else ENTRY)

@@ -3,7 +3,7 @@
 import pytest
 
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
-from promptkit.files.edits import FileRefused
+from promptkit.files.edits import FileRefusedError
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_it_is_refused(module, text, reason):
     """
     The reason is one line, whatever the parser raises.
     """
-    with pytest.raises(FileRefused, match=reason) as caught:
+    with pytest.raises(FileRefusedError, match=reason) as caught:
         module.read(text)
 
     assert "\n" not in str(caught.value)

@@ -16,9 +16,9 @@ from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
     CommandPart,
+    CommandSyntaxError,
     FilePart,
     TextPart,
-    UnreadableCommand,
 )
 
 ISSUE = """\
@@ -251,7 +251,7 @@ class TestFrontmatter:
         """
         A file without text is no command.
         """
-        with pytest.raises(UnreadableCommand, match="it has no text"):
+        with pytest.raises(CommandSyntaxError, match="it has no text"):
             read_claude_command("x", text)
 
 

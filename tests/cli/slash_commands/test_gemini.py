@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandPart,
+    CommandSyntaxError,
     FilePart,
     TextPart,
-    UnreadableCommand,
 )
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 
@@ -115,7 +115,7 @@ class TestWholeFile:
         """
         It is refused with the line.
         """
-        with pytest.raises(UnreadableCommand, match=reason) as refused:
+        with pytest.raises(CommandSyntaxError, match=reason) as refused:
             read_gemini_command("x", text)
         assert refused.value.line <= line + 1
 

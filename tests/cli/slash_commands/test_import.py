@@ -16,10 +16,10 @@ from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
     CommandPart,
+    CommandSyntaxError,
     FilePart,
     SlashCommand,
     TextPart,
-    UnreadableCommand,
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.recipe_source import written
@@ -106,7 +106,7 @@ def test_a_text_with_more_placeholders_than_a_function_takes():
     """
     command = read_claude_command("x", "".join(f"!`git log {number}`\n" for number in range(501)))
 
-    with pytest.raises(UnreadableCommand, match="it has more than 500 different arguments"):
+    with pytest.raises(CommandSyntaxError, match="it has more than 500 different arguments"):
         written(command, "x", "x")
 
 

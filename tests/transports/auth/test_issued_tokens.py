@@ -11,7 +11,7 @@ import pytest
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 
 from promptkit.protocol.http.messages import HttpResponse
-from promptkit.protocol.principals import Principal, VerifierUnavailable
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth import issuer as issuers
 from promptkit.transports.auth.authorizer import KNOWN_S, Authorizer
 from promptkit.transports.auth.bearer import BearerScheme
@@ -19,7 +19,7 @@ from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
     FRESH_S,
     TRUSTED_S,
-    DocumentUnavailable,
+    DocumentUnavailableError,
     Issuer,
     fetch_document,
 )
@@ -605,7 +605,7 @@ class TestAsking:
         Nothing of it is left open, whoever keeps the exception.
         """
         issuer.answers["/keys"] = answer
-        with pytest.raises(DocumentUnavailable, match=f"HTTP Error {answer[0]}") as caught:
+        with pytest.raises(DocumentUnavailableError, match=f"HTTP Error {answer[0]}") as caught:
             fetch_document(f"{issuer.origin}/keys")
         assert caught.value.__context__.closed
 
@@ -635,7 +635,7 @@ class TestAsking:
 
         keys = Issuer(issuer.url, fetch)
         verifier = JwtVerifier(keys, RESOURCE)
-        with pytest.raises(VerifierUnavailable):
+        with pytest.raises(VerifierUnavailableError):
             asyncio.run(verifier.verify(issuer.token(RESOURCE)))
         running = keys._running
         released.set()

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from promptkit.transports.auth.issuer import DocumentUnavailable, fetch_document
+from promptkit.transports.auth.issuer import DocumentUnavailableError, fetch_document
 
 #: How long a document may take here, in seconds, and how long a test waits for the end.
 SECONDS, PATIENCE = 0.4, 10.0
@@ -71,7 +71,7 @@ def test_an_issuer_that_trickles(kind, monkeypatch):
         monkeypatch.setenv("HTTPS_PROXY", f"http://{slow.address}")
         url = "https://issuer.example/keys"
     begun = time.monotonic()
-    with pytest.raises(DocumentUnavailable) as refused:
+    with pytest.raises(DocumentUnavailableError) as refused:
         fetch_document(url, SECONDS)
 
     assert time.monotonic() - begun < PATIENCE / 2

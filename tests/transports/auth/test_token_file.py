@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.protocol.principals import Principal, VerifierUnavailable
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import Authorizer
 from promptkit.transports.auth.bearer import BearerScheme
 from promptkit.transports.auth.token_file import VALID_S, TokenFile, read_tokens
-from promptkit.transports.secret_files import InvalidSecrets
+from promptkit.transports.secret_files import InvalidSecretsError
 from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10
@@ -35,7 +35,7 @@ def file(tmp_path):
 
 def refusal(text):
     """Why a text is refused."""
-    with pytest.raises(InvalidSecrets) as refused:
+    with pytest.raises(InvalidSecretsError) as refused:
         read_tokens(text)
     return str(refused.value)
 
@@ -110,7 +110,7 @@ class TestReading:
         Nothing is served that nobody could use.
         """
         file.write_text(text)
-        with pytest.raises(InvalidSecrets) as refused:
+        with pytest.raises(InvalidSecretsError) as refused:
             TokenFile(str(file))
         assert str(refused.value) == f"{file}: there is no token: write a name and a token on each line"
 
@@ -124,7 +124,7 @@ class TestReading:
         It is refused, as its tokens may be known by now.
         """
         file.chmod(mode)
-        with pytest.raises(InvalidSecrets) as refused:
+        with pytest.raises(InvalidSecretsError) as refused:
             TokenFile(str(file))
         said = f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod g-w,o-rwx {file}"
         assert str(refused.value) == said
@@ -134,12 +134,12 @@ class TestReading:
         And the line, or the reason of the system.
         """
         file.write_text("ada secret")
-        with pytest.raises(InvalidSecrets, match=f"^{file}: line 1: the token has 6 characters"):
+        with pytest.raises(InvalidSecretsError, match=f"^{file}: line 1: the token has 6 characters"):
             TokenFile(str(file))
         file.write_text(f"bob {BOB}\nada secret")
-        with pytest.raises(InvalidSecrets, match=f"^{file}: line 2: the token has 6 characters"):
+        with pytest.raises(InvalidSecretsError, match=f"^{file}: line 2: the token has 6 characters"):
             TokenFile(str(file))
-        with pytest.raises(InvalidSecrets, match=f"^{file}x: cannot be read: No such file"):
+        with pytest.raises(InvalidSecretsError, match=f"^{file}x: cannot be read: No such file"):
             TokenFile(f"{file}x")
 
 
@@ -198,7 +198,7 @@ class TestChanges:
             assert tokens.verify(ADA).subject == "ada"
         for _ in range(3):
             self.now += 1
-            with pytest.raises(VerifierUnavailable):
+            with pytest.raises(VerifierUnavailableError):
                 tokens.verify(ADA)
         shown = capfd.readouterr().err
 
@@ -241,7 +241,7 @@ class TestChanges:
         file.unlink()
         self.now += 3600
 
-        with pytest.raises(VerifierUnavailable):
+        with pytest.raises(VerifierUnavailableError):
             tokens.verify(ADA)
 
     def test_a_stream_ends_once_its_token_is_nobodys(self, file, tokens):

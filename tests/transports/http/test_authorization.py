@@ -6,7 +6,7 @@ import secrets
 
 import pytest
 
-from promptkit.asgi import Principal, VerifierUnavailable, app
+from promptkit.asgi import Principal, VerifierUnavailableError, app
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import Recipes
 from promptkit.protocol.limits import Limits
@@ -52,7 +52,7 @@ class Verifier:
         self.seen.append(token)
         match token:
             case "later":
-                raise VerifierUnavailable
+                raise VerifierUnavailableError
             case "fails":
                 msg = f"what a token: {token}"
                 raise RuntimeError(msg)

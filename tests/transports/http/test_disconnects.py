@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from promptkit.transports.http.channel import HttpChannel
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
-from promptkit.transports.http.request_cycle import Cycle
+from promptkit.transports.http.request_cycle import RequestCycle
 from tests.posting import agreeing, application, body_of, post
 from tests.transports.http import recipes
 from tests.wire import modern, request
@@ -258,7 +258,7 @@ class TestLeaving:
 
 def left_to_the_collector(before=()):
     """Objects of clients and requests that only a garbage collection finds, except those in *before*."""
-    kinds = (HttpConnection, Cycle, HttpChannel)
+    kinds = (HttpConnection, RequestCycle, HttpChannel)
     known = {id(one) for one in before}
     return [one for one in gc.get_objects() if issubclass(type(one), kinds) and id(one) not in known]
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from promptkit.transports.http.listeners import (
-    CannotListen,
+    ListenError,
     listen_inherited,
     listen_tcp,
     listen_unix,
@@ -105,7 +105,7 @@ class TestTcp:
         (first,) = listen("127.0.0.1", 0, before)
         port = first.of(0).getsockname()[1]
 
-        with pytest.raises(CannotListen) as refused:
+        with pytest.raises(ListenError) as refused:
             listen("127.0.0.1", port, workers)
         assert str(refused.value) == (
             f"cannot listen at 127.0.0.1, port {port}: another server listens there: "
@@ -123,7 +123,7 @@ class TestTcp:
         """
         What cannot be listened at is named.
         """
-        with pytest.raises(CannotListen) as refused:
+        with pytest.raises(ListenError) as refused:
             listen(host, 0)
         assert str(refused.value).startswith(reason)
 
@@ -137,7 +137,7 @@ class TestTcp:
         found = [(socket.AF_INET, address) for address in ("127.0.0.1", *others)]
         monkeypatch.setattr("promptkit.transports.http.listeners._addresses", lambda *_: found)
 
-        with pytest.raises(CannotListen, match="another server listens there"):
+        with pytest.raises(ListenError, match="another server listens there"):
             listen("shelf.example", port)
 
     @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ class TestUnix:
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
-        with pytest.raises(CannotListen) as refused:
+        with pytest.raises(ListenError) as refused:
             listen_unix(str(path))
         assert str(refused.value) == (
             f"cannot listen at {str(path)!r}: another server listens there: end it, or name another path"
@@ -220,7 +220,7 @@ class TestUnix:
         path = tmp_path / "file"
         path.write_text("mine")
 
-        with pytest.raises(CannotListen) as refused:
+        with pytest.raises(ListenError) as refused:
             listen_unix(str(path))
         assert str(refused.value) == (
             f"cannot listen at {str(path)!r}: "
@@ -233,7 +233,7 @@ class TestUnix:
         """
         It is refused with a reason.
         """
-        with pytest.raises(CannotListen, match="cannot listen at"):
+        with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(path)
 
     def test_that_of_a_successor_stays(self, tmp_path):
@@ -334,7 +334,7 @@ class TestWhoMayConnect:
         """
         path = tmp_path / "socket"
 
-        with pytest.raises(CannotListen) as refused:
+        with pytest.raises(ListenError) as refused:
             listen_unix(str(path), group="no-such-group")
         assert str(refused.value) == (
             f"cannot listen at {str(path)!r}: there is no group 'no-such-group': "
@@ -375,7 +375,7 @@ class TestWhoMayConnect:
             path.symlink_to(secret)
 
         monkeypatch.setattr(socket.socket, "listen", replaced)
-        with pytest.raises(CannotListen, match="cannot listen at"):
+        with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(str(path), 0o666)
         assert access(secret)[0] == 0o600
 
@@ -392,7 +392,7 @@ def as_a_user(path, group):
                 listener = listen_unix(str(path), group=str(group))
                 os.write(writing, "{:#o} {}".format(*access(path)).encode())
                 listener.close()
-            except CannotListen as error:
+            except ListenError as error:
                 os.write(writing, str(error).encode())
         finally:
             os._exit(0)
@@ -408,11 +408,11 @@ class TestInherited:
         """
         A file, a socket that does not listen, and nothing at all are refused.
         """
-        with (tmp_path / "file").open("w") as file, pytest.raises(CannotListen, match="is no socket"):
+        with (tmp_path / "file").open("w") as file, pytest.raises(ListenError, match="is no socket"):
             listen_inherited(file.fileno())
-        with pytest.raises(CannotListen, match="descriptor 999 is no socket"):
+        with pytest.raises(ListenError, match="descriptor 999 is no socket"):
             listen_inherited(999)
-        with socket.socket() as silent, pytest.raises(CannotListen, match="does not listen"):
+        with socket.socket() as silent, pytest.raises(ListenError, match="does not listen"):
             listen_inherited(os.dup(silent.fileno()))
 
     @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ class TestInherited:
         if not said:
             monkeypatch.delenv("LISTEN_FDS", raising=False)
 
-        with pytest.raises(CannotListen) as refused:
+        with pytest.raises(ListenError) as refused:
             systemd_descriptors()
         assert str(refused.value) == "systemd has passed no socket: start this service by its .socket unit"
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from promptkit.transports.http.request_cycle import JOINED_BYTES, Cycle
+from promptkit.transports.http.request_cycle import JOINED_BYTES, RequestCycle
 
 SIZED = [(b"content-length", b"3")]
 
@@ -26,7 +26,7 @@ class Written:
         self, *bodies, headers=(), status=200, method="POST", keep_alive=True, version="1.1", whole=True
     ):
         self.parts, self.ended = [], False
-        self.cycle = Cycle(
+        self.cycle = RequestCycle(
             connection(self.parts, self.end),
             {"method": method, "http_version": version},
             keep_alive=keep_alive,
@@ -66,7 +66,7 @@ def cycle_of(parts, *, awaits_continue=False):
     """A cycle on the running event loop."""
     made = connection(parts)
     made.loop = asyncio.get_running_loop()
-    return Cycle(
+    return RequestCycle(
         made, {"method": "POST", "http_version": "1.1"}, keep_alive=True, awaits_continue=awaits_continue
     )
 
@@ -227,7 +227,7 @@ class TestReceiving:
 
         assert asyncio.run(receive())["body"] == b"a"
 
-    @pytest.mark.parametrize("end", [Cycle.leave, lambda cycle: cycle._write(b"", more=False)])
+    @pytest.mark.parametrize("end", [RequestCycle.leave, lambda cycle: cycle._write(b"", more=False)])
     def test_who_waits_longer_learns_of_the_end(self, end):
         """
         That the client is gone, or has its response.

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from promptkit.asgi import Principal, VerifierUnavailable, app
+from promptkit.asgi import Principal, VerifierUnavailableError, app
 from tests.posting import answer_to, post
 from tests.scoped_recipes import RECIPES
 from tests.wire import initialize, modern, request
@@ -29,7 +29,7 @@ class Named:
         if token in self.revoked:
             return None
         if token in self.unknown:
-            raise VerifierUnavailable
+            raise VerifierUnavailableError
         return Principal(subject, scopes[: -1 if token in self.narrowed else None])
 
 
