@@ -1,21 +1,30 @@
-"""Prompts as typed Python functions, compiled and served to every MCP client."""
+"""
+Prompts as typed Python functions, compiled and served to every MCP client.
 
-from promptkit.declarations.prompts import Prompt, prompt
-from promptkit.declarations.resources import Resource, resource
-from promptkit.declarations.skills import Skill, skill
-from promptkit.errors import ArgumentsError, CompileError, PromptError, PromptkitError, UnknownPromptError
-from promptkit.language.annotations import Arg
-from promptkit.language.content import Content
-from promptkit.language.context import Context
-from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.files import read_below
-from promptkit.language.media import Audio, Icon, Image
-from promptkit.language.messages import Message, Workflow
-from promptkit.language.text import Text
-from promptkit.language.tools import Tool
-from promptkit.language.turns import assistant, cache_point, system, user
-from promptkit.types.scalars import register_type
+Each name is imported on first use: pytest imports this package, with its plugin, in projects without prompts, too.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from promptkit.version import VERSION as __version__  # noqa: N811 (what the ecosystem looks for)
+
+if TYPE_CHECKING:
+    from promptkit.declarations.prompts import Prompt, prompt
+    from promptkit.declarations.resources import Resource, resource
+    from promptkit.declarations.skills import Skill, skill
+    from promptkit.errors import ArgumentsError, CompileError, PromptError, PromptkitError, UnknownPromptError
+    from promptkit.language.annotations import Arg
+    from promptkit.language.content import Content
+    from promptkit.language.context import Context
+    from promptkit.language.documents import EmbeddedResource, ResourceLink
+    from promptkit.language.files import read_below
+    from promptkit.language.media import Audio, Icon, Image
+    from promptkit.language.messages import Message, Workflow
+    from promptkit.language.text import Text
+    from promptkit.language.tools import Tool
+    from promptkit.language.turns import assistant, cache_point, system, user
+    from promptkit.types.scalars import register_type
 
 __all__ = [
     "Arg",
@@ -49,3 +58,35 @@ __all__ = [
     "system",
     "user",
 ]
+
+#: The modules that define the public names.
+_MODULES: Final = {
+    "declarations.prompts": ("Prompt", "prompt"),
+    "declarations.resources": ("Resource", "resource"),
+    "declarations.skills": ("Skill", "skill"),
+    "types.scalars": ("register_type",),
+    "errors": ("ArgumentsError", "CompileError", "PromptError", "PromptkitError", "UnknownPromptError"),
+    "language.annotations": ("Arg",),
+    "language.tools": ("Tool",),
+    "language.content": ("Content",),
+    "language.context": ("Context",),
+    "language.documents": ("EmbeddedResource", "ResourceLink"),
+    "language.files": ("read_below",),
+    "language.media": ("Audio", "Icon", "Image"),
+    "language.messages": ("Message", "Workflow"),
+    "language.text": ("Text",),
+    "language.turns": ("assistant", "cache_point", "system", "user"),
+}
+_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    globals()[name] = found = getattr(import_module(f"promptkit.{_HOMES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
