@@ -1,7 +1,7 @@
 """
 Prompts as typed Python functions, compiled and served to every MCP client.
 
-Each name is imported on first use: pytest imports this package, with its plugin, in projects without prompts, too.
+Each name is imported on first use: pytest imports this package with its plugin, in any project.
 """
 
 from importlib import import_module
