@@ -51,7 +51,7 @@ def test_several_faults_are_told_at_once() -> None:
     with pytest.raises(ArgumentsError) as caught:
         code_review.render_wire({"language": "klingon"})
 
-    assert {fault.argument for fault in caught.value.faults} == {"code", "language"}
+    assert {fault.argument for fault in caught.value.errors} == {"code", "language"}
 
 
 def test_client_is_told_the_faults_as_data() -> None:

@@ -9,7 +9,7 @@ import attrs
 import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.errors.exceptions import ArgumentsError, Fault, PromptkitError
+from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
 from promptkit.errors.suggestions import nearest
 from promptkit.types.unstructuring import json_of
 
@@ -39,27 +39,27 @@ class RowError(PromptkitError, ValueError):
     No request can be made of one row.
 
     Args:
-        faults:
+        errors:
             What is wrong with each value; where it is no value, the fault names no argument.
     """
 
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__(faults)
-        self.faults = faults
+    def __init__(self, errors: tuple[InvalidArgument, ...]) -> None:
+        super().__init__(errors)
+        self.errors = errors
 
     @classmethod
     def of(cls, reason: str) -> Self:
         """
         Return the error of a row as a whole.
         """
-        return cls((Fault("", reason),))
+        return cls((InvalidArgument("", reason),))
 
     @property
     def told(self) -> list[tuple[str | None, str]]:
         """
         The argument of each fault, if it is about one, and what is wrong, as UTF-8 can write it.
         """
-        said = [(one.argument or None, str(one) if one.argument else one.reason) for one in self.faults]
+        said = [(one.argument or None, str(one) if one.argument else one.reason) for one in self.errors]
         return [(name, text.encode(errors="backslashreplace").decode()) for name, text in said]
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class Columns:
         try:
             self.arguments.read(self.fixed)
         except ArgumentsError as error:
-            faults = tuple(fault for fault in error.faults if fault.argument in self.fixed)
+            faults = tuple(fault for fault in error.errors if fault.argument in self.fixed)
             if faults:
                 raise ArgumentsError(error.prompt, faults, error.kind) from None
 
@@ -219,4 +219,4 @@ def _as_json(value: Any, name: str) -> Any:
         if not isinstance(value, bytes):  # whose base64 nobody means as text
             return json_of(value.tolist() if hasattr(value, "tolist") else value)
     fault = f"is a {type(value).__name__}, which is no argument: send text, or JSON"
-    raise RowError((Fault(name, fault),))
+    raise RowError((InvalidArgument(name, fault),))

@@ -183,7 +183,7 @@ class Renderer:
             refused = _refused(error)
         if (arguments := compiled.arguments).secret:  # which what authors say may repeat
             hidden = Redactor.of(arguments, {**sent, **typed}).redacted
-            refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.faults))
+            refused = RowError(tuple(replace(one, reason=hidden(one.reason)) for one in refused.errors))
         raise refused
 
     def row_error(self, error: Exception) -> RowError:
@@ -251,7 +251,7 @@ def _messages(workflow: Workflow) -> list[Any]:
 def _refused(error: BaseException) -> RowError:
     """What is said of a row for which the prompt has raised *error*."""
     if isinstance(error, ArgumentsError):
-        return RowError(error.faults)
+        return RowError(error.errors)
     with suppress(Exception):  # an author's class may be unable to show itself
         if isinstance(error, PromptError | ResultError):
             return RowError.of(str(error))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct, structs
 
-from promptkit.errors.exceptions import ArgumentsError, Fault
+from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
@@ -118,11 +118,11 @@ class Argument(Struct, frozen=True):
         core = plain(self.annotation, core=True)
         return is_bytes(core) or (is_list(core) and is_bytes(plain(get_args(core)[0], core=True)))
 
-    def faults(self, value: Any, error: ConversionError) -> Iterator[Fault]:
+    def faults(self, value: Any, error: ConversionError) -> Iterator[InvalidArgument]:
         """One fault for each wrong part of *value*. The value of a secret is not repeated."""
         for part in error.parts:
             expected = part.expected or self.reader.expected
-            yield Fault(
+            yield InvalidArgument(
                 self.name,
                 _reason(part, value, expected, secret=self.arg.secret),
                 expected if part.reason is None else None,
@@ -246,7 +246,7 @@ class Arguments(Struct, frozen=True):
             ArgumentsError: If any argument is missing, unknown or wrong; it lists them all.
         """
         values: dict[str, Any] = dict(known) if known else {}
-        faults: list[Fault] = []
+        faults: list[InvalidArgument] = []
         readers = self._readers
         unknown = 0
         for name, value in (given or {}).items():
@@ -261,7 +261,7 @@ class Arguments(Struct, frozen=True):
                     faults += self.by_name[name].faults(value, error)
         for name in self._required:
             if name not in values and all(fault.argument != name for fault in faults):
-                faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
+                faults.append(InvalidArgument(name, "is missing", self.by_name[name].reader.expected))
         if self._in_environment:
             self._read_environment(values, faults)
         if faults:
@@ -277,14 +277,14 @@ class Arguments(Struct, frozen=True):
                 argument has no other default.
         """
         values: dict[str, Any] = {}
-        faults: list[Fault] = []
+        faults: list[InvalidArgument] = []
         self._read_environment(values, faults, given)
         if faults:
             raise ArgumentsError(self.owner, tuple(faults), self.kind)
         return values
 
     def _read_environment(
-        self, values: dict[str, Any], faults: list[Fault], given: Container[str] = ()
+        self, values: dict[str, Any], faults: list[InvalidArgument], given: Container[str] = ()
     ) -> None:
         """Add to *values*, or to *faults*, what the environment has for arguments that are in neither."""
         told = {fault.argument for fault in faults}
@@ -302,7 +302,7 @@ class Arguments(Struct, frozen=True):
                     )
             elif argument.default is NO_DEFAULT:
                 reason = f"is missing, and the environment variable {variable} is not set"
-                faults.append(Fault(name, reason, argument.reader.expected))
+                faults.append(InvalidArgument(name, reason, argument.reader.expected))
 
     def check_values(self, given: Mapping[str, Any], max_values: int) -> None:
         """
@@ -314,7 +314,7 @@ class Arguments(Struct, frozen=True):
         reason = f"holds more than {max_values:,} values: send fewer of them"
         texts = {name: given[name] for name in self.by_name if name in given}
         faults = tuple(
-            Fault(name, reason)
+            InvalidArgument(name, reason)
             for name, text in texts.items()
             if isinstance(text, str)
             and len(text) > max_values
@@ -333,7 +333,9 @@ class Arguments(Struct, frozen=True):
             raise ArgumentsError(self.owner, (self._unknown(name),), self.kind)
         return self.by_name[name].completer
 
-    def _unknown(self, name: str) -> Fault:
+    def _unknown(self, name: str) -> InvalidArgument:
         names = [argument.name for argument in self.ordered]
         expected = f"one of {', '.join(names)}" if names else "no arguments"
-        return Fault(name, f"is not an argument of this {self.kind}", expected, nearest(name, names))
+        return InvalidArgument(
+            name, f"is not an argument of this {self.kind}", expected, nearest(name, names)
+        )

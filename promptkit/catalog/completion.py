@@ -129,12 +129,12 @@ def _items(candidates: Iterable[str], before: str) -> list[str]:
     ]
 
 
-def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
+def _texts(values: object, whose: str, hint: str) -> tuple[str, ...]:
     """The values as people would enter them, without None."""
     if isinstance(values, Coroutine):
         values.close()  # else Python would warn that nobody awaited it
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
-        msg = f"{whose} {type(values).__name__}, not several values: {remedy}"
+        msg = f"{whose} {type(values).__name__}, not several values: {hint}"
         raise ResultError(msg)
     try:
         found = all_of(values, f"{whose} ")
@@ -258,8 +258,8 @@ class Completer(Struct, frozen=True):
             candidates = self.source
         else:
             whose = f"{_named(self.source)} returned"
-            remedy = "return ['a', 'b']; one that awaits is `async def`"
-            candidates = () if result is None else _texts(result, whose, remedy)
+            hint = "return ['a', 'b']; one that awaits is `async def`"
+            candidates = () if result is None else _texts(result, whose, hint)
         if not self.is_list:
             return complete(candidates, typed)
         found = complete(_items(candidates, before), typed)

@@ -77,7 +77,7 @@ class FunctionRenderer(Struct, frozen=True):
 
         Raises:
             ResultError: If a value that it returned or yielded cannot become a message, or no reply may be
-                so long; the error names the prompt, its place and the remedy.
+                so long; the error names the prompt, its place and the hint.
 
             EmptyPromptError: If there are no messages.
 

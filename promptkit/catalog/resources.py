@@ -10,7 +10,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import ArgumentsError, Fault, ResultError
+from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
@@ -33,7 +33,7 @@ _MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
 #: Separates the paths in a text that may be a list of them.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
-#: Remedies for wrong return types, to be added to the error.
+#: Hints for wrong return types, to be added to the error.
 _HINTS: Final[Mapping[type, str]] = {
     type(None): ", '' for an empty document; raise PromptError if it does not exist",
     Text: ", such as its .text",
@@ -174,7 +174,7 @@ class CompiledResource(Struct, frozen=True):
 
         return content_of(self, quote(uri, safe=_URI_PUNCTUATION), self.function(**values))
 
-    def _path_faults(self, variables: Mapping[str, Value]) -> Iterator[Fault]:
+    def _path_faults(self, variables: Mapping[str, Value]) -> Iterator[InvalidArgument]:
         for name, value in variables.items():
             argument = self.arguments.by_name.get(name)
             if argument is not None and not all(map(_is_below, _texts(value))):

@@ -75,9 +75,9 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         _check(key not in given, f"{key!r} is given twice")
         given[key] = value
     from_input = [repr(key) for key, value in given.items() if value == "@-"]
-    remedy = "put the others into files, and write KEY=@FILE"
+    hint = "put the others into files, and write KEY=@FILE"
     _check(
-        len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {remedy}"
+        len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {hint}"
     )
     return {key: read_value(arguments, key, value, folder) for key, value in given.items()}
 
@@ -109,10 +109,8 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
         raise ArgumentSyntaxError(msg) from None
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_whole = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
-    remedy = "leave out what it reads itself, as ``` in Claude Code, or put it into a file"
-    _check(
-        is_whole, f"what was typed did not arrive as it was: the client has cut it, or changed it: {remedy}"
-    )
+    hint = "leave out what it reads itself, as ``` in Claude Code, or put it into a file"
+    _check(is_whole, f"what was typed did not arrive as it was: the client has cut it, or changed it: {hint}")
     typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [one.name for one in arguments.ordered]
     if not typed.strip():
@@ -136,8 +134,8 @@ def _by_name(names: Sequence[str], required: Collection[str], typed: str) -> dic
     except ValueError as error:
         msg = f"what was typed has a quote without an end ({error}): write it within quotes of the other kind"
         raise ArgumentSyntaxError(msg) from None
-    remedy = "put words that belong together into quotes" if names else "it takes none"
-    shown = f"values that were typed: {len(words)}, arguments for them: {len(free)}; {remedy}"
+    hint = "put words that belong together into quotes" if names else "it takes none"
+    shown = f"values that were typed: {len(words)}, arguments for them: {len(free)}; {hint}"
     _check(len(words) <= len(free), shown)
     return {**given, **dict(zip(free, words, strict=False))}
 
@@ -169,8 +167,8 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         ArgumentSyntaxError: If it is not text, or the file cannot be read.
     """
     if not value.startswith("@") or value.startswith("@@"):
-        remedy = f"put it into a file and write {key}=@FILE"
-        _check(not _HALF.search(value), f"{key!r} takes text, and its value is not UTF-8: {remedy}")
+        hint = f"put it into a file and write {key}=@FILE"
+        _check(not _HALF.search(value), f"{key!r} takes text, and its value is not UTF-8: {hint}")
         _check_no_name(arguments.by_name.get(key), value, folder)
         return value.removeprefix("@")
     name = value[1:]
@@ -197,7 +195,7 @@ def with_known(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:
         structs.replace(fault, reason=f"{fault.reason}{known}")
         if fault.nearest is None and fault.argument not in arguments.by_name
         else fault
-        for fault in error.faults
+        for fault in error.errors
     )
     return ArgumentsError(error.prompt, tuple(faults), error.kind)
 

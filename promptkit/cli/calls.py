@@ -275,29 +275,27 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     named = f"{item.arguments.kind} {item.name!r}: "
     if case is not None and (fault := case.fault(outcome)) is not None:
         message = call.redactor.redacted(f"{named}{call.label} {fault}")
-        remedy = "correct it, or say in which words it has to be refused: .refused('...')"
-        return Diagnostic(Rule.CASE_FAILS, message, remedy, case.location)
+        hint = "correct it, or say in which words it has to be refused: .refused('...')"
+        return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _why_unsent(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
-    rule, remedy = Rule.RESOURCE_FAILS, "correct it"
+    rule, hint = Rule.RESOURCE_FAILS, "correct it"
     if case is not None:
         rule = Rule.CASE_FAILS
     elif isinstance(item, CompiledPrompt):
-        rule, remedy = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
+        rule, hint = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
     elif item.is_template:
-        remedy = "correct it, or give examples that it can be read for"
+        hint = "correct it, or give examples that it can be read for"
 
-    reason, remedy = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or remedy))
-    return Diagnostic(
-        rule, f"{named}it fails for {call.label}: {reason}", remedy, _place(item.location, error)
-    )
+    reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
+    return Diagnostic(rule, f"{named}it fails for {call.label}: {reason}", hint, _place(item.location, error))
 
 
 def failure_reason(error: BaseException) -> str:
     """Return why a call failed, on one line."""
     if isinstance(error, ArgumentsError):
-        return "; ".join(map(str, error.faults))
+        return "; ".join(map(str, error.errors))
     if (reason := explanation("it", error)) is not None:
         return reason
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -57,7 +57,7 @@ class Beside(Struct):
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
+    Print every fault with its place and its hint, as text, as JSON, or as GitHub's annotations.
 
     With ``--cache``, also print what all renderings of each prompt begin with; with ``--token-file`` and
     ``--state-keys``, why a server would not take these files.

@@ -74,8 +74,8 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         _print_with_source(diagnostics, stream)
     else:
         for diagnostic in diagnostics:
-            head, remedy = _lines(diagnostic)
-            print(escape_commands(f"{''.join(head)}\n{remedy}"), file=stream)
+            head, hint = _lines(diagnostic)
+            print(escape_commands(f"{''.join(head)}\n{hint}"), file=stream)
 
 
 def console_on(stream: TextIO, width: int | None) -> "Console":
@@ -91,13 +91,13 @@ def console_on(stream: TextIO, width: int | None) -> "Console":
 
 
 def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
-    """The parts of the line with the fault, and the line with its remedy."""
+    """The parts of the line with the fault, and the line with its hint."""
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
-    place, message, remedy = (
+    place, message, hint = (
         escape_invisible(text, one_line=True)
-        for text in (str(diagnostic.location), diagnostic.message, diagnostic.remedy)
+        for text in (str(diagnostic.location), diagnostic.message, diagnostic.hint)
     )
-    return (f"{place}: ", severity, f" {rule}", f": {message}"), f"    {remedy}"
+    return (f"{place}: ", severity, f" {rule}", f": {message}"), f"    {hint}"
 
 
 def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
@@ -105,10 +105,10 @@ def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> Non
 
     console = console_on(stream, width_of(stream))
     for diagnostic in diagnostics:
-        (place, severity, rule, message), remedy = _lines(diagnostic)
+        (place, severity, rule, message), hint = _lines(diagnostic)
         style = _STYLES[diagnostic.severity]
         head = Text.assemble((place, "bold"), (severity, style), (rule, "dim"), message)
-        for line in (head, *_excerpt(diagnostic, console.width), Text(remedy)):
+        for line in (head, *_excerpt(diagnostic, console.width), Text(hint)):
             escaped = escape_commands(line.plain)
             console.print(line if escaped == line.plain else Text(escaped), soft_wrap=True)
 
@@ -161,7 +161,7 @@ def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None
         place, title = one.location, f"promptkit {one.rule.value}"
         columns = {"col": place.column, "endColumn": place.end - 1} if place.column else {}
         where = {"file": _path(place), "line": place.line, **columns, "title": title}
-        print_annotation(one.severity.value, f"{one.message}\n{one.remedy}", output, where)
+        print_annotation(one.severity.value, f"{one.message}\n{one.hint}", output, where)
 
 
 def print_annotation(

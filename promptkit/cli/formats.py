@@ -82,9 +82,9 @@ def text_alone(shown: Workflow | EmbeddedResource, *, lossy: bool) -> str:
     """
     if lossy or isinstance(shown, EmbeddedResource):
         return str(shown)
-    remedy = "a slash command is the text of a user"
+    hint = "a slash command is the text of a user"
     unfit = [
-        UnsupportedPart(number, turn.role, type(turn.content).__name__, remedy)
+        UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
         for number, turn in enumerate(shown.shown, 1 + len(shown) - len(shown.shown))
         if turn.role != "user" or not isinstance(turn.content, Text)
     ]

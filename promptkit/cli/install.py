@@ -122,8 +122,8 @@ def _server(options: Namespace, place: ConfigurationFile, name: str | None) -> _
         server = local_server(name, configured_targets(options), place, dict(options.env))
         return partial(with_options, server, place, given_options(options, place))
     if place.settings.url is None:
-        remedy = place.settings.instead_of_url
-        options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {remedy}")
+        hint = place.settings.instead_of_url
+        options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {hint}")
     return lambda _: InstalledServer(name, url=options.url)
 
 

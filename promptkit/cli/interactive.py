@@ -114,6 +114,6 @@ class _Reader(Validator):
             sent = self.read(document.text)
             Arguments(self._prompt.name, (self._argument,)).read({self._argument.name: sent})
         except (ArgumentSyntaxError, ArgumentsError) as error:
-            reasons = error.faults if isinstance(error, ArgumentsError) else (error,)
+            reasons = error.errors if isinstance(error, ArgumentsError) else (error,)
             message = escape_invisible("; ".join(map(str, reasons)), one_line=True)
             raise ValidationError(len(document.text), message) from None

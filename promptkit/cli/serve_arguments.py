@@ -86,8 +86,8 @@ def given_options(options: Namespace, place: ConfigurationFile) -> tuple[str, ..
     if parsed.has_targets:
         options.refuse(f"unexpected argument {parsed.targets[0]!r} behind --: name targets before it")
     if stray := sorted(parsed.http_options & parsed.typed_options):
-        remedy = "start that server yourself, and install its --url"
-        options.refuse(f"{stray[0]} is for HTTP, and a client speaks to what it starts directly: {remedy}")
+        hint = "start that server yourself, and install its --url"
+        options.refuse(f"{stray[0]} is for HTTP, and a client speaks to what it starts directly: {hint}")
     return served_words(options.served, place.written).options
 
 

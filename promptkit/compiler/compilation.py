@@ -51,7 +51,7 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
 
     Returns:
         A catalog of every prompt and resource that can be served. The errors of all others are in its
-        diagnostics, each with file, line and remedy. Of two prompts with one name, and of two
+        diagnostics, each with file, line and hint. Of two prompts with one name, and of two
         resources with one URI template, the one that is defined second is not served.
 
     Raises:

@@ -229,8 +229,8 @@ def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
     made, earlier, place = declaration.definition, first.definition.location, declaration.definition.location
     if isinstance(made, Prompt):
         fault = f"prompt {made.options.name!r}: already defined at {earlier}"
-        remedy = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
-        return Diagnostic(Rule.DUPLICATE_NAME, fault, remedy, place)
+        hint = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
+        return Diagnostic(Rule.DUPLICATE_NAME, fault, hint, place)
     fault = f"{made.kind} {made.name!r}: {made.uri_template!r} is already defined at {earlier}"
     if made.kind == "skill":
         return Diagnostic(Rule.DUPLICATE_SKILL, fault, "give one of the two another name, or prefix", place)
@@ -241,5 +241,5 @@ def _no_prompts(place: Path | None) -> Diagnostic:
     near = recipes_near(place) if place is not None and place.is_dir() else []
     name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
     where = "in a *.py file that begins with neither '_' nor 'test_'"
-    remedy = f"{name}decorate a function with @prompt, {where}"
-    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", remedy, Location(str(place or "")))
+    hint = f"{name}decorate a function with @prompt, {where}"
+    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", hint, Location(str(place or "")))

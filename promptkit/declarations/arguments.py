@@ -11,9 +11,9 @@ from promptkit.declarations.options import check_sendable
 from promptkit.declarations.signature import Parameter, Signature, read_signature
 from promptkit.declarations.time_zones import check_default, in_zone
 from promptkit.declarations.unusable_types import (
+    hint_for_unreadable,
     no_type,
     refused_bounds,
-    remedy_for_unreadable,
     unreadable_part,
 )
 from promptkit.errors.diagnostics import Location, Report, Rule
@@ -87,8 +87,8 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
         report.add(Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name)
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
         fault = f"{named}, which cannot be the name of an environment variable"
-        remedy = "give its name alone, without $ and value, as in env='TEAM'"
-        report.add(Rule.BAD_VARIABLE, fault, remedy, parameter.name)
+        hint = "give its name alone, without $ and value, as in env='TEAM'"
+        report.add(Rule.BAD_VARIABLE, fault, hint, parameter.name)
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
@@ -96,16 +96,16 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     part, place = unreadable_part(annotation, name)
     inside = "" if place == name else f": {place} is of type {type_name(part)}"
     fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
-    remedy = _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_unreadable(part)
+    hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable(part)
     if (bounds := refused_bounds(part)) is not None:
-        names, remedy = bounds
+        names, hint = bounds
         kind, where = type_name(part.__origin__), "" if place == name else f" at {place}"
         fault = f"parameter {name!r} has bounds{where} that {kind} does not take: {names}"
     elif (found := no_type(part, is_part=place != name)) is not None:
-        what, remedy = found
+        what, hint = found
         said = f"has {what} at {place}" if place != name else f"is annotated with {what}"
         fault = f"parameter {name!r} {said}, which is no type"
-    report.add(Rule.UNSUPPORTED_TYPE, fault, remedy, name)
+    report.add(Rule.UNSUPPORTED_TYPE, fault, hint, name)
 
 
 def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
@@ -114,7 +114,7 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
             f"parameter {parameter.name!r} has {_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
         )
-        report.add(Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
+        report.add(Rule.DEFAULT_MISFIT, message, _default_hint(parameter), parameter.name)
     elif _may_have_offset(parameter.default):
         check_default(parameter, annotation, report)
 
@@ -144,11 +144,11 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
     try:
         return Completer(source, is_list=items is not None)
     except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
-        fault, colon, remedy = str(error).partition(": ")
+        fault, colon, hint = str(error).partition(": ")
         if not (isinstance(error, TypeError) and colon):
             fault = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            remedy = "give complete= a list of values, or a function of what was typed"
-        _refuse_completion(parameter, fault, remedy, report)
+            hint = "give complete= a list of values, or a function of what was typed"
+        _refuse_completion(parameter, fault, hint, report)
         return None
 
 
@@ -158,16 +158,16 @@ def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
     return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
 
-def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
+def _refuse_completion(parameter: Parameter, fault: str, hint: str, report: Report) -> None:
     message = f"parameter {parameter.name!r} cannot be completed: {fault}"
-    report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
+    report.add(Rule.BAD_COMPLETION, message, hint, parameter.name)
 
 
 #: For people who write an `Arg` as the annotation or the default, as in other frameworks.
 _IN_ANNOTATED: Final = "write it inside the annotation, as in Annotated[str, Arg('...')]"
 
 
-def _default_remedy(parameter: Parameter) -> str:
+def _default_hint(parameter: Parameter) -> str:
     if isinstance(parameter.default, Arg):
         return _IN_ANNOTATED
     if parameter.default is None:

@@ -16,5 +16,5 @@ _INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
 
 def instead_of(kind: str, name: str) -> str | None:
     """Return what to write in place of a name of some *kind*: a table of ``foreign_names.toml``."""
-    remedies = _INSTEAD.get(kind, {}).items()
-    return next((remedy for names, remedy in remedies if name in names.split()), None)
+    hints = _INSTEAD.get(kind, {}).items()
+    return next((hint for names, hint in hints if name in names.split()), None)

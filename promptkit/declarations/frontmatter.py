@@ -47,16 +47,16 @@ class FrontmatterError(Exception):
         fault:
             What is wrong.
 
-        remedy:
+        hint:
             What to do about it.
 
         line:
             Where, counted from 1.
     """
 
-    def __init__(self, fault: str, remedy: str, line: int = 1) -> None:
+    def __init__(self, fault: str, hint: str, line: int = 1) -> None:
         super().__init__(fault)
-        self.remedy = remedy
+        self.hint = hint
         self.line = line
 
 
@@ -118,9 +118,9 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
         msg = "SKILL.md begins with a byte order mark, behind which hosts find no frontmatter"
         raise FrontmatterError(msg, "save it as UTF-8 without a byte order mark")
     if not text.startswith("---"):
-        remedy = "begin it with a line '---', then 'name:' and 'description:', then another line '---'"
+        hint = "begin it with a line '---', then 'name:' and 'description:', then another line '---'"
         msg = "SKILL.md begins with no frontmatter"
-        raise FrontmatterError(msg, remedy)
+        raise FrontmatterError(msg, hint)
     if (found := _FRONTMATTER.match(text)) is None:
         msg = "the frontmatter of SKILL.md has no end"
         raise FrontmatterError(msg, "write a line '---' below its last field")
@@ -151,8 +151,8 @@ def _fields(text: str) -> dict[str, Any]:
         reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
         msg = f"the frontmatter of SKILL.md is not YAML that JSON can say: {reason}"
         line = mark.line + 2 if mark else 1
-        remedy = "write a field a line, and put a text that holds ': ' or ' #' in quotes"
-        raise FrontmatterError(msg, remedy, line) from None
+        hint = "write a field a line, and put a text that holds ': ' or ' #' in quotes"
+        raise FrontmatterError(msg, hint, line) from None
     if not isinstance(fields, dict):
         msg = f"the frontmatter of SKILL.md is no mapping, but {describe(fields)}"
         raise FrontmatterError(msg, "write a field a line, as in 'name: code-review'")

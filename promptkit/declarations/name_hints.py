@@ -1,4 +1,4 @@
-"""Remedies: what an author can write in place of a name that does not exist, or of what is no type."""
+"""Hints: what an author can write in place of a name that does not exist, or of what is no type."""
 
 import builtins
 import re
@@ -17,7 +17,7 @@ __all__ = [
     "import_of",
     "missing_name",
     "modules_of",
-    "operand_remedy",
+    "operand_hint",
     "public_names",
     "undefined_name",
 ]
@@ -34,7 +34,7 @@ _COMMON: Final = ("typing", "pathlib", "datetime", "decimal", "enum")
 _OPERANDS: Final = re.compile(r"unsupported operand type\(s\) for \|: '(\w+)' and '(\w+)'")
 
 
-def operand_remedy(error: Exception) -> str | None:
+def operand_hint(error: Exception) -> str | None:
     """Return what to do about ``any | None`` in an annotation, where one of the two is no type."""
     found = _OPERANDS.search(str(error))
     kinds = found.groups() if found and isinstance(error, TypeError) else ()

@@ -75,12 +75,12 @@ def _check_seconds(name: str, value: float | None) -> None:
 def _check_deprecated(value: object) -> None:
     if value is None:
         return
-    remedy = "write deprecated='use NAME'"
+    hint = "write deprecated='use NAME'"
     if not isinstance(value, str):
-        msg = f"deprecated says what to use in its place, and takes no {type(value).__name__}: {remedy}"
+        msg = f"deprecated says what to use in its place, and takes no {type(value).__name__}: {hint}"
         raise TypeError(msg)
     if not value.strip():
-        msg = f"deprecated says what to use in its place: {remedy}"
+        msg = f"deprecated says what to use in its place: {hint}"
         raise ValueError(msg)
 
 
@@ -159,8 +159,8 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
     if options.answer is not None:
         _check_answer(options.answer, report)
     sent = (options.title, options.description, options.version, options.deprecated, options.wire_meta)
-    remedy = "use text, numbers, booleans, None, and lists and dicts of these"
-    check_sendable(sent, "its title, description, tags or meta", report, remedy=remedy)
+    hint = "use text, numbers, booleans, None, and lists and dicts of these"
+    check_sendable(sent, "its title, description, tags or meta", report, hint=hint)
     for key in options.meta:
         _check_meta_key(key, report)
 
@@ -169,8 +169,8 @@ def _check_answer(answer: Any, report: Report) -> None:
     try:
         answer_schema(answer)
     except TypeError as error:
-        fault, _, remedy = str(error).partition(": ")
-        report.add(Rule.BAD_ANSWER, fault, remedy)
+        fault, _, hint = str(error).partition(": ")
+        report.add(Rule.BAD_ANSWER, fault, hint)
 
 
 def check_scopes(scopes: object, report: Report) -> None:
@@ -205,7 +205,7 @@ def _several(words: Iterable[str]) -> str:
 
 
 def check_sendable(
-    values: Iterable[object], what: str, report: Report, place: str | None = None, remedy: str = _NO_HALF
+    values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _NO_HALF
 ) -> None:
     """
     Report values that cannot be sent: they would break the whole list of prompts, or of resources.
@@ -223,25 +223,25 @@ def check_sendable(
         place:
             As for `Report.add`.
 
-        remedy:
+        hint:
             What to do about it; that of text by default.
     """
     try:
         msgspec.json.encode(tuple(values))
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
-        report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", remedy, place)
+        report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", hint, place)
 
 
 def _check_meta_key(key: object, report: Report) -> None:
     found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
     if not found:
         fault = f"meta cannot have {describe(key)} as a key"
-        remedy = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
-        report.add(Rule.BAD_METADATA, fault, remedy)
+        hint = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
+        report.add(Rule.BAD_METADATA, fault, hint)
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
         fault = f"the key {found[0]!r} of meta is reserved for the protocol"
-        remedy = "put it under a prefix of your own, as in 'com.example/owner'"
-        report.add(Rule.BAD_METADATA, fault, remedy)
+        hint = "put it under a prefix of your own, as in 'com.example/owner'"
+        report.add(Rule.BAD_METADATA, fault, hint)
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:

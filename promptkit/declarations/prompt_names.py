@@ -34,11 +34,11 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
     if _NAME.fullmatch(name):
         return
-    slug, remedy = _slug(name), "call it {!r}"
+    slug, hint = _slug(name), "call it {!r}"
     if name == getattr(function, "__name__", None):
-        slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
+        slug, hint = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
     fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
-    report.add(Rule.BAD_NAME, fault, remedy.format(slug or "prompt"))
+    report.add(Rule.BAD_NAME, fault, hint.format(slug or "prompt"))
 
 
 def _slug(name: str) -> str:

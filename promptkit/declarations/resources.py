@@ -173,13 +173,13 @@ class Resource(Declared[P, str], Generic[P, R]):
     def _check_template(self, report: Report) -> None:
         scheme = _SCHEME.match(self.uri_template)
         if scheme is None:
-            fault, remedy = "has no scheme", "begin it with a scheme"
+            fault, hint = "has no scheme", "begin it with a scheme"
         elif not is_template(self.uri_template[scheme.end() :]):
-            fault, remedy = "is malformed", "use characters that a URI may hold, and variables in braces"
+            fault, hint = "is malformed", "use characters that a URI may hold, and variables in braces"
         else:
             return
-        remedy = f"{remedy}, as in 'logs://recent{{?timeframe}}'"
-        report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {fault}", remedy)
+        hint = f"{hint}, as in 'logs://recent{{?timeframe}}'"
+        report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {fault}", hint)
 
     def _check_agreement(self, report: Report) -> None:
         """Report each variable without a parameter, and each parameter without a variable."""
@@ -192,13 +192,13 @@ class Resource(Declared[P, str], Generic[P, R]):
             return
         for name in sorted(names - parameters.keys()):
             fault = f"the template's variable {name!r} is not a parameter of the function"
-            remedy = f"add a parameter {name!r}, or take it out of the template"
-            report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
+            hint = f"add a parameter {name!r}, or take it out of the template"
+            report.add(Rule.TEMPLATE_MISMATCH, fault, hint)
         for name, parameter in parameters.items():
             if name not in names:
                 fault = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
-                remedy = f"add '{{?{name}}}' to the template, so that the URI names the document"
-                report.add(Rule.TEMPLATE_MISMATCH, fault, remedy)
+                hint = f"add '{{?{name}}}' to the template, so that the URI names the document"
+                report.add(Rule.TEMPLATE_MISMATCH, fault, hint)
 
 
 def _for_people(variables: Mapping[str, Any]) -> str:

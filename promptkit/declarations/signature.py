@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.declarations.docstrings import read_descriptions, read_summary
-from promptkit.declarations.name_hints import import_of, operand_remedy, undefined_name
+from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
@@ -119,8 +119,9 @@ def read_signature(
         if _is_context(annotation):
             if context is not None:
                 fault = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
-                remedy = "keep one of them; both would be the same"
-                report.add(Rule.SECOND_CONTEXT, fault, remedy, parameter.name)
+                report.add(
+                    Rule.SECOND_CONTEXT, fault, "keep one of them; both would be the same", parameter.name
+                )
             context = context or parameter.name
         elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
             # What is still text could not be resolved, which has been reported.
@@ -143,17 +144,17 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         fault = f"parameter {str(parameter).split(':')[0]!r} has no fixed name"
-        remedy = "name each parameter; clients fill them one by one"
-        report.add(Rule.VARIADIC_PARAMETER, fault, remedy, name)
+        hint = "name each parameter; clients fill them one by one"
+        report.add(Rule.VARIADIC_PARAMETER, fault, hint, name)
     elif parameter.kind is parameter.POSITIONAL_ONLY:
         fault = f"parameter {name!r} is positional-only"
-        remedy = "remove the '/' from the signature; clients fill parameters by name"
-        report.add(Rule.POSITIONAL_ONLY, fault, remedy, name)
+        hint = "remove the '/' from the signature; clients fill parameters by name"
+        report.add(Rule.POSITIONAL_ONLY, fault, hint, name)
     elif parameter.annotation is parameter.empty:
-        remedy = f"write its type, as in '{name}: str'"
+        hint = f"write its type, as in '{name}: str'"
         if name in ("self", "cls"):
-            remedy = "move the function out of its class; prompts are functions, not methods"
-        report.add(Rule.MISSING_ANNOTATION, f"parameter {name!r} has no annotation", remedy, name)
+            hint = "move the function out of its class; prompts are functions, not methods"
+        report.add(Rule.MISSING_ANNOTATION, f"parameter {name!r} has no annotation", hint, name)
     else:
         return True
     return False
@@ -166,9 +167,9 @@ _COMMON_NAMES: Final = (
 )
 
 
-def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
-    if (remedy := operand_remedy(error)) is not None:
-        return remedy
+def _unresolved_hint(error: Exception, function: Callable[..., Any]) -> str:
+    if (hint := operand_hint(error)) is not None:
+        return hint
     name = error.name if isinstance(error, NameError) else None
     found = import_of(name) if name else None
     if found is not None:
@@ -203,8 +204,8 @@ def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: R
             hints[name] = resolved(annotation, function, names)
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
             fault = f"the annotation of parameter {name!r} cannot be resolved: {error}"
-            remedy = _unresolved_remedy(error, function)
-            report.add(Rule.UNRESOLVED_ANNOTATION, fault, remedy, name)
+            hint = _unresolved_hint(error, function)
+            report.add(Rule.UNRESOLVED_ANNOTATION, fault, hint, name)
     return hints
 
 
@@ -233,12 +234,12 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
     notes = notes_of(annotation)
     if any(note is Arg for note in notes):
         fault = f"parameter {name!r} has Arg in its annotation without calling it"
-        remedy = "call it: Arg('what to enter')"
-        report.add(Rule.BARE_ARG, fault, remedy, name)
+        hint = "call it: Arg('what to enter')"
+        report.add(Rule.BARE_ARG, fault, hint, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:
         fault = f"parameter {name!r} has two Arg(...)"
-        remedy = "say it all in one; to describe an alias anew, put a plain string beside it"
-        report.add(Rule.SECOND_ARG, fault, remedy, name)
+        hint = "say it all in one; to describe an alias anew, put a plain string beside it"
+        report.add(Rule.SECOND_ARG, fault, hint, name)
 
 
 def _is_context(annotation: Any) -> bool:

@@ -39,16 +39,16 @@ class SkillError(Exception):
         fault:
             What is wrong.
 
-        remedy:
+        hint:
             What to do about it.
 
         rule:
             What kind of fault it is.
     """
 
-    def __init__(self, fault: str, remedy: str, rule: Rule = Rule.SKILL_FILES) -> None:
+    def __init__(self, fault: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
         super().__init__(fault)
-        self.remedy = remedy
+        self.hint = hint
         self.rule = rule
 
 
@@ -231,13 +231,13 @@ def compiled_skill(  # noqa: PLR0913 (a skill has that many properties)
             Where in ``SKILL.md`` each field stands.
     """
     faults = list(faults_of(fields, name))
-    for key, fault, remedy in faults:
+    for key, fault, hint in faults:
         place = Location(report.location.file, lines.get(key, 1)) if lines is not None else None
-        report.add(Rule.BAD_SKILL, fault, remedy, place)
+        report.add(Rule.BAD_SKILL, fault, hint, place)
     try:
         _check_files(files)
     except SkillError as error:
-        report.add(error.rule, str(error), error.remedy)
+        report.add(error.rule, str(error), error.hint)
         return None
     if faults:
         return None

@@ -60,7 +60,7 @@ class SkillFolder(Struct, frozen=True, eq=False):
         try:
             fields, _, _ = read_skill(data)
         except FrontmatterError as fault:
-            report.add(Rule.BAD_SKILL, str(fault), fault.remedy, Location(report.location.file, fault.line))
+            report.add(Rule.BAD_SKILL, str(fault), fault.hint, Location(report.location.file, fault.line))
             return None, tuple(report.found)
         numbered = enumerate(data.decode().splitlines(), 1)
         lines = {line.partition(":")[0]: number for number, line in reversed(list(numbered))}

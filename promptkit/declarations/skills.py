@@ -92,15 +92,15 @@ class Skill(PickledByReference, Generic[R]):
         check_scopes(self.scopes, report)
         if not _PREFIX.fullmatch(self.prefix):
             fault = f"its prefix {self.prefix!r} cannot stand in a URI"
-            remedy = "write words of letters, digits and hyphens, with '/' between them"
-            report.add(Rule.BAD_SKILL, fault, remedy)
+            hint = "write words of letters, digits and hyphens, with '/' between them"
+            report.add(Rule.BAD_SKILL, fault, hint)
         if report.found:
             return None, tuple(report.found)
         fields = self._fields()
         try:
             files = self._contents(fields)
         except SkillError as fault:
-            report.add(fault.rule, str(fault), fault.remedy)
+            report.add(fault.rule, str(fault), fault.hint)
             return None, tuple(report.found)
         compiled = compiled_skill(
             self.name, self.prefix, fields, files, report, scopes=frozenset(self.scopes)
@@ -131,7 +131,7 @@ class Skill(PickledByReference, Generic[R]):
         try:
             files[SKILL_FILE] = keep(write_skill(fields, self._body()))
         except FrontmatterError as fault:
-            raise SkillError(str(fault), fault.remedy, Rule.BAD_SKILL) from None
+            raise SkillError(str(fault), fault.hint, Rule.BAD_SKILL) from None
         return files
 
     def _body(self) -> str:
@@ -161,8 +161,8 @@ def _called(path: str, function: Callable[[], Any]) -> Any:
         return function()
     except Exception as error:  # an author's function may raise anything
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
-        remedy = explain_filling(error) or "correct it: it is called once, without arguments"
-        raise SkillError(msg, remedy, Rule.SKILL_FAILS) from error
+        hint = explain_filling(error) or "correct it: it is called once, without arguments"
+        raise SkillError(msg, hint, Rule.SKILL_FAILS) from error
 
 
 def _encoded(path: str, content: object) -> bytes:
@@ -176,8 +176,8 @@ def _encoded(path: str, content: object) -> bytes:
             msg = f"{path!r} holds half of a surrogate pair"
             raise SkillError(msg, "remove it", Rule.SKILL_FAILS) from None
     msg = f"{path!r} is {describe(content)}"
-    remedy = "give it as text, bytes, a Path, or a function that returns text or bytes"
-    raise SkillError(msg, remedy, Rule.SKILL_FAILS)
+    hint = "give it as text, bytes, a Path, or a function that returns text or bytes"
+    raise SkillError(msg, hint, Rule.SKILL_FAILS)
 
 
 def _content(path: str, source: "Source | SpooledBytes") -> SpooledBytes:

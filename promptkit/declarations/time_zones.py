@@ -72,17 +72,17 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
         return zoneinfo.ZoneInfo(named)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         known = sorted(zoneinfo.available_timezones())
-    what, remedy = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
+    what, hint = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
     if (near := nearest(named, known)) is not None:
-        remedy = f"did you mean {near!r}?"
+        hint = f"did you mean {near!r}?"
     if not known:
-        what, remedy = "and this system has no data of time zones", f"{pip()} tzdata"
-    _report(parameter, f"has the timezone {named!r}, {what}", remedy, report)
+        what, hint = "and this system has no data of time zones", f"{pip()} tzdata"
+    _report(parameter, f"has the timezone {named!r}, {what}", hint, report)
     return None
 
 
-def _report(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
-    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {fault}", remedy, parameter.name)
+def _report(parameter: Parameter, fault: str, hint: str, report: Report) -> None:
+    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {fault}", hint, parameter.name)
 
 
 def _with_note(annotation: Any, note: Any) -> Any:
@@ -135,7 +135,7 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
     except TypeError:  # of a type, or a value, that JSON does not have
         return
     except ConversionError as error:
-        for said, remedy in _MISFITS.items():
+        for said, hint in _MISFITS.items():
             if any((part.reason or "").startswith(said) for part in error.parts):
                 message = f"parameter {parameter.name!r} has a default that {said}"
-                report.add(Rule.DEFAULT_MISFIT, message, remedy, parameter.name)
+                report.add(Rule.DEFAULT_MISFIT, message, hint, parameter.name)

@@ -21,7 +21,7 @@ from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.validation import describe, remedy_for
+from promptkit.language.validation import describe, hint_for
 from promptkit.types.kinds import (
     hints_of,
     is_constrained,
@@ -36,7 +36,7 @@ from promptkit.types.kinds import (
 )
 from promptkit.types.readers import reader_of
 
-__all__ = ["check_return", "no_type", "refused_bounds", "remedy_for_unreadable", "unreadable_part"]
+__all__ = ["check_return", "hint_for_unreadable", "no_type", "refused_bounds", "unreadable_part"]
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
@@ -75,7 +75,7 @@ _CARRIED: Final[Mapping[Any, slice]] = {
 #: Where what stands for a type is made, beside types themselves.
 _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
 
-#: A value of each kind, for which `remedy_for` knows what to write instead.
+#: A value of each kind, for which `hint_for` knows what to write instead.
 _EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
     ((bytes, bytearray, memoryview), (b"",)),
     ((Path,), (Path(),)),
@@ -102,7 +102,7 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     return min(_culprits(annotation, path, ()), key=lambda found: len(found[1]), default=(annotation, path))
 
 
-def remedy_for_unreadable(annotation: Any) -> str:
+def hint_for_unreadable(annotation: Any) -> str:
     """Return what to write in place of a type that cannot be read."""
     if plain(annotation, core=True) in (Any, object):
         return _FOR_TEXT
@@ -253,7 +253,7 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
     if found is not None:
         fault = f"its return annotation promises {type_name(found)}, which no message can hold"
         values = next(values for kinds, values in _EXAMPLES if _is_kind_of(found, *kinds))
-        report.add(Rule.BAD_RETURN, fault, "; or ".join(map(remedy_for, values)), "return")
+        report.add(Rule.BAD_RETURN, fault, "; or ".join(map(hint_for, values)), "return")
 
 
 def _generates(function: Callable[..., Any]) -> bool:

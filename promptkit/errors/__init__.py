@@ -18,7 +18,7 @@ The exceptions that promptkit raises, as one tree.
     └── ExportError         what a vendor cannot take, in `promptkit.exports`
 
 A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
-`TypeError` for what an author's function returned. A `Fault` is no exception: it is one entry of
+`TypeError` for what an author's function returned. A `InvalidArgument` is no exception: it is one entry of
 `ArgumentsError`.
 """
 

@@ -89,7 +89,7 @@ class Diagnostic(Struct, frozen=True):
         message:
             What is wrong: one sentence that starts in lower case and has no full stop.
 
-        remedy:
+        hint:
             What to do about it.
 
         location:
@@ -98,7 +98,7 @@ class Diagnostic(Struct, frozen=True):
 
     rule: Rule
     message: str
-    remedy: str
+    hint: str
     location: Location
 
     @property
@@ -117,7 +117,7 @@ class Diagnostic(Struct, frozen=True):
 
     def __str__(self) -> str:
         head = f"{self.location}: {self.severity.value} {self.rule.value}: {self.message}"
-        return f"{head}\n    {self.remedy}"
+        return f"{head}\n    {self.hint}"
 
     def as_data(self) -> dict[str, Any]:
         """
@@ -128,7 +128,7 @@ class Diagnostic(Struct, frozen=True):
             "rule": self.rule.name.lower().replace("_", "-"),
             "severity": self.severity.value,
             "message": self.message,
-            "remedy": self.remedy,
+            "hint": self.hint,
             "file": self.location.file.encode(errors="backslashreplace").decode(),
             "line": self.location.line,
             "column": self.location.column,
@@ -159,7 +159,7 @@ class Report(Struct, frozen=True):
         self,
         rule: Rule,
         message: str,
-        remedy: str,
+        hint: str,
         place: "Location | ast.expr | ast.stmt | str | None" = None,
     ) -> None:
         """
@@ -168,7 +168,7 @@ class Report(Struct, frozen=True):
         *place* is a location, a node of the file's syntax, or a name for `Location.part`; left out, it is the
         subject's location.
         """
-        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, self._location(place)))
+        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(place)))
 
     def _location(self, place: "Location | ast.expr | ast.stmt | str | None") -> Location:
         if isinstance(place, str):

@@ -13,7 +13,7 @@ __all__ = [
     "CompileError",
     "ConfigurationError",
     "EmptyPromptError",
-    "Fault",
+    "InvalidArgument",
     "LoadError",
     "MediaError",
     "MissingClientCapabilityError",
@@ -188,7 +188,7 @@ class UnknownResourceError(_UnknownError):
         self.reason = reason
 
 
-class Fault(Struct, frozen=True):
+class InvalidArgument(Struct, frozen=True):
     """
     What is wrong with one argument.
 
@@ -243,21 +243,21 @@ class ArgumentsError(PromptkitError, ValueError):
         prompt:
             The name of the prompt or resource.
 
-        faults:
-            One `Fault` for each argument that is missing, unknown or invalid.
+        errors:
+            One `InvalidArgument` for each argument that is missing, unknown or invalid.
 
         kind:
             ``"prompt"`` or ``"resource"``.
     """
 
-    def __init__(self, prompt: str, faults: tuple[Fault, ...], kind: str = "prompt") -> None:
-        super().__init__(prompt, faults, kind)
+    def __init__(self, prompt: str, errors: tuple[InvalidArgument, ...], kind: str = "prompt") -> None:
+        super().__init__(prompt, errors, kind)
         self.prompt = prompt
-        self.faults = faults
+        self.errors = errors
         self.kind = kind
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.faults))
+        return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.errors))
 
 
 class CompileError(PromptkitError):
@@ -266,7 +266,7 @@ class CompileError(PromptkitError):
 
     Args:
         diagnostics:
-            Everything that is wrong with it, each with its place and its remedy.
+            Everything that is wrong with it, each with its place and its hint.
     """
 
     def __init__(self, diagnostics: "tuple[Diagnostic, ...]") -> None:

@@ -134,8 +134,8 @@ class FilledText(Struct, frozen=True):
             case IndexError() if "Replacement index" in str(error):
                 fault = f"the text has more holes than values: it gets {self.count}"
                 return fault, f"give each hole a value, or {self.holes.escape}"
-            case TypeError() | ValueError() if remedy := _remedy(str(error), self.holes):
-                return f"the text cannot be filled in: {error}", remedy
+            case TypeError() | ValueError() if hint := _hint(str(error), self.holes):
+                return f"the text cannot be filled in: {error}", hint
         return None
 
     def _without_value(self, name: str, others: Iterable[str], where: str) -> tuple[str, str]:
@@ -143,10 +143,10 @@ class FilledText(Struct, frozen=True):
             begin = shortened(f"{self.holes.begin}{name}")
             return f"{begin!r} in {where} is taken for a hole", self.holes.escape
         meant = nearest(name, [*self.names, *others])
-        remedy = (
+        hint = (
             f"did you mean {self.holes.show(meant)!r}?" if meant else f"give it one, or {self.holes.escape}"
         )
-        return f"the hole {shortened(self.holes.show(name))!r} in {where} gets no value", remedy
+        return f"the hole {shortened(self.holes.show(name))!r} in {where} gets no value", hint
 
 
 #: By what Python says of a text, what to do about it. ``{}`` stands for `FormatStyle.escape`.
@@ -166,9 +166,9 @@ _REMEDIES: Final[Mapping[FormatStyle, tuple[tuple[str, str], ...]]] = {
 }
 
 
-def _remedy(said: str, holes: FormatStyle) -> str | None:
-    remedies = (remedy for pattern, remedy in _REMEDIES[holes] if re.search(pattern, said))
-    return next((remedy.format(holes.escape) for remedy in remedies), None)
+def _hint(said: str, holes: FormatStyle) -> str | None:
+    hints = (hint for pattern, hint in _REMEDIES[holes] if re.search(pattern, said))
+    return next((hint.format(holes.escape) for hint in hints), None)
 
 
 class _AnyValue:

@@ -113,8 +113,8 @@ class Strictness(Struct, frozen=True):
         required = list(schema["properties"]) if self.requires_all else schema.get("required", [])
         return {**schema, "required": required, "additionalProperties": False}
 
-    def _refuse(self, path: str, fault: str, remedy: str) -> NoReturn:
-        msg = f"{self.vendor} takes no such answer: {path} {fault}; {remedy}"
+    def _refuse(self, path: str, fault: str, hint: str) -> NoReturn:
+        msg = f"{self.vendor} takes no such answer: {path} {fault}; {hint}"
         raise UnsupportedAnswerError(msg)
 
 

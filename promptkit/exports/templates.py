@@ -200,7 +200,7 @@ class _Source:
         try:
             workflow = self._prompt.render({**self._values, **texts})
         except Exception as error:  # authors raise anything
-            if isinstance(error, ArgumentsError) and any(one.argument not in texts for one in error.faults):
+            if isinstance(error, ArgumentsError) and any(one.argument not in texts for one in error.errors):
                 raise
             why = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
             self.refuse(f"{where}, it says nothing: {why}", is_close=bool(name))
@@ -215,8 +215,8 @@ class _Source:
         found, expected = self.said(texts, where, name), template.filled(texts)
         if found != expected:
             says, would_say = _excerpt(found, expected), _excerpt(expected, found)
-            remedy = f": give {name!r} a value" if name else ""
-            self.refuse(f"{where}, it says {says}, and a template {would_say}{remedy}", is_close=bool(name))
+            hint = f": give {name!r} a value" if name else ""
+            self.refuse(f"{where}, it says {says}, and a template {would_say}{hint}", is_close=bool(name))
 
 
 def _takes_text(argument: Argument) -> bool:

@@ -26,7 +26,7 @@ __all__ = ["ExportError", "File", "Part", "Turn", "UnsupportedPart", "Vendor", "
 #: One part of a turn, as a vendor writes it.
 Part: TypeAlias = dict[str, Any]
 
-#: How many types a remedy names at most.
+#: How many types a hint names at most.
 _MAX_NAMED: Final = 4
 
 #: How many marks of a stable prefix OpenAI and Anthropic take in a request.
@@ -47,19 +47,19 @@ class UnsupportedPart(Struct, frozen=True):
         kind:
             What it holds, as a MIME type.
 
-        remedy:
+        hint:
             What to do about it.
     """
 
     message: int
     role: str
     kind: str
-    remedy: str
+    hint: str
 
     def __str__(self) -> str:
         if self.role == "system":
-            return f"it has a system part: {self.remedy}"
-        return f"message {self.message} holds {self.kind} of the {self.role}: {self.remedy}"
+            return f"it has a system part: {self.hint}"
+        return f"message {self.message} holds {self.kind} of the {self.role}: {self.hint}"
 
 
 class ExportError(PromptkitError, ValueError):
@@ -215,8 +215,8 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
     turns: list[Turn] = []
     unfit: list[UnsupportedPart] = []
     if workflow.system is not None and not has_system:
-        remedy = f"make the whole request, with {vendor.request}(...)"
-        unfit.append(UnsupportedPart(0, "system", "text", remedy))
+        hint = f"make the whole request, with {vendor.request}(...)"
+        unfit.append(UnsupportedPart(0, "system", "text", hint))
     marks = None
     if workflow.cache_points and vendor.mark is not None:
         marks = _Marks(workflow, vendor, vendor.mark)
@@ -321,9 +321,9 @@ def _unfit(number: int, message: Message, vendor: Vendor) -> UnsupportedPart:
     family = kind.partition("/")[0]
     alike = sorted(known for known in vendor.files if known.partition("/")[0] == family)
     if message.role == "assistant":
-        remedy = "put it into a turn of the user, as the assistant's turns are text"
+        hint = "put it into a turn of the user, as the assistant's turns are text"
     elif family == "text":
-        remedy = "embed it with text= in place of blob="
+        hint = "embed it with text= in place of blob="
     else:
-        remedy = f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"
-    return UnsupportedPart(number, message.role, kind, remedy)
+        hint = f"convert it to {' or '.join(alike[:_MAX_NAMED])}" if alike else "say in text what it says"
+    return UnsupportedPart(number, message.role, kind, hint)

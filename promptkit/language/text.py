@@ -222,12 +222,12 @@ def plain_string(value: object, place: str) -> str:
         return value.text
     if isinstance(value, str):
         return str.__str__(value)  # an enum's member is its value, as on the wire
-    remedy = "make it a str first"
+    hint = "make it a str first"
     if isinstance(value, Content) or type(value).__module__ == "promptkit.language.turns":
-        remedy = "pass it to user(...) beside the text"
+        hint = "pass it to user(...) beside the text"
     elif isinstance(value, list | tuple):
-        remedy = "make it text with bullets(...) or inline(*...)"
-    msg = f"{place}: expected text, not {type(value).__name__}; {remedy}"
+        hint = "make it text with bullets(...) or inline(*...)"
+    msg = f"{place}: expected text, not {type(value).__name__}; {hint}"
     raise TypeError(msg)
 
 

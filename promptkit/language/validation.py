@@ -33,9 +33,9 @@ __all__ = [
     "checked_theme",
     "checked_uri",
     "describe",
+    "hint_for",
     "is_role_tuple",
     "optional_text",
-    "remedy_for",
 ]
 
 #: Who says a message, or should see a block.
@@ -261,7 +261,7 @@ class UnsendableError(TypeError):
             value.close()  # or Python would warn that it was never awaited
 
     def __str__(self) -> str:
-        return f"{describe(self.value)}: {remedy_for(self.value)}"
+        return f"{describe(self.value)}: {hint_for(self.value)}"
 
 
 def is_role_tuple(value: object) -> bool:
@@ -284,7 +284,7 @@ def _is_vendors_message(value: object) -> bool:
     return hasattr(value, "role") or (hasattr(value, "type") and not callable(value))
 
 
-def _turn_remedy(value: Any) -> str:
+def _turn_hint(value: Any) -> str:
     """Return what to write instead of a vendor's message, or of a tuple with a role."""
     role = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Mapping):
@@ -310,12 +310,12 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
         "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
-    (is_role_tuple, _turn_remedy),
+    (is_role_tuple, _turn_hint),
     (
         lambda value: type(value).__module__ in ("promptkit.language.messages", "promptkit.language.turns"),
         "join turns with +, as in user(...) + message",
     ),
-    (_is_vendors_message, _turn_remedy),
+    (_is_vendors_message, _turn_hint),
     (lambda value: isinstance(value, Mapping), "show it as text, with promptkit.fragments.json_block(...)"),
     (
         lambda value: hasattr(value, "embed") and hasattr(value, "link"),
@@ -339,11 +339,11 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
 )
 
 
-def remedy_for(value: object) -> str:
+def hint_for(value: object) -> str:
     """
     Return what the author should write instead of *value*.
     """
-    for fits, remedy in _REMEDIES:
+    for fits, hint in _REMEDIES:
         if fits(value):
-            return remedy(value) if callable(remedy) else remedy
+            return hint(value) if callable(hint) else hint
     return "make it text, with str(...) or an f-string"

@@ -28,6 +28,6 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
         try:
             case.sent()
         except (TypeError, CompileError) as error:
-            remedy = f"call it as the {item.arguments.kind} is called, or save text with case_wire(...)"
+            hint = f"call it as the {item.arguments.kind} is called, or save text with case_wire(...)"
             fault = str(error).removeprefix(f"{item.arguments.kind} {item.name!r}: ")
-            yield Diagnostic(Rule.BAD_CASE, f"{named}: {fault}", remedy, case.location)
+            yield Diagnostic(Rule.BAD_CASE, f"{named}: {fault}", hint, case.location)

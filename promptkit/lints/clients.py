@@ -80,8 +80,8 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     if not client.has_prompts:
         fault = f"{client.title} offers people no prompts, this one nor any other"
-        remedy = "serve them as tools, with --tools, or use them in another client"
-        report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
+        hint = "serve them as tools, with --tools, or use them in another client"
+        report.add(Rule.HIDDEN_PROMPT, fault, hint, "def")
         return report.found
     _lint_arguments(client, prompt.arguments.ordered, report)
     if client.types_titles and len((prompt.title or "").split()) > 1:
@@ -97,8 +97,8 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
 def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
     if client.most_arguments is not None and len(arguments) > client.most_arguments:
         fault = f"{client.title} hides it, as it has {len(arguments)} arguments"
-        remedy = f"write a prompt of at most {client.most_arguments} that calls it with values for the others"
-        report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
+        hint = f"write a prompt of at most {client.most_arguments} that calls it with values for the others"
+        report.add(Rule.HIDDEN_PROMPT, fault, hint, "def")
     cut = ((one.name, after.name) for one, after in pairwise(arguments) if _may_hold_blanks(one))
     if client.cuts_at_blanks and (first := next(cut, None)) is not None:
         name, following = first
@@ -106,8 +106,8 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
             f"{client.title} cuts arguments at blanks, so that the second word of {name!r} "
             f"would be {following!r}"
         )
-        remedy = f"put {name!r} last; behind a * it may follow arguments that have defaults"
-        report.add(Rule.SPLIT_TEXT, fault, remedy, name)
+        hint = f"put {name!r} last; behind a * it may follow arguments that have defaults"
+        report.add(Rule.SPLIT_TEXT, fault, hint, name)
     if client.joins_words and len(arguments) > 1:
         fault = f"{client.title} gives every word to {arguments[0].name!r}, and none to the other arguments"
         report.add(Rule.SPLIT_TEXT, fault, "keep one argument", arguments[1].name)
@@ -158,9 +158,9 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
     for message in sent.content:
         if message.kind in client.lost:
             arrives = client.loses == "does not show people"
-            remedy = "say in the text beside it what it holds" if arrives else _INSTEAD[message.kind]
+            hint = "say in the text beside it what it holds" if arrives else _INSTEAD[message.kind]
             fault = f"{client.title} {client.loses} {message.name}"
-            report.add(Rule.LOST_CONTENT, fault, remedy, message.node)
+            report.add(Rule.LOST_CONTENT, fault, hint, message.node)
     for conversation in sent.conversations:
         later = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
         if client.sends_first_only and later:

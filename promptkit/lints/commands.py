@@ -25,11 +25,11 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
     for word in node.args[: words.index(end)] if end is not None else ():
         for name in _begins_with(word, scope):
             fault = f"{name!r} stands before {end!r} in a command, which may read its value as an option"
-            remedy = (
+            hint = (
                 "write '--end-of-options' before it, if the command knows that, as git does; "
                 "or refuse such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
             )
-            report.add(Rule.READ_AS_OPTION, fault, remedy, word)
+            report.add(Rule.READ_AS_OPTION, fault, hint, word)
 
 
 def _runs(called: ast.expr, scope: Scope) -> bool:

@@ -139,8 +139,8 @@ def _subject(function: str, names: Mapping[str, Any]) -> str:
 def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
     """Report a name in a function that nothing defines."""
     if node.id not in scope.local:
-        remedy = undefined_name(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
-        report.add(Rule.UNDEFINED_NAME, f"nothing defines {node.id!r}", remedy, node)
+        hint = undefined_name(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
+        report.add(Rule.UNDEFINED_NAME, f"nothing defines {node.id!r}", hint, node)
 
 
 def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) -> None:
@@ -151,8 +151,8 @@ def _lint_import(node: ast.Import | ast.ImportFrom, file: Path, report: Report) 
         modules, members = [node.module] if node.module and node.level == 0 else [], names
     for module in modules:
         if (missing := _missing(module, file)) is not None:
-            remedy = missing_module(missing, file)
-            report.add(Rule.FAILING_IMPORT, f"there is no module {missing!r}", remedy, node)
+            hint = missing_module(missing, file)
+            report.add(Rule.FAILING_IMPORT, f"there is no module {missing!r}", hint, node)
             continue
         for name in members:
             if not _has(module, name) and (told := missing_name(name, module)):
@@ -187,8 +187,8 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
             return
     if is_read and (shown := _relative(path, scope)) is not None:
         where = "it is looked for in whatever folder a client starts the server in"
-        remedy = f"name it from the recipe's folder: Path(__file__).parent / {shown!r}"
-        report.add(Rule.RELATIVE_PATH, f"{shown!r} has no folder: {where}", remedy, call)
+        hint = f"name it from the recipe's folder: Path(__file__).parent / {shown!r}"
+        report.add(Rule.RELATIVE_PATH, f"{shown!r} has no folder: {where}", hint, call)
 
 
 def _relative(node: ast.expr, scope: Scope) -> str | None:

@@ -117,17 +117,15 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
         sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
         instead = " and ".join(f"{{{meant}}}" for meant in fields.values() if meant)
         named = f"and {instead} in it, " if instead else ""
-        remedy = (
-            f"write f in front of the string, {named}and double the braces that are to be sent: {{{{ }}}}"
-        )
-        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", remedy, node)
+        hint = f"write f in front of the string, {named}and double the braces that are to be sent: {{{{ }}}}"
+        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", hint, node)
         return
     for found in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, found.groups())))
         if any(word in scope.variables or _misspelt(word, scope) for word in words):
             fault = f"{found[0]!r} is sent literally: text is never read as a template"
-            remedy = "write an f-string, or put the values into the text with promptkit.fragments.fill(...)"
-            report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, node)
+            hint = "write an f-string, or put the values into the text with promptkit.fragments.fill(...)"
+            report.add(Rule.TEMPLATE_SYNTAX, fault, hint, node)
             return
 
 
@@ -162,8 +160,8 @@ def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
         return
     if found := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
         fault = f"the docstring has {found[0]!r}, and is sent as the description, never read as a template"
-        remedy = "return the text from the function, as an f-string"
-        report.add(Rule.TEMPLATE_SYNTAX, fault, remedy, function.body[0])
+        hint = "return the text from the function, as an f-string"
+        report.add(Rule.TEMPLATE_SYNTAX, fault, hint, function.body[0])
 
 
 def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
@@ -183,8 +181,8 @@ def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
             or (_WORD_AHEAD.match(whole, end) and whole[end] != _HOLE)
         ):
             fault = f"{block}(...) shares a line with other text, so that Markdown does not see it"
-            remedy = f"write a blank line between them, or user('...', {block}(...)), which does"
-            report.add(Rule.BLOCK_IN_LINE, fault, remedy, part.value)
+            hint = f"write a blank line between them, or user('...', {block}(...)), which does"
+            report.add(Rule.BLOCK_IN_LINE, fault, hint, part.value)
         if "\n" in text:
             line = begin + text.rindex("\n") + 1
 
@@ -203,9 +201,9 @@ def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
     found = [*_shown(node.value, scope)]
     if node.format_spec is None and isinstance(node.value, ast.Name) and not found:
         found = [*shown_container(node.value.id, scope)]
-    for what, remedy in found:
+    for what, hint in found:
         message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {what}"
-        report.add(Rule.OBJECT_IN_TEXT, message, remedy, node.value)
+        report.add(Rule.OBJECT_IN_TEXT, message, hint, node.value)
 
 
 def _shown(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
@@ -241,8 +239,8 @@ def _shown_result(called: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(called, type) and issubclass(called, Iterator):
         yield f"the {called.__name__} object, not its items", _JOIN
     elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in own):
-        remedy = "write its attributes, or give it a __str__"
-        yield f"the {called.__name__} object, not what it holds", remedy
+        hint = "write its attributes, or give it a __str__"
+        yield f"the {called.__name__} object, not what it holds", hint
 
 
 def _shown_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:

@@ -54,9 +54,9 @@ def _text_of(path: str, call: ast.Call, report: Report) -> str | None:
     try:
         return text_below(folder, path)
     except MediaError as error:
-        fault, _, remedy = str(error).partition(": ")
+        fault, _, hint = str(error).partition(": ")
         looked_for = f"it is looked for in {display_path(str(folder))!r}; Text.below(...) takes other folders"
-        report.add(Rule.MISSING_TEXT, fault, remedy or looked_for, call)
+        report.add(Rule.MISSING_TEXT, fault, hint or looked_for, call)
         return None
 
 
@@ -72,14 +72,14 @@ def _check_holes(
     for name in given:
         if name is not None and name not in holes:
             meant = nearest(name, holes)
-            remedy = f"did you mean {meant!r}?" if meant else f"write {{{{{name}}}}} where it is to stand"
-            report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", remedy, call)
+            hint = f"did you mean {meant!r}?" if meant else f"write {{{{{name}}}}} where it is to stand"
+            report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", hint, call)
     for hole in holes:
         if hole not in given and None not in given:
             place = _place(rf"\{{\{{[ \t]*{hole}\b", file, report)
             fault = f"{{{{{hole}}}}}{place} gets no value, and is sent as it stands"
-            remedy = f"give it one: {hole}=..., or {hole}='{{{{{hole}}}}}' if the model is to see it"
-            report.add(Rule.UNFILLED_HOLE, fault, remedy, call)
+            hint = f"give it one: {hole}=..., or {hole}='{{{{{hole}}}}}' if the model is to see it"
+            report.add(Rule.UNFILLED_HOLE, fault, hint, call)
 
 
 def _place(pattern: str, file: str, report: Report) -> str:
@@ -98,8 +98,8 @@ def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
                 if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
                     shown = ast.unparse(part.value)
                     fault = f"the lines of {shown!r} lose or miss their indentation, if it has several"
-                    remedy = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
-                    report.add(Rule.SHIFTED_LINES, fault, remedy, call)
+                    hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
+                    report.add(Rule.SHIFTED_LINES, fault, hint, call)
 
 
 def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:

@@ -24,7 +24,7 @@ from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.errors.exceptions import ArgumentsError, MediaError
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
-from promptkit.language.validation import is_role_tuple, remedy_for
+from promptkit.language.validation import hint_for, is_role_tuple
 from promptkit.lints.cases import lint_cases
 from promptkit.lints.control_flow import choices_of, items_of, ways_through
 from promptkit.lints.conversations import SentMessages, kind_made, role_of
@@ -90,13 +90,13 @@ def _lint_silence(scope: Scope, report: Report) -> None:
     if all(way and isinstance(way[-1], ast.Raise) for way in ways_through(body)):
         return
     place: ast.expr | str = "def"
-    remedy = "return text or messages, or yield them"
+    hint = "return text or messages, or yield them"
     match body[-1]:
         case ast.Expr(ast.Call(ast.Name("print")) as place):
-            remedy = "return the text: no client sees what is printed"
+            hint = "return the text: no client sees what is printed"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as place):
-            remedy = "put 'return' in front of this line"
-    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, place)
+            hint = "put 'return' in front of this line"
+    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", hint, place)
 
 
 def _is_none(value: ast.expr) -> bool:
@@ -132,7 +132,7 @@ def _lint_value(
         _lint_value(expression, said, scope, report, may_hold_several=may_hold_several)
     if not below and (kind := _kind(value)) is not None:
         fault = f"{said} {kind}, which no message can hold"
-        report.add(Rule.UNSENDABLE_VALUE, fault, remedy_for(value), sent)
+        report.add(Rule.UNSENDABLE_VALUE, fault, hint_for(value), sent)
 
 
 def _kind(value: Any) -> str | None:
@@ -155,8 +155,8 @@ def _lint_system(sent: SentMessages, report: Report) -> None:
     """Report a way through a prompt on which nobody takes a turn."""
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
-            remedy = "add what the person says, as in system(...) + user(...)"
-            report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", remedy, conversation[0].node)
+            hint = "add what the person says, as in system(...) + user(...)"
+            report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", hint, conversation[0].node)
 
 
 def _lint_first(sent: SentMessages, report: Report) -> None:
@@ -164,13 +164,13 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
     for first, *others in filter(None, sent.conversations):
         if first.role == "assistant":
             fault = "its first message is the assistant's"
-            remedy = "begin with what the person says, in user(...)"
+            hint = "begin with what the person says, in user(...)"
         elif first.name is not None and any(other.kind == "text" for other in others):
             fault = f"its first message is {first.name}, and some clients take the first one alone"
-            remedy = "put the text before it"
+            hint = "put the text before it"
         else:
             continue
-        report.add(Rule.FIRST_MESSAGE, fault, remedy, first.node)
+        report.add(Rule.FIRST_MESSAGE, fault, hint, first.node)
 
 
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
@@ -196,11 +196,11 @@ def _lint_media(scope: Scope, report: Report) -> None:
                     scope.value(owner).from_path(folder / path)
                 except OSError as error:
                     fault = f"{path!r} cannot be read: {error.strerror or error}"
-                    remedy = f"it is looked for in {display_path(str(folder))!r}"
-                    report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
+                    hint = f"it is looked for in {display_path(str(folder))!r}"
+                    report.add(Rule.UNSENDABLE_FILE, fault, hint, node)
                 except MediaError as error:
-                    fault, _, remedy = str(error).replace(str(folder / path), path).rpartition(": ")
-                    report.add(Rule.UNSENDABLE_FILE, fault, remedy, node)
+                    fault, _, hint = str(error).replace(str(folder / path), path).rpartition(": ")
+                    report.add(Rule.UNSENDABLE_FILE, fault, hint, node)
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
@@ -208,15 +208,13 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
     if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
         return
     compiled = Report("", prompt.location)  # compiling it has reported the same
-    for name, hint in read_hints(prompt.function, prompt.names, compiled).items():
-        for note in notes_of(hint):
+    for name, annotation in read_hints(prompt.function, prompt.names, compiled).items():
+        for note in notes_of(annotation):
             module = type(note).__module__.partition(".")[0]
             if module in _OTHER_FRAMEWORKS:
                 fault = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
-                remedy = (
-                    "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
-                )
-                report.add(Rule.FOREIGN_NOTE, fault, remedy, name)
+                hint = "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
+                report.add(Rule.FOREIGN_NOTE, fault, hint, name)
 
 
 def _lint_examples(argument: Argument, report: Report) -> None:
@@ -228,8 +226,8 @@ def _lint_examples(argument: Argument, report: Report) -> None:
             if not accepts(argument, value):
                 shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
                 fault = f"parameter {argument.name!r} would refuse its {shown}"
-                remedy = f"give what it takes: {argument.reader.expected}"
-                report.add(Rule.BAD_EXAMPLE, fault, remedy, argument.name)
+                hint = f"give what it takes: {argument.reader.expected}"
+                report.add(Rule.BAD_EXAMPLE, fault, hint, argument.name)
 
 
 def accepts(argument: Argument, value: Any) -> bool:
@@ -263,13 +261,13 @@ def _names_alike(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
         earlier = first.setdefault(prompt.name.casefold(), prompt)
         if earlier is not prompt:
             fault = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
-            remedy = "rename one of the two, so that people find the one they mean"
-            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, remedy, prompt.location.part("def"))
+            hint = "rename one of the two, so that people find the one they mean"
+            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, fault, hint, prompt.location.part("def"))
 
 
 def _answered_by_templates(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
     """Resources whose URIs are answered, by a template, to callers who lack their scopes."""
-    remedy = "give the template these scopes, too, or the resource a URI that no template matches"
+    hint = "give the template these scopes, too, or the resource a URI that no template matches"
     scoped = [one for one in resources if one.scopes and not one.is_template]
     for resource, template in product(scoped, [one for one in resources if one.is_template]):
         if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
@@ -277,4 +275,4 @@ def _answered_by_templates(resources: Collection[CompiledResource]) -> Iterator[
                 f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
                 f"template {template.uri_template!r}, at {template.location}"
             )
-            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, fault, remedy, resource.location.part("def"))
+            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, fault, hint, resource.location.part("def"))

@@ -36,16 +36,16 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
     lines, tokens = body.count("\n") + 1, len(body) // _CHARACTERS_PER_TOKEN
     if lines > _LINES or tokens > _TOKENS:
         fault = f"its SKILL.md has {lines:,} lines and about {tokens:,} tokens"
-        remedy = f"keep it below {_LINES} lines and {_TOKENS:,} tokens, and move details to references/"
-        report.add(Rule.LONG_SKILL, fault, remedy)
+        hint = f"keep it below {_LINES} lines and {_TOKENS:,} tokens, and move details to references/"
+        report.add(Rule.LONG_SKILL, fault, hint)
     paths = {file.path for file in skill.files}
     for reference in dict.fromkeys(_references(body)):
         if not _names(reference, paths):
             fault = f"it refers to {reference!r}, which it does not have"
-            remedy = "add the file, or correct the path, which begins in the skill's folder"
+            hint = "add the file, or correct the path, which begins in the skill's folder"
             if normpath(reference).startswith(".."):
-                remedy = "a skill has its own files alone: copy it there, or name the other skill in words"
-            report.add(Rule.LOST_REFERENCE, fault, remedy)
+                hint = "a skill has its own files alone: copy it there, or name the other skill in words"
+            report.add(Rule.LOST_REFERENCE, fault, hint)
     said = "\n".join(text for text in texts.values() if len(text) <= _MOST_SEARCHED)
     for file in skill.files:
         path = PurePosixPath(file.path)

@@ -17,14 +17,14 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.tracebacks import is_authors_file
 from promptkit.loader.discovery import FoundFiles, is_cases
-from promptkit.loader.import_errors import import_remedy
+from promptkit.loader.import_errors import import_hint
 from promptkit.loader.recipes import LoadedFile
 
 __all__ = ["fault_of", "not_served"]
 
 _DECORATORS: Final = frozenset({"prompt", "resource", "skill"})
 
-#: What is cut from Python's message: the suggestions that some versions add, as the remedy has its own,
+#: What is cut from Python's message: the suggestions that some versions add, as the hint has its own,
 #: and the path of the module.
 _CUT: Final = re.compile(
     r"(?:\. Did you (?:mean|forget)\b[^?]*\?| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\))+$"
@@ -60,13 +60,13 @@ def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnosti
 def _import_failed(
     file: Path,
     what: str,
-    remedy: str = "fix or remove it; the other recipes are still served",
+    hint: str = "fix or remove it; the other recipes are still served",
     location: Location | None = None,
 ) -> Diagnostic:
     """The diagnostic for a recipe that cannot be loaded."""
     kind = "cases" if is_cases(file.name) else "recipe"
     message = printable(f"{kind} {file.stem!r} {what}")
-    return Diagnostic(Rule.IMPORT_FAILED, message, remedy, location or Location(str(file)))
+    return Diagnostic(Rule.IMPORT_FAILED, message, hint, location or Location(str(file)))
 
 
 def not_served(files: FoundFiles, likely: Iterable[str], loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
@@ -94,8 +94,8 @@ def not_served(files: FoundFiles, likely: Iterable[str], loaded: Sequence[Loaded
 
 def _not_entered(folder: Path, reason: str) -> Diagnostic:
     message = f"what is in the folder {folder.name!r} is not served: {reason}"
-    remedy = "let it be read, or begin its name with '_' if no prompts are in it"
-    return Diagnostic(Rule.NOT_SERVED, message, remedy, Location(str(folder)))
+    hint = "let it be read, or begin its name with '_' if no prompts are in it"
+    return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:
@@ -118,8 +118,8 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     text = _CUT.sub("", format_exception_only(error)[-1].strip())
-    remedy, location = import_remedy(file, error), _location_of(error, file, folder)
-    return _import_failed(file, f"cannot be imported: {text}", remedy, location)
+    hint, location = import_hint(file, error), _location_of(error, file, folder)
+    return _import_failed(file, f"cannot be imported: {text}", hint, location)
 
 
 def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:

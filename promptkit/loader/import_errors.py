@@ -11,7 +11,7 @@ from promptkit.declarations.foreign_names import instead_of
 from promptkit.declarations.name_hints import (
     did_you_mean,
     missing_name,
-    operand_remedy,
+    operand_hint,
     public_names,
     undefined_name,
 )
@@ -20,32 +20,32 @@ from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.suggestions import nearest
 from promptkit.loader.missing_modules import import_from_project, missing_module
 
-__all__ = ["import_remedy"]
+__all__ = ["import_hint"]
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
 
-def import_remedy(file: Path, error: BaseException) -> str:
+def import_hint(file: Path, error: BaseException) -> str:
     """Return what to do about *error*, which was raised while a recipe was imported."""
     if isinstance(error, SyntaxError):
         return "correct the syntax; the line is where Python stopped understanding"
     if isinstance(error, SystemExit):
         return "do not exit while a recipe is imported; raise PromptError inside the prompt"
     try:
-        remedy = _remedy(file, error)
+        hint = _hint(file, error)
     except Exception:  # noqa: BLE001 (reading an author's exception may raise anything)
-        remedy = None
-    return remedy or "correct the line; the other recipes are still served"
+        hint = None
+    return hint or "correct the line; the other recipes are still served"
 
 
-def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: C901, PLR0911 (a list of cases)
+def _hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, PLR0911 (a list of cases)
     match error:
-        case ImportError() if remedy := _misnamed(file, error):
-            return remedy
-        case LookupError() | TypeError() | ValueError() if remedy := explain_filling(error):
-            return remedy
+        case ImportError() if hint := _misnamed(file, error):
+            return hint
+        case LookupError() | TypeError() | ValueError() if hint := explain_filling(error):
+            return hint
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
         case ImportError(name=str(module)):
@@ -63,10 +63,10 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: C901, PLR0
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if found := _UNEXPECTED.search(str(error)):
             return _unknown_option(found[1], found[2])
-        case TypeError() if remedy := operand_remedy(error):
-            return remedy
+        case TypeError() if hint := operand_hint(error):
+            return hint
         case TypeError() if found := _MISCALLED.search(str(error)):
-            return _call_remedy(found[1])
+            return _call_hint(found[1])
     return None
 
 
@@ -98,7 +98,7 @@ def _missing_attribute(name: str, owner: Any) -> str | None:
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
-    foreign = (instead_of("names", name) or _call_remedy(owner.__name__)) if is_ours else None
+    foreign = (instead_of("names", name) or _call_hint(owner.__name__)) if is_ours else None
     return did_you_mean(name, dir(owner)) or foreign
 
 
@@ -116,7 +116,7 @@ def _missing_file(path: Path, file: Path) -> str:
     return f"did you mean {meant!r}?" if meant else f"put the file into {path.parent}, or correct its name"
 
 
-def _call_remedy(name: str) -> str | None:
+def _call_hint(name: str) -> str | None:
     """How to call *name*, if promptkit defines it."""
     if name in ("Prompt", "Resource"):
         return f"decorate the function with @{name.lower()}"
@@ -135,5 +135,5 @@ def _unknown_option(name: str, option: str) -> str | None:
         return instead
     parameters = signature(getattr(home, name)).parameters.values()
     options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    taken = f"{name} takes {', '.join(options)}" if options else _call_remedy(name)
+    taken = f"{name} takes {', '.join(options)}" if options else _call_hint(name)
     return did_you_mean(option, options) or taken

@@ -121,11 +121,11 @@ _REMEDY: Final = (
 
 def _refusal(shown: str, function: Any) -> PicklingError:
     reason = f"module {function.__module__!r} holds no such object, or another one of its name first"
-    remedy = "take it from the module as it is now, or give it a name of its own"
+    hint = "take it from the module as it is now, or give it a name of its own"
     if is_local(function):
         reason = "it is made in a function, where no other process finds it"
-        remedy = "define it at the top level of a module, or give the decorated function to cloudpickle"
-    return PicklingError(f"{shown} cannot be pickled: {reason}: {remedy}")
+        hint = "define it at the top level of a module, or give the decorated function to cloudpickle"
+    return PicklingError(f"{shown} cannot be pickled: {reason}: {hint}")
 
 
 def _key(declared: Any) -> str:

@@ -37,7 +37,7 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         files = read_files(places, first.parent)
     except SkillError as fault:
         report = Report(f"skill {first.parent.name!r}", Location(str(first)))
-        report.add(fault.rule, str(fault), fault.remedy)
+        report.add(fault.rule, str(fault), fault.hint)
         return LoadedFile(first, diagnostics=tuple(report.found)), read
     base = root.parent if Path(folder) == root else root
     skills = tuple(_skill(Path(folder, inner), base, _below(inner, files)) for inner in _roots(files))

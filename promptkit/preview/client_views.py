@@ -178,5 +178,5 @@ def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[
     prompt = rendering.prompt
     found = lint_client(name, Catalog([prompt]))
     found += () if workflow is None else lint_workflow(name, prompt, workflow)
-    sentences = dict.fromkeys(f"{one.message}: {one.remedy}" for one in found)
+    sentences = dict.fromkeys(f"{one.message}: {one.hint}" for one in found)
     return tuple(map(rendering.redacted, sentences))

@@ -15,7 +15,7 @@ from zlib import crc32
 import attrs
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.errors.exceptions import Fault
+from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.controls import Control, control_of, is_by_line, takes_file, typeable
 from promptkit.preview.uploads import Upload, Uploads, number_in
@@ -140,13 +140,13 @@ class Submission:
     reads: Mapping[str, int] = MappingProxyType({})
 
     @property
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[InvalidArgument, ...]:
         """What is wrong with uploads."""
-        return tuple(Fault(name, one.refusal) for name, one in self.uploads.items() if one.refusal)
+        return tuple(InvalidArgument(name, one.refusal) for name, one in self.uploads.items() if one.refusal)
 
 
 def fields_of(
-    arguments: Arguments, submission: Submission, kept: Uploads, faults: Iterable[Fault] = ()
+    arguments: Arguments, submission: Submission, kept: Uploads, faults: Iterable[InvalidArgument] = ()
 ) -> tuple[Field, ...]:
     """
     Return the fields of a form: one for each argument, and one for each value that has no argument.
@@ -251,7 +251,9 @@ def _decoded(kept: str) -> str | None:
         return None
 
 
-def _field(argument: Argument, submission: Submission, kept: Uploads, faults: Iterable[Fault]) -> Field:
+def _field(
+    argument: Argument, submission: Submission, kept: Uploads, faults: Iterable[InvalidArgument]
+) -> Field:
     name, given = argument.name, submission.given.get(argument.name)
     upload = submission.uploads.get(name)
     if upload is not None and upload.value is not None:  # nobody looks through its value again
@@ -280,7 +282,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
     )
 
 
-def _described(argument: Argument, fault: Fault, given: str | None) -> str:
+def _described(argument: Argument, fault: InvalidArgument, given: str | None) -> str:
     """What is wrong with an argument, and in which line of a list."""
     where = None
     if given and not argument.arg.secret and is_by_line(argument):
@@ -307,7 +309,7 @@ def _hint(argument: Argument, control: Control) -> str | None:
     return f"{arg.description} ({hint})" if hint else arg.description
 
 
-def _unknown_field(name: str, given: str, faults: Iterable[Fault], number: int) -> Field:
+def _unknown_field(name: str, given: str, faults: Iterable[InvalidArgument], number: int) -> Field:
     return Field(
         name,
         name,

@@ -18,7 +18,7 @@ from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.frontmatter import read_skill
-from promptkit.errors.exceptions import ArgumentsError, Fault, PromptError, UnknownResourceError
+from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -181,7 +181,7 @@ class Rendering:
     prompt: CompiledPrompt
     given: Mapping[str, str]
     workflow: Workflow | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[InvalidArgument, ...] = ()
     error: str | None = None
     refusal: str | None = None
     raised: BaseException | None = None
@@ -244,7 +244,7 @@ async def render(
         raise
     except ArgumentsError as errors:
         asked = tuple(askable(prompt, errors))
-        return attrs.evolve(rendering, faults=errors.faults, asked=asked, raised=errors)
+        return attrs.evolve(rendering, faults=errors.errors, asked=asked, raised=errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not given:
             return attrs.evolve(rendering, refusal=str(error), raised=error)

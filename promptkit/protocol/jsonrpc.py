@@ -289,7 +289,7 @@ def _data(error: PromptkitError) -> Any:
     if isinstance(error, UnknownPromptError):
         return error.as_data()
     if isinstance(error, ArgumentsError):
-        return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
+        return {"name": error.prompt, "errors": [fault.as_data() for fault in error.errors]}
     if isinstance(error, MissingClientCapabilityError):
         return {"requiredCapabilities": {error.capability: {}}}
     return error.data if isinstance(error, JsonRpcError) else UNSET

@@ -285,8 +285,8 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
             What is wrong with its arguments.
     """
     # A fault without `got` is a missing argument, or a secret; one with a path lies inside of a value.
-    missing = {fault.argument for fault in errors.faults if fault.got is None and not fault.path}
-    if not prompt.elicit or len(missing) < len(errors.faults):
+    missing = {fault.argument for fault in errors.errors if fault.got is None and not fault.path}
+    if not prompt.elicit or len(missing) < len(errors.errors):
         return ()
     wanted = tuple(argument for argument in prompt.arguments.ordered if argument.name in missing)
     if len(wanted) < len(missing) or any(argument.arg.secret for argument in wanted):

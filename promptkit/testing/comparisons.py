@@ -36,11 +36,11 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
     head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator == "!=":
         return [f"{head}: they are equal", *(_shown(line.text, whole=whole) for line in lines_of(left))]
-    remedy = _remedy(left, right)
+    hint = _hint(left, right)
     differ = "the transcripts differ (- right, + left)"
-    head = f"{head}: these are never equal; compare {remedy}" if remedy else f"{head}: {differ}"
+    head = f"{head}: these are never equal; compare {hint}" if hint else f"{head}: {differ}"
     found = _fitting(head, lines_of(right), lines_of(left), whole=whole)
-    if remedy is None and len(found) == 1:  # the transcripts do not differ
+    if hint is None and len(found) == 1:  # the transcripts do not differ
         return _fitting(head, map(Line, _reprs(right)), map(Line, _reprs(left)), whole=True)
     return found
 
@@ -60,7 +60,7 @@ def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> l
     return [head, *(_shown(line, whole=whole) for line in shown)]
 
 
-def _remedy(left: object, right: object) -> str | None:
+def _hint(left: object, right: object) -> str | None:
     """Return what to compare where two values differ because of their types; None if they may be equal."""
     if all(isinstance(one, Workflow | Message) for one in (left, right)):
         return None

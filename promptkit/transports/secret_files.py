@@ -89,8 +89,8 @@ def read_secret_file(path: str, holds: str, read: Callable[[str], _Secrets]) -> 
 
     def check(found: os.stat_result) -> None:
         if (fault := _fault(path, found)) is not None:
-            what, remedy = fault
-            msg = f"{path}: {what}: make new {holds}{remedy}"
+            what, hint = fault
+            msg = f"{path}: {what}: make new {holds}{hint}"
             raise InvalidSecretsError(msg)
 
     try:
@@ -115,11 +115,11 @@ def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
     """What is wrong with the owner, the mode or the folder of a file, and what to do; None if nothing is."""
     if is_another_user(found.st_uid):
         return f"it belongs to another user ({found.st_uid})", " in a file of your own"
-    mode, remedy = f"(mode {stat.S_IMODE(found.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
+    mode, hint = f"(mode {stat.S_IMODE(found.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
     if found.st_mode & stat.S_IROTH:
-        return f"everybody can read it {mode}", remedy
+        return f"everybody can read it {mode}", hint
     if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
-        return f"others can change it {mode}", remedy
+        return f"others can change it {mode}", hint
     file = Path(path)  # a link can be replaced, and what it leads to
     for folder in (file.absolute().parent, file.resolve().parent):
         if _is_shared(folder):

@@ -530,8 +530,8 @@ class TestWhatIsSaid:
         first, *_, last = Renderer(judge)([{"ticket": "a"}])[0]["messages"]
         assert (first, last) == ({"role": "system", "content": "Be brief."}, message("a"))
         (row,) = Renderer(mixed)([{"ticket": "a"}])
-        remedy = "write to='openai-chat', or another vendor"
-        assert row["fault"] == f"messages are text alone, and it holds more: {remedy}"
+        hint = "write to='openai-chat', or another vendor"
+        assert row["fault"] == f"messages are text alone, and it holds more: {hint}"
         (row,) = Renderer(mixed, "openai-chat")([{"ticket": "a"}])
         assert row["fault"] is None
 

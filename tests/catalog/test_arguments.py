@@ -15,7 +15,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.json_schema import schema_of
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.signature import Parameter, Signature
-from promptkit.errors import ArgumentsError, Fault
+from promptkit.errors import ArgumentsError, InvalidArgument
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.kinds import fits, type_name
@@ -120,9 +120,9 @@ class TestRead:
         with pytest.raises(ArgumentsError) as caught:
             arguments.read({"depth": "", "language": ""})
 
-        assert caught.value.faults == (
-            Fault("depth", "is missing", "a whole number"),
-            Fault("language", "is missing", "one of python, rust"),
+        assert caught.value.errors == (
+            InvalidArgument("depth", "is missing", "a whole number"),
+            InvalidArgument("language", "is missing", "one of python, rust"),
         )
 
     def test_empty_text_is_text(self):
@@ -144,12 +144,12 @@ class TestRead:
         [
             (
                 {"depth": "many"},
-                Fault("depth", "is 'many', not a whole number", "a whole number"),
+                InvalidArgument("depth", "is 'many', not a whole number", "a whole number"),
                 "'depth' is 'many', not a whole number",
             ),
             (
                 {"language": "pyhton"},
-                Fault(
+                InvalidArgument(
                     "language",
                     "is 'pyhton', not one of python, rust, go",
                     "one of python, rust, go",
@@ -157,11 +157,11 @@ class TestRead:
                 ),
                 "'language' is 'pyhton', not one of python, rust, go (did you mean 'python'?)",
             ),
-            ({"strict": "maybe"}, Fault("strict", "is 'maybe', not yes or no", "yes or no"), None),
-            ({"depth": [1]}, Fault("depth", "is [1], not a whole number", "a whole number"), None),
+            ({"strict": "maybe"}, InvalidArgument("strict", "is 'maybe', not yes or no", "yes or no"), None),
+            ({"depth": [1]}, InvalidArgument("depth", "is [1], not a whole number", "a whole number"), None),
             (
                 {"lang": "go"},
-                Fault(
+                InvalidArgument(
                     "lang",
                     "is not an argument of this prompt",
                     "one of diff, language, depth, strict, token, pin",
@@ -171,7 +171,7 @@ class TestRead:
             ),
             (
                 {"zzz": ""},
-                Fault(
+                InvalidArgument(
                     "zzz",
                     "is not an argument of this prompt",
                     "one of diff, language, depth, strict, token, pin",
@@ -180,10 +180,10 @@ class TestRead:
             ),
             (
                 {"pin": "hunter2"},
-                Fault("pin", "is not a whole number", "a whole number"),
+                InvalidArgument("pin", "is not a whole number", "a whole number"),
                 "'pin' is not a whole number",
             ),
-            ({"token": 7}, Fault("token", "is not text", "text"), "'token' is not text"),
+            ({"token": 7}, InvalidArgument("token", "is not text", "text"), "'token' is not text"),
         ],
         ids=[
             "number",
@@ -203,7 +203,7 @@ class TestRead:
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", **given})
 
-        (found,) = caught.value.faults
+        (found,) = caught.value.errors
         assert structs.replace(found, got=None, allowed=()) == fault
         assert str(caught.value) == f"prompt 'review': {says or str(fault)}"
 
@@ -214,7 +214,7 @@ class TestRead:
         with pytest.raises(ArgumentsError) as caught:
             REVIEW.read({"diff": "+a", "language": "pyhton", "depth": "9" * 99 + "x", "pin": "hunter2"})
 
-        language, depth, pin = caught.value.faults
+        language, depth, pin = caught.value.errors
         assert (language.got, language.allowed) == ("pyhton", ("python", "rust", "go"))
         assert len(depth.got) < 70
         assert pin.got is None
@@ -226,7 +226,9 @@ class TestRead:
         with pytest.raises(ArgumentsError) as caught:
             build().read({"x": "1"})
 
-        assert caught.value.faults == (Fault("x", "is not an argument of this prompt", "no arguments"),)
+        assert caught.value.errors == (
+            InvalidArgument("x", "is not an argument of this prompt", "no arguments"),
+        )
 
     def test_a_long_value_is_shown_in_short(self):
         """
@@ -246,7 +248,7 @@ class TestRead:
         for arguments, sent in [(REVIEW, {"pin": "swordfish", "diff": ""}), (secret, {"key": "hunter22"})]:
             with pytest.raises(ArgumentsError) as caught:
                 arguments.read(sent)
-            (fault,) = caught.value.faults
+            (fault,) = caught.value.errors
 
             value = next(iter(sent.values()))
             assert value not in repr(caught.value)
@@ -294,8 +296,8 @@ class TestEveryFault:
         with pytest.raises(ArgumentsError) as caught:
             arguments.read(sent)
 
-        assert sorted(fault.argument for fault in caught.value.faults) == sorted(wrong | missing)
-        assert {f.argument for f in caught.value.faults if f.reason == "is missing"} == missing
+        assert sorted(fault.argument for fault in caught.value.errors) == sorted(wrong | missing)
+        assert {f.argument for f in caught.value.errors if f.reason == "is missing"} == missing
 
     def test_they_are_told_in_one_sentence(self):
         """
@@ -330,7 +332,7 @@ class TestEveryFault:
         try:
             values = REVIEW.read(sent)
         except ArgumentsError as errors:
-            assert errors.faults  # noqa: PT017 (not every mapping is refused)
+            assert errors.errors  # noqa: PT017 (not every mapping is refused)
         else:
             assert values.keys() <= sent.keys()
 
@@ -465,7 +467,7 @@ class TestCompile:
         assert arguments.required == {"a"}
 
     @pytest.mark.parametrize(
-        ("annotation", "name", "remedy"),
+        ("annotation", "name", "hint"),
         [
             (object, "object", "write the type that is meant: str takes any text"),
             (Any, "Any", "write the type that is meant: str takes any text"),
@@ -474,7 +476,7 @@ class TestCompile:
         ],
         ids=str,
     )
-    def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name, remedy):
+    def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name, hint):
         """
         With the type as the author wrote it.
         """
@@ -485,11 +487,11 @@ class TestCompile:
         (found,) = report.found
         assert found.rule is Rule.UNSUPPORTED_TYPE
         assert found.message == f"prompt 'review': no client can fill parameter 'a' of type {name}"
-        assert found.remedy.startswith(remedy)
+        assert found.hint.startswith(hint)
         assert arguments.ordered == ()
 
     @pytest.mark.parametrize(
-        ("annotation", "default", "message", "remedy"),
+        ("annotation", "default", "message", "hint"),
         [
             (int, "3", "the default '3', which is not int", CORRECT),
             (str, None, "the default None, which is not str", "write 'str | None', or give another default"),
@@ -523,7 +525,7 @@ class TestCompile:
         ],
         ids=["int", "None", "Literal", "Enum", "optional", "list", "tuple", "sequence", "Arg"],
     )
-    def test_a_default_that_does_not_fit_is_reported(self, annotation, default, message, remedy):
+    def test_a_default_that_does_not_fit_is_reported(self, annotation, default, message, hint):
         """
         A wrong default would reach the function only when nobody gives a value.
         """
@@ -534,7 +536,7 @@ class TestCompile:
         (found,) = report.found
         assert found.rule is Rule.DEFAULT_MISFIT
         assert found.message.startswith(f"prompt 'review': parameter 'a' has {message}")
-        assert found.remedy == remedy
+        assert found.hint == hint
 
     def test_a_secrets_wrong_default_is_not_repeated(self):
         """
@@ -568,7 +570,7 @@ class TestCompile:
         compile_arguments("review", Signature((Parameter("a", annotation, default, arg),)), report)
 
         (found,) = report.found
-        assert (found.rule, found.remedy) == (Rule.BAD_METADATA, "remove the half of a surrogate pair")
+        assert (found.rule, found.hint) == (Rule.BAD_METADATA, "remove the half of a surrogate pair")
         assert found.message.startswith(
             "prompt 'review': parameter 'a': what clients are told of it cannot be sent: 'utf-8' codec can't"
         )

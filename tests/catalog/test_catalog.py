@@ -401,4 +401,4 @@ def test_faults_are_in_the_order_of_the_signature():
     with pytest.raises(ArgumentsError) as refused:
         many.compiled.arguments.check_values(dict.fromkeys("fedcba", "1," * 200), 100)
 
-    assert [fault.argument for fault in refused.value.faults] == list("abcdef")
+    assert [fault.argument for fault in refused.value.errors] == list("abcdef")

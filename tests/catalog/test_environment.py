@@ -303,7 +303,7 @@ class TestRefused:
         (diagnostic,) = made(Annotated[str, Arg(env=name)]).compile()[1]
 
         assert diagnostic.rule.value == "PK321"
-        assert diagnostic.remedy == "give its name alone, without $ and value, as in env='TEAM'"
+        assert diagnostic.hint == "give its name alone, without $ and value, as in env='TEAM'"
 
     def test_a_variable_of_a_uri(self):
         """
@@ -316,7 +316,7 @@ class TestRefused:
 
         (diagnostic,) = logs.compile()[1]
 
-        assert (diagnostic.rule.value, diagnostic.remedy) == (
+        assert (diagnostic.rule.value, diagnostic.hint) == (
             "PK321",
             "leave env= out, or read it in the function",
         )

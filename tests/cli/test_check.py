@@ -215,7 +215,7 @@ class TestGreenAndWrong:
 class TestGitHub:
     def test_a_finding_is_an_annotation(self, recipes, folder, capsys):
         """
-        It has file, line and columns, as GitHub wants them, and its remedy on a line of its own.
+        It has file, line and columns, as GitHub wants them, and its hint on a line of its own.
         """
         recipes(broken=BROKEN)
 

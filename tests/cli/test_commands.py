@@ -128,7 +128,7 @@ def test_prompts_that_are_not_served_are_named(shelf, recipes, name):
 class TestCheck:
     def test_six_mistakes(self, faulty, capsys):
         """
-        Every mistake is named with file, line and remedy, and the exit code is 1.
+        Every mistake is named with file, line and hint, and the exit code is 1.
         """
         code, out, _ = run(capsys, "check", "recipes")
 

@@ -12,7 +12,7 @@ from tests.mistakes import FOUND, SIX_MISTAKES
 
 def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
     """
-    Six mistakes in three files are six diagnostics, each with file, line and remedy.
+    Six mistakes in three files are six diagnostics, each with file, line and hint.
     """
     folder = recipes(**SIX_MISTAKES)
     monkeypatch.chdir(tmp_path)
@@ -146,7 +146,7 @@ def test_a_bad_name_comes_with_a_good_one(name, suggested):
 
     (found,) = compile(Recipes(prompts=(review,))).diagnostics
 
-    assert (Rule.BAD_NAME, f"call it {suggested!r}") == (found.rule, found.remedy)
+    assert (Rule.BAD_NAME, f"call it {suggested!r}") == (found.rule, found.hint)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("complete", "message", "remedy"),
+    ("complete", "message", "hint"),
     [
         (3, "cannot be completed: ", ""),
         (lambda a, b, c: [], "cannot be completed: ", ""),
@@ -187,7 +187,7 @@ class Failing:
     ],
     ids=["number", "function of three", "values that fail"],
 )
-def test_what_cannot_be_completed_is_reported(complete, message, remedy):
+def test_what_cannot_be_completed_is_reported(complete, message, hint):
     """
     A source of completions that could not be asked is found before anybody types.
     """
@@ -200,7 +200,7 @@ def test_what_cannot_be_completed_is_reported(complete, message, remedy):
 
     assert found.rule is Rule.BAD_COMPLETION
     assert message in found.message
-    assert remedy in found.remedy
+    assert hint in found.hint
 
 
 def test_completion_comes_from_the_type_or_from_the_author():
@@ -265,7 +265,7 @@ def test_a_diagnostic_is_data_for_machines(recipes):
         "rule": "missing-annotation",
         "severity": "error",
         "message": "prompt 'p': parameter 'a' has no annotation",
-        "remedy": "write its type, as in 'a: str'",
+        "hint": "write its type, as in 'a: str'",
         "file": str(folder / "bare.py"),
         "line": 4,
         "column": 7,

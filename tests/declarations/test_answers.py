@@ -97,4 +97,4 @@ def test_what_is_no_type_of_an_answer(answer, what):
     assert found.rule is Rule.BAD_ANSWER
     assert found.message.startswith(f"prompt 'wrong': {what}")
     assert found.message.endswith("cannot be the type of an answer")
-    assert found.remedy.startswith("use a dataclass")
+    assert found.hint.startswith("use a dataclass")

@@ -98,7 +98,7 @@ def test_what_no_host_could_read(data, fault, line):
         read_skill(data)
 
     assert fault in str(found.value)
-    assert found.value.remedy
+    assert found.value.hint
     assert found.value.line == line
 
 
@@ -148,7 +148,7 @@ def test_what_the_format_allows(fields):
 
 
 @pytest.mark.parametrize(
-    ("change", "key", "remedy"),
+    ("change", "key", "hint"),
     [
         ({"name": "A Skill"}, "name", "call it 'a-skill'"),
         ({"name": "a--skill"}, "name", "call it 'a-skill'"),
@@ -168,11 +168,11 @@ def test_what_the_format_allows(fields):
         ({"metadata": "x"}, "metadata", "in quotes"),
     ],
 )
-def test_what_the_format_does_not_allow(change, key, remedy):
+def test_what_the_format_does_not_allow(change, key, hint):
     """
     Each fault names its field, and what to do.
     """
     ((found, _, advice),) = faults_of({**GOOD, **change}, "a-skill")
 
     assert found == key
-    assert remedy in advice
+    assert hint in advice

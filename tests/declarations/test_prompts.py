@@ -718,7 +718,7 @@ class TestOptions:
         """
         made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
 
-        assert (made, found.rule, found.message, found.remedy) == (
+        assert (made, found.rule, found.message, found.hint) == (
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': meta cannot have {shown} as a key",
@@ -747,7 +747,7 @@ class TestOptions:
         """
         made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
 
-        assert (made, found.rule, found.message, found.remedy) == (
+        assert (made, found.rule, found.message, found.hint) == (
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': the key {key!r} of meta is reserved for the protocol",
@@ -869,7 +869,7 @@ class TestDecorating:
 
         assert made is None
         assert found.rule is Rule.BAD_NAME
-        assert found.remedy == f"call it {slug!r}"
+        assert found.hint == f"call it {slug!r}"
         assert found.message == (
             f"prompt {name!r}: a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
         )
@@ -892,7 +892,7 @@ class TestDecorating:
 
         _, (found,) = prompt(made).compile()
 
-        assert (found.rule, found.remedy) == (
+        assert (found.rule, found.hint) == (
             Rule.BAD_NAME,
             f"keep it, and write @prompt(name={slug!r})",
         )
@@ -905,7 +905,7 @@ class TestDecorating:
         _, found = prompt(name=name)(named(lambda: "")).compile()
 
         for diagnostic in found:
-            suggested = diagnostic.remedy.removeprefix("call it '").removesuffix("'")
+            suggested = diagnostic.hint.removeprefix("call it '").removesuffix("'")
             assert prompt(name=suggested)(named(lambda: "")).compile()[1] == ()
 
     @pytest.mark.parametrize("name", ["a", "A-b_9", "x" * 64, "--"])

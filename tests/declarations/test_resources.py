@@ -495,7 +495,7 @@ class TestDiagnostics:
         assert logs.uri_faults == chart.uri_faults == ()
 
     @pytest.mark.parametrize(
-        ("template", "parameters", "rule", "message", "remedy"),
+        ("template", "parameters", "rule", "message", "hint"),
         [
             (
                 "recent",
@@ -528,7 +528,7 @@ class TestDiagnostics:
         ],
         ids=["no scheme", "variable scheme", "no parameter", "no variable"],
     )
-    def test_a_fault_has_a_remedy(self, template, parameters, rule, message, remedy):
+    def test_a_fault_has_a_hint(self, template, parameters, rule, message, hint):
         """
         Template and function have to agree, and the error says on which side to mend it.
         """
@@ -536,7 +536,7 @@ class TestDiagnostics:
 
         assert found.rule is rule
         assert found.message == f"resource 'function': {message}"
-        assert found.remedy == remedy
+        assert found.hint == hint
 
     @pytest.mark.parametrize(
         ("template", "parameters"),
@@ -573,11 +573,11 @@ class TestDiagnostics:
 
     def test_a_malformed_one_is_not_told_to_have_a_scheme(self):
         """
-        The remedy is for what is wrong.
+        The hint is for what is wrong.
         """
         (found,) = taking("x:a b").uri_faults
 
-        assert not found.remedy.startswith("begin it with a scheme")
+        assert not found.hint.startswith("begin it with a scheme")
 
     @settings(deadline=None)
     @given(st.text("x:/{}?&,*+é%2a A", max_size=8).map(lambda text: f"x:{text}"))
@@ -1021,7 +1021,7 @@ class TestRead:
             read(made_of(list[int]), uri)
 
         assert caught.value.prompt == "document"
-        assert [(fault.argument, fault.path, fault.reason) for fault in caught.value.faults] == faults
+        assert [(fault.argument, fault.path, fault.reason) for fault in caught.value.errors] == faults
 
     def test_all_faults_are_told_at_once(self):
         """
@@ -1032,7 +1032,7 @@ class TestRead:
         with pytest.raises(ArgumentsError) as caught:
             read(compiled, "values://all/a?number=x&flag=y")
 
-        assert [fault.argument for fault in caught.value.faults] == [
+        assert [fault.argument for fault in caught.value.errors] == [
             "number",
             "flag",
             "day",
@@ -1127,4 +1127,4 @@ class TestRead:
         with pytest.raises(ArgumentsError) as caught:
             read(compiled, "x:d?a=hunter2")
 
-        assert "hunter2" not in repr(caught.value.faults)
+        assert "hunter2" not in repr(caught.value.errors)

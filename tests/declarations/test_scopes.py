@@ -40,7 +40,7 @@ def test_none_are_needed_without_them():
 
 
 @pytest.mark.parametrize(
-    ("scopes", "message", "remedy"),
+    ("scopes", "message", "hint"),
     [
         ("admin", "scopes takes several, not the text 'admin'", "scopes=['admin']"),
         ("a b", "scopes takes several, not the text 'a b'", "scopes=['a', 'b']"),
@@ -58,7 +58,7 @@ def test_none_are_needed_without_them():
         ({"a": 1}, "scopes takes a list of texts, not", "scopes=['reviews:read']"),
     ],
 )
-def test_what_is_no_scope(scopes, message, remedy):
+def test_what_is_no_scope(scopes, message, hint):
     """
     It is an error, with the way to write it: what is meant for few must not be served to all.
     """
@@ -67,7 +67,7 @@ def test_what_is_no_scope(scopes, message, remedy):
         assert compiled is None
         assert found.rule is Rule.BAD_SCOPE
         assert message in found.message
-        assert remedy in found.remedy
+        assert hint in found.hint
 
 
 def test_scopes_that_are_made_by_a_generator():

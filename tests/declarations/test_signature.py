@@ -383,7 +383,7 @@ class TestFaults:
         ]
 
     @pytest.mark.parametrize(
-        ("source", "rule", "message", "remedy"),
+        ("source", "rule", "message", "hint"),
         [
             (
                 "def f(a): ...",
@@ -445,7 +445,7 @@ class TestFaults:
             "raises",
         ],
     )
-    def test_a_fault_has_a_remedy(self, source, rule, message, remedy):
+    def test_a_fault_has_a_hint(self, source, rule, message, hint):
         """
         Each diagnostic names the parameter and what to write in its place.
         """
@@ -457,7 +457,7 @@ class TestFaults:
         assert kept == []
         assert found.rule is rule
         assert found.message.startswith(f"prompt 'f': {message}")
-        assert found.remedy == remedy
+        assert found.hint == hint
         assert found.location == HERE
 
 
@@ -558,7 +558,7 @@ class TestFutureAnnotations:
         _, (found,) = made.compile()
 
         assert found.rule is Rule.UNRESOLVED_ANNOTATION
-        assert "outside of `if TYPE_CHECKING:`" in found.remedy
+        assert "outside of `if TYPE_CHECKING:`" in found.hint
 
 
 def test_one_broken_annotation_does_not_hide_the_others():
@@ -595,7 +595,7 @@ def test_a_wrapped_function_is_read_through():
 
 
 @pytest.mark.parametrize(
-    ("annotation", "remedy"),
+    ("annotation", "hint"),
     [
         ("Annotated[str, 'x']", "import it, outside of `if TYPE_CHECKING:`: from typing import Annotated"),
         ("datetime", "import it, outside of `if TYPE_CHECKING:`: from datetime import datetime"),
@@ -606,9 +606,9 @@ def test_a_wrapped_function_is_read_through():
         ("Nowhere", "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"),
     ],
 )
-def test_an_annotation_that_is_not_imported(annotation, remedy, found):
+def test_an_annotation_that_is_not_imported(annotation, hint, found):
     """
-    The remedy is an import to copy, or the nearest type.
+    The hint is an import to copy, or the nearest type.
     """
     source = f"""
         from __future__ import annotations
@@ -625,4 +625,4 @@ def test_an_annotation_that_is_not_imported(annotation, remedy, found):
 
     (diagnostic,) = found(subject=source)
 
-    assert (diagnostic.rule, diagnostic.remedy) == (Rule.UNRESOLVED_ANNOTATION, remedy)
+    assert (diagnostic.rule, diagnostic.hint) == (Rule.UNRESOLVED_ANNOTATION, hint)

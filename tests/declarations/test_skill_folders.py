@@ -55,7 +55,7 @@ def fault(folder):
     catalog = compile(folder)
     (found,) = catalog.diagnostics
     assert (list(catalog), catalog.skills) == (["hello"], ())
-    assert found.remedy
+    assert found.hint
     return found
 
 
@@ -205,7 +205,7 @@ def test_a_link_that_is_put_in_before_it_is_read(put, target):
 )
 def test_what_cannot_be_served(put, make, part, tmp_path, monkeypatch):
     """
-    It is a fault with a place and a remedy, and nothing waits for ever.
+    It is a fault with a place and a hint, and nothing waits for ever.
     """
     monkeypatch.chdir(tmp_path)
     place = put("a/SKILL.md", front("a")).parent

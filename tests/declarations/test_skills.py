@@ -110,7 +110,7 @@ class TestASkill:
 
         assert found.rule is Rule.SKILL_FAILS
         assert "its function returned" in found.message
-        assert found.remedy
+        assert found.hint
 
     def test_a_function_that_fails(self):
         """
@@ -149,13 +149,13 @@ class TestASkill:
     )
     def test_options_that_the_format_does_not_allow(self, options, rule, part):
         """
-        Each is a fault with a remedy, and the skill is not served.
+        Each is a fault with a hint, and the skill is not served.
         """
         found = fault(says(**options))
 
         assert found.rule is rule
         assert part in found.message
-        assert found.remedy
+        assert found.hint
 
     @pytest.mark.parametrize(
         "options",
@@ -291,7 +291,7 @@ class TestFiles:
 
         assert found.rule is Rule.SKILL_FILES
         assert part in found.message
-        assert found.remedy
+        assert found.hint
 
     @pytest.mark.parametrize("source", [7, None, lambda: 7, "half \ud800"])
     def test_what_is_no_file(self, source):

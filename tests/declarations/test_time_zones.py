@@ -51,7 +51,7 @@ def read(annotation: Any, sent: Any) -> Any:
 def findings(annotation: Any, *default: Any) -> list[tuple[str, str, str]]:
     """What the compiler says."""
     found = compile(Recipes(prompts=(made(annotation, *default),))).diagnostics
-    return [(each.rule.value, each.message, each.remedy) for each in found]
+    return [(each.rule.value, each.message, each.hint) for each in found]
 
 
 class TestAsWritten:
@@ -176,7 +176,7 @@ class TestZone:
         assert read(Annotated[dt.datetime, Arg(timezone="UTC")], text_of(value)) == value
 
     @pytest.mark.parametrize(
-        ("annotation", "fault", "remedy"),
+        ("annotation", "fault", "hint"),
         [
             (
                 Annotated[dt.datetime, Arg(timezone="europe/berln")],
@@ -204,11 +204,11 @@ class TestZone:
         ],
         ids=["misspelt", "path", "number", "text", "time", "date", "list", "naive", "record"],
     )
-    def test_a_zone_that_serves_nothing_is_found_at_compile_time(self, annotation, fault, remedy):
+    def test_a_zone_that_serves_nothing_is_found_at_compile_time(self, annotation, fault, hint):
         """
-        The remedy is the nearest name, or what to write instead.
+        The hint is the nearest name, or what to write instead.
         """
-        assert findings(annotation) == [("PK320", f"prompt 'meet': parameter 'value' {fault}", remedy)]
+        assert findings(annotation) == [("PK320", f"prompt 'meet': parameter 'value' {fault}", hint)]
 
     @pytest.mark.parametrize("folder", ["Europe", "", "\0", "x" * 5000], ids=ascii)
     def test_what_no_file_of_zones_is_called_is_no_crash(self, folder):
@@ -271,7 +271,7 @@ class TestAskedFor:
         ],
         ids=str,
     )
-    def test_another_value_is_refused_with_a_remedy(self, annotation, sent, fault):
+    def test_another_value_is_refused_with_a_hint(self, annotation, sent, fault):
         """
         The sentence says what to add, or to leave out, where it stands.
         """

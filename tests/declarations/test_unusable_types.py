@@ -93,8 +93,8 @@ def found_in(annotation: Any) -> tuple[Any, ...]:
     as_resource, (told_again,) = resource("order:{order}")(made).compile()
     assert as_prompt is as_resource is None
     assert told.rule is told_again.rule is Rule.UNSUPPORTED_TYPE
-    assert told.remedy == told_again.remedy
-    return told.message.partition("of type ")[2], told.remedy
+    assert told.hint == told_again.hint
+    return told.message.partition("of type ")[2], told.hint
 
 
 @pytest.mark.parametrize("kind", OWN)
@@ -117,14 +117,14 @@ def test_values_of_promptkit_are_no_arguments(kind, around):
     """
     Wherever they lie, for prompts and resources: nothing that a client sends is read as one of them.
     """
-    _, remedy = found_in(around(kind))
+    _, hint = found_in(around(kind))
 
-    assert remedy.startswith("take ")
-    assert remedy.endswith(" in the function")
+    assert hint.startswith("take ")
+    assert hint.endswith(" in the function")
 
 
 @pytest.mark.parametrize(
-    ("annotation", "message", "remedy"),
+    ("annotation", "message", "hint"),
     [
         (Scan, "Scan", "take that class of promptkit itself, "),
         (list[Talk], f"{list[Talk]}: order[...] is of type Talk", "take that class of promptkit itself, "),
@@ -148,14 +148,14 @@ def test_values_of_promptkit_are_no_arguments(kind, around):
     ],
     ids=lambda part: str(part)[:40],
 )
-def test_the_part_that_cannot_be_read_is_named(annotation, message, remedy):
+def test_the_part_that_cannot_be_read_is_named(annotation, message, hint):
     """
     With its place, and what to write in place of it.
     """
     told, what_to_do = found_in(annotation)
 
     assert message is None or told.removeprefix("collections.abc.") == message
-    assert what_to_do.startswith(remedy)
+    assert what_to_do.startswith(hint)
 
 
 def test_what_an_author_teaches_is_read():
@@ -194,7 +194,7 @@ FOR_TEXT = "write the type that is meant: str takes any text"
 
 
 @pytest.mark.parametrize(
-    ("annotation", "what", "remedy"),
+    ("annotation", "what", "hint"),
     [
         (any, "is annotated with the function 'any'", FOR_TEXT),
         (list[any], "has the function 'any' at order[...]", "write typing.Any"),
@@ -216,7 +216,7 @@ FOR_TEXT = "write the type that is meant: str takes any text"
     ],
     ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )  # fmt: skip
-def test_what_is_no_type(annotation, what, remedy):
+def test_what_is_no_type(annotation, what, hint):
     """
     A function, a module or a value: what it is, and the type that was probably meant.
     """
@@ -230,17 +230,17 @@ def test_what_is_no_type(annotation, what, remedy):
     assert told.rule is Rule.UNSUPPORTED_TYPE
     assert told.message.startswith(f"prompt 'made': parameter 'order' {what}")
     assert told.message.endswith(", which is no type")
-    assert told.remedy.startswith(remedy)
+    assert told.hint.startswith(hint)
 
 
 @pytest.mark.parametrize(
-    ("annotation", "remedy"),
+    ("annotation", "hint"),
     [
         ("any | None", "a function is no type: write the type that is meant, as in str | None"),
         ("str | dt", "a module is no type: write a class of it, as in datetime.datetime"),
     ],
 )
-def test_what_is_no_type_beside_others(annotation, remedy):
+def test_what_is_no_type_beside_others(annotation, hint):
     """
     Python refuses to join it to a type, before anybody can look at it.
     """
@@ -252,7 +252,7 @@ def test_what_is_no_type_beside_others(annotation, remedy):
     _, (told,) = prompt(made).compile()
 
     assert told.rule is Rule.UNRESOLVED_ANNOTATION
-    assert told.remedy.startswith(remedy)
+    assert told.hint.startswith(hint)
 
 
 @pytest.mark.parametrize("annotation", [Any, object, Any | None, list[object]], ids=str)
@@ -267,7 +267,7 @@ LEAVE = "leave out {} and check the value in the function, or take "
 
 
 @pytest.mark.parametrize(
-    ("annotation", "fault", "remedy"),
+    ("annotation", "fault", "hint"),
     [
         (
             Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
@@ -307,7 +307,7 @@ LEAVE = "leave out {} and check the value in the function, or take "
     ],
     ids=str,
 )
-def test_bounds_that_a_type_does_not_take(annotation, fault, remedy):
+def test_bounds_that_a_type_does_not_take(annotation, fault, hint):
     """
     The type itself is taken: what is wrong are its bounds.
     """
@@ -320,4 +320,4 @@ def test_bounds_that_a_type_does_not_take(annotation, fault, remedy):
 
     assert told.rule is Rule.UNSUPPORTED_TYPE
     assert told.message == f"prompt 'made': parameter 'order' {fault}"
-    assert told.remedy == remedy.format(fault.partition(": ")[2])
+    assert told.hint == hint.format(fault.partition(": ")[2])

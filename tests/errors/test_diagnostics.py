@@ -47,7 +47,7 @@ ASKED = {
 RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
-#: What an author changes who does as the remedy says: this text of the recipe, into that.
+#: What an author changes who does as the hint says: this text of the recipe, into that.
 MENDED = {
     "PK101": ("@promtp", "@prompt"),
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
@@ -123,7 +123,7 @@ SHAPE = {
         "rule",
         "severity",
         "message",
-        "remedy",
+        "hint",
         "file",
         "line",
         "column",
@@ -134,7 +134,7 @@ SHAPE = {
         "rule": {"pattern": "^[a-z]+(-[a-z]+)+$"},
         "severity": {"enum": ["error", "warning"]},
         "message": {"type": "string", "minLength": 1},
-        "remedy": {"type": "string", "minLength": 1},
+        "hint": {"type": "string", "minLength": 1},
         "file": {"type": "string", "pattern": "^/|^[A-Z]:"},
         "line": {"type": "integer", "minimum": 0},
         "column": {"type": "integer", "minimum": 0},
@@ -192,7 +192,7 @@ class TestRules:
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_what_is_mended_is_no_longer_found(self, rule, found):
         """
-        Who does as the remedy says hears nothing more, of this rule or of another.
+        Who does as the hint says hears nothing more, of this rule or of another.
         """
         old, new = MENDED[rule.value]
         source = CASES[rule][0]
@@ -223,7 +223,7 @@ class TestRules:
 
         Draft202012Validator(SHAPE).validate(data)
         assert (data["code"], data["severity"]) == (rule.value, diagnostic.severity.value)
-        assert f"{data['message']}\n    {data['remedy']}" in expected(rule)
+        assert f"{data['message']}\n    {data['hint']}" in expected(rule)
         assert data["end_column"] > data["column"] or data["column"] == 0
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)

@@ -76,7 +76,7 @@ class TestOtherPackage:
 
     def test_another_is_told_with_what_to_do(self, installed):
         """
-        The remedy takes the other one away, and puts back the files of ours that it replaced.
+        The hint takes the other one away, and puts back the files of ours that it replaced.
         """
         installed("promptkit")
 
@@ -95,7 +95,7 @@ class TestOtherPackage:
     )
     def test_an_import_that_fails_says_so(self, line, installed, recipes):
         """
-        The remedy of a recipe that imports what only the other package has, and `check` as a whole.
+        The hint of a recipe that imports what only the other package has, and `check` as a whole.
         """
         folder = installed("promptkit")
 

@@ -12,7 +12,7 @@ from promptkit.errors import (
     CompileError,
     ConfigurationError,
     EmptyPromptError,
-    Fault,
+    InvalidArgument,
     LoadError,
     MediaError,
     MissingClientCapabilityError,
@@ -85,15 +85,17 @@ EXAMPLES = {
         "unknown prompt 'riview'; did you mean 'review'?",
     ),
     "ArgumentsError": (
-        ArgumentsError("review", (Fault("depth", "is 'many', not a whole number", "a whole number"),)),
+        ArgumentsError(
+            "review", (InvalidArgument("depth", "is 'many', not a whole number", "a whole number"),)
+        ),
         "prompt 'review': 'depth' is 'many', not a whole number",
     ),
     "ArgumentsError, several": (
         ArgumentsError(
             "review",
             (
-                Fault("langauge", "is not an argument of this prompt", nearest="language"),
-                Fault("diff", "is missing"),
+                InvalidArgument("langauge", "is not an argument of this prompt", nearest="language"),
+                InvalidArgument("diff", "is missing"),
             ),
         ),
         (
@@ -166,7 +168,7 @@ def test_there_is_an_example_of_each():
     """
     Of each exception that users import, so that the claims below are about all of them.
     """
-    public = {getattr(errors, name) for name in errors.__all__} - {Fault, PromptkitError}
+    public = {getattr(errors, name) for name in errors.__all__} - {InvalidArgument, PromptkitError}
 
     assert public - {type(error) for error, _ in EXAMPLES.values()} == set()
 
@@ -232,12 +234,14 @@ class TestFault:
     @pytest.mark.parametrize(
         ("fault", "says"),
         [
-            (Fault("diff", "is missing"), "'diff' is missing"),
+            (InvalidArgument("diff", "is missing"), "'diff' is missing"),
             (
-                Fault("language", "is 'pyton', not one of python, rust", "one of python, rust", "python"),
+                InvalidArgument(
+                    "language", "is 'pyton', not one of python, rust", "one of python, rust", "python"
+                ),
                 "'language' is 'pyton', not one of python, rust (did you mean 'python'?)",
             ),
-            (Fault("o'clock", "is missing"), '"o\'clock" is missing'),
+            (InvalidArgument("o'clock", "is missing"), '"o\'clock" is missing'),
         ],
         ids=["plain", "similar", "quoted"],
     )
@@ -320,7 +324,7 @@ class TestDiagnostic:
         assert len(set(codes)) == len(codes)
         assert all(len(code) == 5 and code.startswith("PK") and code[2:].isdecimal() for code in codes)
 
-    def test_it_has_an_address_and_a_remedy(self, tmp_path, monkeypatch):
+    def test_it_has_an_address_and_a_hint(self, tmp_path, monkeypatch):
         """
         It prints file, line, severity, code and message, and below them what to do.
         """
@@ -367,7 +371,7 @@ class TestDiagnostic:
             "rule": "missing-annotation",
             "severity": "error",
             "message": "prompt 'review': parameter 'diff' has no annotation",
-            "remedy": "write its type, as in 'diff: str'",
+            "hint": "write its type, as in 'diff: str'",
             "file": "/recipes/review.py",
             "line": 12,
             "column": 0,
@@ -380,7 +384,7 @@ class TestDiagnostic:
         """
         report = Report("prompt 'review'", MISSING.location)
 
-        report.add(MISSING.rule, "parameter 'diff' has no annotation", MISSING.remedy)
+        report.add(MISSING.rule, "parameter 'diff' has no annotation", MISSING.hint)
 
         assert report.found == [MISSING]
 

@@ -196,7 +196,7 @@ def test_commands_print_it(command, recipes):
     assert ran.returncode == 1
 
 
-def test_in_an_import_it_is_the_remedy(recipes):
+def test_in_an_import_it_is_the_hint(recipes):
     """
     A text that is filled in where the recipe is imported.
     """
@@ -204,10 +204,10 @@ def test_in_an_import_it_is_the_remedy(recipes):
 
     (found,) = load(folder).diagnostics
 
-    assert found.remedy == f"the hole '{{nmae}}' in line 1 gets no value: {MEANT}"
+    assert found.hint == f"the hole '{{nmae}}' in line 1 gets no value: {MEANT}"
 
 
-def test_of_a_skill_it_is_the_remedy(recipes):
+def test_of_a_skill_it_is_the_hint(recipes):
     """
     Its function is called where the recipes are compiled.
     """
@@ -216,4 +216,4 @@ def test_of_a_skill_it_is_the_remedy(recipes):
 
     (found,) = compile(load(folder)).diagnostics
 
-    assert found.remedy == f"the hole '{{nmae}}' in line 6 gets no value: {MEANT}"
+    assert found.hint == f"the hole '{{nmae}}' in line 6 gets no value: {MEANT}"

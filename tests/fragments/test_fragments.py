@@ -661,9 +661,9 @@ class TestTable:
         """
         A key that is misspelt, or left out, is no empty cell; the error says which, where, and what to do.
         """
-        remedy = "give it one, which may be None, or say what stands for it, as in missing=''"
+        hint = "give it one, which may be None, or say what stands for it, as in missing=''"
 
-        with pytest.raises(ValueError, match=f"^{re.escape(f'table(rows): {said}: {remedy}')}$"):
+        with pytest.raises(ValueError, match=f"^{re.escape(f'table(rows): {said}: {hint}')}$"):
             table(rows, header)
 
     @pytest.mark.parametrize(

@@ -614,7 +614,7 @@ class TestUri:
         ],
         ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
     )
-    def test_what_is_none_is_refused_with_a_remedy(self, uri, says):
+    def test_what_is_none_is_refused_with_a_hint(self, uri, says):
         """
         The error tells a missing scheme from a character that has to be escaped.
         """
@@ -630,10 +630,10 @@ class TestUri:
         """
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is read)
             checked_uri(uri)
-        *_, remedy = str(caught.value).split("'")[:-1]
+        *_, hint = str(caught.value).split("'")[:-1]
 
-        assert checked_uri(remedy) == remedy
-        assert remedy != "C:%5Cnotes.txt"
+        assert checked_uri(hint) == hint
+        assert hint != "C:%5Cnotes.txt"
 
     @pytest.mark.parametrize(
         "make",

@@ -147,7 +147,7 @@ class TestTurn:
         assert str(caught.value) == f"{turn.__name__}(...): part 2 is {says}"
 
     @pytest.mark.parametrize(
-        ("part", "remedy"),
+        ("part", "hint"),
         [
             (Path("a.png"), "read it, with .read_text() or Image.from_path(...)"),
             (user("a"), "join turns with +, as in user(...) + message"),
@@ -184,14 +184,14 @@ class TestTurn:
             "ellipsis",
         ],
     )
-    def test_each_mistake_has_its_remedy(self, part, remedy):
+    def test_each_mistake_has_its_hint(self, part, hint):
         """
         The error for a common mistake says what to do instead.
         """
         with pytest.raises(TypeError) as caught:
             user(part)
 
-        assert str(caught.value).endswith(f": {remedy}")
+        assert str(caught.value).endswith(f": {hint}")
 
     def test_a_huge_value_is_shown_in_short(self):
         """
@@ -442,7 +442,7 @@ class TestWorkflow:
     )
     def test_it_takes_only_messages(self, items, says):
         """
-        Anything else is refused by position, with the remedy.
+        Anything else is refused by position, with the hint.
         """
         with pytest.raises(TypeError) as caught:
             Workflow(items)
@@ -670,7 +670,7 @@ NO_SYSTEM = "write system(...) for a system part"
 
 class TestForeignTurns:
     @pytest.mark.parametrize(
-        ("value", "remedy"),
+        ("value", "hint"),
         [
             (("user", "Hello"), A_TURN),
             (("system", "Be nice"), NO_SYSTEM),
@@ -699,14 +699,14 @@ class TestForeignTurns:
     @pytest.mark.parametrize(
         "around", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])]
     )
-    def test_they_are_never_words(self, value, remedy, around):
+    def test_they_are_never_words(self, value, hint, around):
         """
         A pair of strings, a vendor's dictionary and an object of its library are refused, however deep.
         """
         with pytest.raises(UnsendableError) as caught:
             workflow_from(around(value))
 
-        assert str(caught.value) == f"{describe(value)}: {remedy}"
+        assert str(caught.value) == f"{describe(value)}: {hint}"
 
     def test_nor_are_they_parts(self):
         """

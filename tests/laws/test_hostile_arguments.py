@@ -248,7 +248,7 @@ class TestNames:
         """
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "a", self.LONG: "b"})
-        (fault,) = caught.value.faults
+        (fault,) = caught.value.errors
 
         assert str(fault) == f"'{self.SHOWN}' is not an argument of this prompt"
         assert fault.as_data()["argument"] == self.SHOWN
@@ -259,7 +259,7 @@ class TestNames:
         """
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("sizes", {"value": {self.LONG: "x"}})
-        (fault,) = caught.value.faults
+        (fault,) = caught.value.errors
 
         assert str(fault) == f"\"value['{'n' * 193}...\" is 'x', not a whole number"
         assert fault.as_data()["path"] == f"['{'n' * 198}..."

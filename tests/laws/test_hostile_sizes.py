@@ -79,7 +79,7 @@ class TestFaults:
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render(name, {"value": make()})
 
-        assert MAX_FAULTS <= len(caught.value.faults) <= 2 * MAX_FAULTS
+        assert MAX_FAULTS <= len(caught.value.errors) <= 2 * MAX_FAULTS
 
     def test_of_very_many_unknown_arguments_the_first_are_told(self):
         """
@@ -88,7 +88,7 @@ class TestFaults:
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {"value": "x", **{f"v{i}": "x" for i in range(MANY)}})
 
-        assert len(caught.value.faults) == MAX_FAULTS
+        assert len(caught.value.errors) == MAX_FAULTS
 
     def test_arguments_that_come_after_them_are_read(self):
         """
@@ -97,7 +97,7 @@ class TestFaults:
         with pytest.raises(ArgumentsError) as caught:
             CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_FAULTS)}, "value": "x"})
 
-        assert {fault.reason for fault in caught.value.faults} == {"is not an argument of this prompt"}
+        assert {fault.reason for fault in caught.value.errors} == {"is not an argument of this prompt"}
 
     def test_the_way_to_a_fault_is_not_as_long_as_its_keys(self):
         """

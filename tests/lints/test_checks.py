@@ -60,10 +60,10 @@ class TestSuppression:
 
         assert error.rule is Rule.MISSING_ANNOTATION
         assert warning.rule is Rule.BAD_SUPPRESSION
-        assert warning.remedy == "PK301 is an error that cannot be ignored: mend what it is about"
+        assert warning.hint == "PK301 is an error that cannot be ignored: mend what it is about"
 
     @pytest.mark.parametrize(
-        ("comment", "remedy"),
+        ("comment", "hint"),
         [
             ("# promptkit: ignore[PK2077]", "there is no code 'PK2077'; did you mean 'PK207'?"),
             ("# promptkit: ignore[zzz]", "there is no code 'zzz': write one that promptkit check prints"),
@@ -71,13 +71,13 @@ class TestSuppression:
             ("# promptkit: ignore[]", "name the codes that it is about, as in # promptkit: ignore[PK207]"),
         ],
     )
-    def test_a_comment_that_ignores_nothing(self, comment, remedy, found):
+    def test_a_comment_that_ignores_nothing(self, comment, hint, found):
         """
         It is a warning of its own, at its place, with the nearest code.
         """
         (told,) = found(it=f"{HEAD}def p() -> str:\n    return 'x'  {comment}\n")
 
-        assert (told.rule, told.remedy) == (Rule.BAD_SUPPRESSION, remedy)
+        assert (told.rule, told.hint) == (Rule.BAD_SUPPRESSION, hint)
         assert (told.location.line, told.location.column) == (5, 17)
         assert told.location.end == 17 + len(comment)
 

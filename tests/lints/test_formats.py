@@ -32,12 +32,12 @@ def subject(name: str, text: str = "x", values: dict[str, str] = {}):
 
 @pytest.fixture
 def faults(found):
-    """A function that says what is found in the body of a prompt: rule, message and remedy."""
+    """A function that says what is found in the body of a prompt: rule, message and hint."""
 
     def faults(body):
         indented = body.replace("\n", "\n    ")
         return [
-            (one.rule, one.message.partition(": ")[2], one.remedy)
+            (one.rule, one.message.partition(": ")[2], one.hint)
             for one in found(subject=f"{HEAD}    {indented}\n")
         ]
 
@@ -50,7 +50,7 @@ PERCENTS = "double the percent signs that are to be sent: %%"
 
 
 @pytest.mark.parametrize(
-    ("body", "fault", "remedy"),
+    ("body", "fault", "hint"),
     [
         ("return '{nmae}'.format(name=name)", LOST, "did you mean '{name}'?"),
         ("return '{nmae.title}'.format(name=name)", LOST, "did you mean '{name}'?"),
@@ -112,13 +112,13 @@ PERCENTS = "double the percent signs that are to be sent: %%"
         ),
     ],
 )
-def test_a_text_that_never_can_be_filled_in(body, fault, remedy, faults):
+def test_a_text_that_never_can_be_filled_in(body, fault, hint, faults):
     """
     Whatever the values are: Python itself is asked, with values that have everything.
     """
     ((rule, said, told),) = faults(body)
 
-    assert (rule, said[: len(fault)], told) == (Rule.UNFILLABLE_TEXT, fault, remedy)
+    assert (rule, said[: len(fault)], told) == (Rule.UNFILLABLE_TEXT, fault, hint)
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ ASYNC = BODY.replace("def subject", "async def subject")
 
 @pytest.fixture
 def rules(found):
-    """A function that says which rules the body of a prompt breaks, and with which remedies."""
+    """A function that says which rules the body of a prompt breaks, and with which hints."""
 
     def rules(body, kind=BODY, head=HEAD):
         source = head + kind.replace("{body}", body.replace("\n", "\n    "))
-        return [(diagnostic.rule, diagnostic.remedy) for diagnostic in found(subject=source)]
+        return [(diagnostic.rule, diagnostic.hint) for diagnostic in found(subject=source)]
 
     return rules
 
@@ -243,9 +243,9 @@ class TestForgottenF:
         The name is misspelt, and nothing else reads that parameter.
         """
         braces = "double the braces that are to be sent: {{ }}"
-        remedy = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
+        hint = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
 
-        assert rules(body) == [(Rule.FORGOTTEN_F, remedy)]
+        assert rules(body) == [(Rule.FORGOTTEN_F, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -411,7 +411,7 @@ class TestBlocks:
 
 class TestObjects:
     @pytest.mark.parametrize(
-        ("body", "remedy"),
+        ("body", "hint"),
         [
             ('return f"{(tag for tag in tags)}"', "join them: ', '.join(...)"),
             ('return f"{lines(text)}"', "join them: ', '.join(...)"),
@@ -432,11 +432,11 @@ class TestObjects:
             ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
         ],
     )
-    def test_what_has_no_text_of_its_own(self, body, remedy, rules):
+    def test_what_has_no_text_of_its_own(self, body, hint, rules):
         """
         In an f-string it would be shown as an object in memory, or by its name in the source.
         """
-        assert rules(body) == [(Rule.OBJECT_IN_TEXT, remedy)]
+        assert rules(body) == [(Rule.OBJECT_IN_TEXT, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -459,7 +459,7 @@ class TestObjects:
         assert rules(body) == []
 
     @pytest.mark.parametrize(
-        ("annotation", "kind", "remedy"),
+        ("annotation", "kind", "hint"),
         [
             ("list[str]", "list", "write ', '.join(held), or bullets(held)"),
             ("list[str] | None", "list", "write ', '.join(held), or bullets(held)"),
@@ -471,7 +471,7 @@ class TestObjects:
         ],
     )
     @pytest.mark.parametrize("body", ['return f"All of {held}."', 'return user(f"All of {held}.")'])
-    def test_a_container(self, annotation, kind, remedy, body, found):
+    def test_a_container(self, annotation, kind, hint, body, found):
         """
         It would be shown with the brackets and quotes of Python.
         """
@@ -479,7 +479,7 @@ class TestObjects:
 
         (told,) = found(subject=HEAD + prompted)
 
-        assert (told.rule, told.remedy) == (Rule.OBJECT_IN_TEXT, remedy)
+        assert (told.rule, told.hint) == (Rule.OBJECT_IN_TEXT, hint)
         assert told.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
 
     @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ NO_SYSTEM = "write system(...) for a system part"
 
 class TestUnsendable:
     @pytest.mark.parametrize(
-        ("body", "remedy"),
+        ("body", "hint"),
         [
             ('return {"role": "user", "content": name}', A_TURN),
             ('return [{"role": "system", "content": "Be kind."}]', NO_SYSTEM),
@@ -551,11 +551,11 @@ class TestUnsendable:
             ),
         ],
     )
-    def test_what_no_message_can_hold(self, body, remedy, rules):
+    def test_what_no_message_can_hold(self, body, hint, rules):
         """
         What will fail whenever it is rendered is found in the source.
         """
-        assert rules(body) == [(Rule.UNSENDABLE_VALUE, remedy)]
+        assert rules(body) == [(Rule.UNSENDABLE_VALUE, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -599,7 +599,7 @@ class TestDeprecated:
     )
     def test_a_call_is_found_and_the_author_says_what_to_do(self, body, rules):
         """
-        However it is called; the remedy is what its author has written.
+        However it is called; the hint is what its author has written.
         """
         assert rules(body) == [(Rule.CALLS_DEPRECATED, "use other")]
 
@@ -615,7 +615,7 @@ class TestDeprecated:
 
 class TestUndefinedNames:
     @pytest.mark.parametrize(
-        ("body", "remedy"),
+        ("body", "hint"),
         [
             ("return nmae", "did you mean 'name'?"),
             ("return system(name)", "import it: from promptkit import system"),
@@ -638,11 +638,11 @@ class TestUndefinedNames:
             ("def inner():\n    return nmae\nreturn inner()", "did you mean 'name'?"),
         ],
     )
-    def test_what_nothing_defines(self, body, remedy, rules):
+    def test_what_nothing_defines(self, body, hint, rules):
         """
         It would fail only once a client asks.
         """
-        assert rules(body) == [(Rule.UNDEFINED_NAME, remedy)]
+        assert rules(body) == [(Rule.UNDEFINED_NAME, hint)]
 
     def test_beside_an_import_of_all_names(self, rules):
         """
@@ -684,7 +684,7 @@ class TestUndefinedNames:
 
 class TestImports:
     @pytest.mark.parametrize(
-        ("body", "remedy"),
+        ("body", "hint"),
         [
             (
                 "from promptkit.fragments import codeblock\nreturn codeblock(name)",
@@ -700,13 +700,13 @@ class TestImports:
             ("import promptkit.fragment.markdown\nreturn name", "did you mean 'promptkit.fragments'?"),
         ],
     )
-    def test_what_would_fail(self, body, remedy, rules):
+    def test_what_would_fail(self, body, hint, rules):
         """
         An import inside of a function is made only when a client asks.
         """
         (rule, said), *more = rules(body)
 
-        assert (rule, said[: len(remedy)], more) == (Rule.FAILING_IMPORT, remedy, [])
+        assert (rule, said[: len(hint)], more) == (Rule.FAILING_IMPORT, hint, [])
 
     @pytest.mark.parametrize(
         "body",
@@ -794,9 +794,9 @@ class TestPaths:
         """
         A client starts the server in a folder of its own.
         """
-        remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
+        hint = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
 
-        assert rules(body) == [(Rule.RELATIVE_PATH, remedy)]
+        assert rules(body) == [(Rule.RELATIVE_PATH, hint)]
 
     @pytest.mark.parametrize(
         "body",

@@ -59,7 +59,7 @@ class TestSaysNothing:
         assert found(spoken=SILENT.format(body=body)) == ()
 
     @pytest.mark.parametrize(
-        ("body", "shown", "remedy"),
+        ("body", "shown", "hint"),
         [
             ("user(diff)", "user(diff)", "put 'return' in front of this line"),
             ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of this line"),
@@ -68,7 +68,7 @@ class TestSaysNothing:
             ("'A docstring.'", "silent", "return text or messages, or yield them"),
         ],
     )
-    def test_where_it_should_have_spoken(self, body, shown, remedy, found, recipes):
+    def test_where_it_should_have_spoken(self, body, shown, hint, found, recipes):
         """
         It points at the value that is thrown away, or else at the function's name.
         """
@@ -78,7 +78,7 @@ class TestSaysNothing:
 
         place = diagnostic.location
         line = source.lstrip("\n").splitlines()[place.line - 1]
-        assert (line[place.column - 1 : place.end - 1], diagnostic.remedy) == (shown, remedy)
+        assert (line[place.column - 1 : place.end - 1], diagnostic.hint) == (shown, hint)
 
     def test_a_decorator_may_speak_for_it(self, found):
         """

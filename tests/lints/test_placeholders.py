@@ -24,13 +24,13 @@ def review(
 
 @pytest.fixture
 def found(recipes):
-    """Returns what is found in a body: rules and remedies."""
+    """Returns what is found in a body: rules and hints."""
 
     def check(body):
         lines = "\n".join(f"    {line}" for line in body.split("\n"))
         folder = recipes(review=f"{HEAD}{lines}\n")
         (folder / "guide.md").write_text("Look at {{code}}, {{ note }}.")
-        return [(one.rule, one.message, one.remedy) for one in compile(load(folder), lint=True).diagnostics]
+        return [(one.rule, one.message, one.hint) for one in compile(load(folder), lint=True).diagnostics]
 
     return check
 
@@ -60,7 +60,7 @@ def test_what_fits(call, found):
 
 
 @pytest.mark.parametrize(
-    ("call", "rule", "message", "remedy"),
+    ("call", "rule", "message", "hint"),
     [
         (
             "fill(GUIDE, cod=code, **values)",
@@ -94,7 +94,7 @@ def test_what_fits(call, found):
         ),
     ],
 )
-def test_what_does_not_fit(call, rule, message, remedy, found):
+def test_what_does_not_fit(call, rule, message, hint, found):
     """
     Literal calls are checked against the text and the file.
     """
@@ -102,7 +102,7 @@ def test_what_does_not_fit(call, rule, message, remedy, found):
     ((is_rule, said, advice),) = found(body)
 
     assert (is_rule, said) == (rule, named(message))
-    assert advice.endswith(remedy)
+    assert advice.endswith(hint)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def broken(recipes, tmp_path, monkeypatch):
 
 class TestNames:
     @pytest.mark.parametrize(
-        ("source", "remedy"),
+        ("source", "hint"),
         [
             ("from promptkit import promt", "did you mean 'prompt'?"),
             ("from promptkit import Assistant", "did you mean 'assistant'?"),
@@ -91,13 +91,13 @@ class TestNames:
             ("from . import _nothing", "no file beside the recipe is called _nothing.py: correct the name"),
         ],
     )
-    def test_the_nearest_name_is_offered(self, source, remedy, broken):
+    def test_the_nearest_name_is_offered(self, source, hint, broken):
         """
-        The remedy gives the public name of what was misspelt or not imported.
+        The hint gives the public name of what was misspelt or not imported.
         """
         found = broken(source)
 
-        assert found.remedy == remedy
+        assert found.hint == hint
         assert "Did you mean" not in found.message
         assert ".py)" not in found.message
 
@@ -125,7 +125,7 @@ class TestPublicNames:
     @pytest.mark.parametrize("name", PUBLIC)
     def test_one_that_is_not_imported(self, name):
         """
-        The remedy is the line to write, whatever else is called alike.
+        The hint is the line to write, whatever else is called alike.
         """
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
@@ -172,7 +172,7 @@ class TestPublicNames:
 
 class TestModules:
     @pytest.mark.parametrize(
-        ("source", "remedy"),
+        ("source", "hint"),
         [
             ("import no_such_module", LOOKED.format("no_such_module")),
             ("import no_such.module", LOOKED.format("no_such")),
@@ -192,20 +192,20 @@ class TestModules:
             ),
         ],
     )
-    def test_a_missing_one(self, source, remedy, broken, tmp_path):
+    def test_a_missing_one(self, source, hint, broken, tmp_path):
         """
         Where it lies, if it does; else where it was looked for.
         """
-        assert broken(source).remedy == remedy.replace("ROOT", str(tmp_path / "project"))
+        assert broken(source).hint == hint.replace("ROOT", str(tmp_path / "project"))
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
     def test_nothing_is_installed_that_only_the_author_names(self, name, broken):
         """
         A package of that name may be anybody's: its author's code would run.
         """
-        remedy = broken(f"import {name}").remedy
+        hint = broken(f"import {name}").hint
 
-        assert remedy.endswith(" install") or " install " not in remedy
+        assert hint.endswith(" install") or " install " not in hint
 
     @pytest.mark.parametrize(
         ("module", "package"),
@@ -223,7 +223,7 @@ class TestModules:
         pytest.importorskip("pip")
         monkeypatch.setitem(sys.modules, module, None)
 
-        assert broken(f"import {module}").remedy == f"install it: {PIP} {package}"
+        assert broken(f"import {module}").hint == f"install it: {PIP} {package}"
 
     @pytest.mark.parametrize(
         "declared",
@@ -243,7 +243,7 @@ class TestModules:
         broken("x = 1\n1 / 0")
         (tmp_path / "project" / "pyproject.toml").write_text(declared, encoding="utf-8")
 
-        assert broken("import acme_reviews").remedy == f"install it: {PIP} Acme.Reviews"
+        assert broken("import acme_reviews").hint == f"install it: {PIP} Acme.Reviews"
 
     @pytest.mark.parametrize("text", ["[", "[project]\ndependencies = 3", "project = 3", "\xff"])
     def test_a_project_that_cannot_be_read(self, text, broken, tmp_path):
@@ -253,7 +253,7 @@ class TestModules:
         broken("1 / 0")
         (tmp_path / "project" / "pyproject.toml").write_text(text, encoding="latin-1")
 
-        assert broken("import acme_reviews").remedy.startswith("there is no 'acme_reviews' beside the recipe")
+        assert broken("import acme_reviews").hint.startswith("there is no 'acme_reviews' beside the recipe")
 
     def test_the_command_can_be_copied(self, broken, monkeypatch):
         """
@@ -263,7 +263,7 @@ class TestModules:
         monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr(sys, "executable", "/my tools/python")
 
-        assert broken("import bs4").remedy.endswith("'/my tools/python' -m pip install beautifulsoup4")
+        assert broken("import bs4").hint.endswith("'/my tools/python' -m pip install beautifulsoup4")
 
     def test_an_environment_without_pip(self, broken, monkeypatch):
         """
@@ -272,7 +272,7 @@ class TestModules:
         monkeypatch.setitem(sys.modules, "bs4", None)
         monkeypatch.setattr("promptkit.errors.distribution.find_spec", lambda _: None)
 
-        assert broken("import bs4").remedy == (
+        assert broken("import bs4").hint == (
             f"install it: uv pip install --python {shlex.quote(sys.executable)} beautifulsoup4"
         )
 
@@ -288,7 +288,7 @@ class TestAboveTheFolder:
     )
     def test_a_folder_that_is_named_alone(self, statement, written, recipes, tmp_path):
         """
-        The remedy is the import that finds the module whichever of the folders is named.
+        The hint is the import that finds the module whichever of the folders is named.
         """
         (tmp_path / "pyproject.toml").touch()
         name = tmp_path.name  # which no other test imports
@@ -302,7 +302,7 @@ class TestAboveTheFolder:
 
         write = f"write '{written.partition(' import')[0]} import ...'"
         instead = f"or name the folder {tmp_path / name} in place of what is below it"
-        assert found.remedy == f"{write}, {instead}"
+        assert found.hint == f"{write}, {instead}"
         recipes(folder=f"{name}/support", answer=source.format(written))
         for named in (folder, tmp_path / name):
             assert load(named).diagnostics == ()
@@ -316,8 +316,8 @@ class TestAboveTheFolder:
 
         (found,) = load(folder).diagnostics
 
-        assert found.remedy.startswith("name the folder ")
-        assert found.remedy.endswith(", or do not import from above it")
+        assert found.hint.startswith("name the folder ")
+        assert found.hint.endswith(", or do not import from above it")
 
 
 class TestFiles:
@@ -334,13 +334,13 @@ class TestFiles:
 
         there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
 
-        assert there.remedy == f"{looked}, but is beside the recipe: {write} / 'text.md'"
-        assert gone.remedy == f"{looked}; {beside}, {write} / 'gone.md'"
+        assert there.hint == f"{looked}, but is beside the recipe: {write} / 'text.md'"
+        assert gone.hint == f"{looked}; {beside}, {write} / 'gone.md'"
 
 
 class TestOptions:
     @pytest.mark.parametrize(
-        ("call", "remedy"),
+        ("call", "hint"),
         [
             ("prompt(template='x')", "the text is what the function returns: return f'...{name}...'"),
             ("prompt(messages=[])", "the text is what the function returns: return f'...{name}...'"),
@@ -354,7 +354,7 @@ class TestOptions:
             ("code_block('x', lang='y')", "did you mean 'language'?"),
         ],
     )
-    def test_an_unknown_one(self, call, remedy, broken):
+    def test_an_unknown_one(self, call, hint, broken):
         """
         For options of other frameworks the error names promptkit's; otherwise it names the nearest option.
         """
@@ -362,7 +362,7 @@ class TestOptions:
 
         found = broken(f"{source}\n{call}")
 
-        assert found.remedy.startswith(remedy)
+        assert found.hint.startswith(hint)
         assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
 
 
@@ -385,7 +385,7 @@ class TestWhatIsKnownFromElsewhere:
     @pytest.mark.parametrize("kind", _INSTEAD)
     def test_each_stands_there_once(self, kind):
         """
-        Of two remedies, only one would be found.
+        Of two hints, only one would be found.
         """
         words = " ".join(_INSTEAD[kind]).split()
 
@@ -394,7 +394,7 @@ class TestWhatIsKnownFromElsewhere:
 
 class TestCalls:
     @pytest.mark.parametrize(
-        ("call", "remedy"),
+        ("call", "hint"),
         [
             ("Prompt(len)", "decorate the function with @prompt"),
             ("user('a', role='user')", "write it as user(*parts)"),
@@ -408,11 +408,11 @@ class TestCalls:
             ("Message('user', text='a')", "did you mean 'content'?"),
         ],
     )
-    def test_what_is_called_in_another_way(self, call, remedy, broken):
+    def test_what_is_called_in_another_way(self, call, hint, broken):
         """
         The signature is shown, or what is written in place of another framework's word.
         """
-        assert broken(f"import promptkit\nfrom promptkit import *\n{call}").remedy == remedy
+        assert broken(f"import promptkit\nfrom promptkit import *\n{call}").hint == hint
 
 
 def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
@@ -423,25 +423,25 @@ def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
 
     found = broken("import os\nos.environ['TEAM']")
 
-    assert found.remedy == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
+    assert found.hint == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
     assert found.location.line == 2
 
 
 @pytest.mark.parametrize(
-    ("name", "remedy"),
+    ("name", "hint"),
     [
         ("txet.md", "did you mean 'text.md'?"),
         ("picture.png", "put the file into {folder}, or correct its name"),
         ("gone/text.md", "there is no folder {folder}/gone: correct the path"),
     ],
 )
-def test_an_absolute_file(name, remedy, broken, tmp_path):
+def test_an_absolute_file(name, hint, broken, tmp_path):
     """
     The nearest file of its folder is offered.
     """
     found = broken(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
 
-    assert found.remedy == remedy.format(folder=tmp_path / "project/recipes")
+    assert found.hint == hint.format(folder=tmp_path / "project/recipes")
 
 
 @pytest.mark.parametrize(
@@ -452,10 +452,10 @@ def test_a_misspelt_module(module, meant, broken):
     """
     The nearest installed module is named first.
     """
-    remedy = broken(f"import {module}").remedy
+    hint = broken(f"import {module}").hint
 
     looked = f"there is no {module!r} beside the recipe, "
-    assert remedy.startswith(f"did you mean {meant!r}? {looked}" if meant else looked)
+    assert hint.startswith(f"did you mean {meant!r}? {looked}" if meant else looked)
 
 
 class TestPlace:
@@ -503,4 +503,4 @@ def test_an_odd_exception_is_one_diagnostic(broken):
         raise Odd
     """
 
-    assert broken(source).remedy == "correct the line; the other recipes are still served"
+    assert broken(source).hint == "correct the line; the other recipes are still served"

@@ -316,7 +316,7 @@ class TestOddFiles:
 
         (found,) = load(folder).diagnostics
 
-        assert found.remedy == "rename the file: a module's name has no dot, as in a_b.py"
+        assert found.hint == "rename the file: a module's name has no dot, as in a_b.py"
 
     @pytest.mark.parametrize("target", ["", "notes.txt"])
     def test_what_is_no_python(self, target, tmp_path, monkeypatch):
@@ -332,7 +332,7 @@ class TestOddFiles:
 
 class TestBrokenRecipes:
     @pytest.mark.parametrize(
-        ("source", "line", "message", "remedy"),
+        ("source", "line", "message", "hint"),
         [
             pytest.param(
                 "import os\nimport no_such_module",
@@ -372,7 +372,7 @@ class TestBrokenRecipes:
             ),
         ],
     )
-    def test_one_broken_recipe_is_one_diagnostic(self, recipes, source, line, message, remedy):
+    def test_one_broken_recipe_is_one_diagnostic(self, recipes, source, line, message, hint):
         """
         A recipe that fails to import is named with its line; the others are loaded.
         """
@@ -388,7 +388,7 @@ class TestBrokenRecipes:
             found.location.line,
         )
         assert message == found.message
-        assert found.remedy.startswith(remedy)
+        assert found.hint.startswith(hint)
 
     def test_a_package_that_cannot_be_imported(self, recipes):
         """
@@ -843,7 +843,7 @@ class TestWhatWasPerhapsMeant:
 
         (found,) = compile(load("docs")).diagnostics
 
-        assert found.remedy.startswith("name 'src/prompts/', where some are, or decorate a function")
+        assert found.hint.startswith("name 'src/prompts/', where some are, or decorate a function")
 
     def test_nothing_is_near(self, tmp_path, monkeypatch):
         """

@@ -137,14 +137,14 @@ class TestFoldersBelow:
         assert served(put.folder) == ["hello"]
 
     @pytest.mark.parametrize(
-        ("files", "file", "remedy"),
+        ("files", "file", "hint"),
         [
             (["x.py", "x/y.py"], "x/y.py", "rename the folder, or the file 'x.py' beside it"),
             (["x.py", "x/__init__.py"], "x.py", "rename the file, or the folder 'x' beside it"),
             (["v1.2/y.py"], "v1.2/y.py", "rename the folder: a module's name has no dot, as in 'v1_2'"),
         ],
     )
-    def test_names_that_cannot_be_imported(self, put, files, file, remedy):
+    def test_names_that_cannot_be_imported(self, put, files, file, hint):
         """
         Whoever has such a name is told what to rename.
         """
@@ -153,7 +153,7 @@ class TestFoldersBelow:
 
         (found,) = load(put.folder).diagnostics
 
-        assert (found.location.file, found.remedy) == (str(put.folder / file), remedy)
+        assert (found.location.file, found.hint) == (str(put.folder / file), hint)
 
     def test_a_target_that_imports_from_above_it(self, put):
         """
@@ -164,7 +164,7 @@ class TestFoldersBelow:
 
         (found,) = load(file).diagnostics
 
-        assert found.remedy.startswith(f"name the folder {put.folder} in place of what is below it")
+        assert found.hint.startswith(f"name the folder {put.folder} in place of what is below it")
 
     def test_a_package_below_that_fails(self, put):
         """
@@ -225,7 +225,7 @@ class TestPromptsThatAreNotServed:
             ("ops/test_ship.py", "cover", "ship.py"),
         ],
     )
-    def test_their_file_is_named_with_the_remedy(self, put, file, function, rename):
+    def test_their_file_is_named_with_the_hint(self, put, file, function, rename):
         """
         It is a warning, in a serving load, too.
         """
@@ -238,7 +238,7 @@ class TestPromptsThatAreNotServed:
 
         assert (found.rule, found.location.file, found.location.line) == (Rule.NOT_SERVED, str(place), 3)
         assert found.message.startswith(f"{function!r} is not served: {place.name} is ")
-        assert found.remedy == f"rename the file to {rename}, or move its prompts to such a file"
+        assert found.hint == f"rename the file to {rename}, or move its prompts to such a file"
         assert (catalog.healthy, sorted(catalog)) == (True, ["other", "review"])
 
     @pytest.mark.parametrize(

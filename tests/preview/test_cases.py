@@ -7,7 +7,7 @@ import pytest
 
 from promptkit.cli.differences.since_commit import SinceCommit
 from promptkit.compiler.compilation import compile
-from promptkit.errors.exceptions import Fault
+from promptkit.errors.exceptions import InvalidArgument
 from promptkit.loader.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
@@ -38,7 +38,7 @@ review.case("empty", " ").refused("no code")
 """
 
 
-FAULT = Fault("key", "is wrong")
+FAULT = InvalidArgument("key", "is wrong")
 
 
 def prompt_of(source, recipes):

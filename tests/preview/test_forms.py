@@ -77,7 +77,7 @@ def faults_of(arguments, sent):
     try:
         arguments.read(sent)
     except ArgumentsError as errors:
-        return errors.faults
+        return errors.errors
     return ()
 
 
@@ -86,7 +86,7 @@ def outcome(arguments, sent):
     try:
         found = arguments.read(sent)
     except ArgumentsError as errors:
-        return [(fault.argument, fault.path, fault.expected) for fault in errors.faults]
+        return [(fault.argument, fault.path, fault.expected) for fault in errors.errors]
     return {name: (type(value), value, getattr(value, "tzinfo", None)) for name, value in found.items()}
 
 

@@ -133,7 +133,7 @@ class TestGallery:
 
     def test_faults_with_their_line(self, preview):
         """
-        What is wrong stands there as `check` says it, with the line of source and the remedy.
+        What is wrong stands there as `check` says it, with the line of source and the hint.
         """
         shown = preview(
             shelf=SHELF, broken="from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n"

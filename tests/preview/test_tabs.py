@@ -82,7 +82,7 @@ def rendered(made, **sent):
     try:
         return Rendering(compiled, sent, compiled.render(sent))
     except ArgumentsError as errors:
-        return Rendering(compiled, sent, faults=errors.faults)
+        return Rendering(compiled, sent, faults=errors.errors)
     except PromptError as error:
         return Rendering(compiled, sent, error=str(error))
 
@@ -126,7 +126,7 @@ class TestWire:
         compiled = asking.compiled
         with pytest.raises(ArgumentsError) as refused:
             compiled.render({})
-        rendering = Rendering(compiled, {}, faults=refused.value.faults, asked=compiled.arguments.ordered)
+        rendering = Rendering(compiled, {}, faults=refused.value.errors, asked=compiled.arguments.ordered)
         asked = []
 
         class Person(Client):
@@ -297,7 +297,7 @@ def rendering_of(catalog, name, sent):
     try:
         return Rendering(made, sent, made.render(sent))
     except ArgumentsError as errors:
-        return Rendering(made, sent, faults=errors.faults)
+        return Rendering(made, sent, faults=errors.errors)
 
 
 #: The head of a recipe with a prompt for each of some types, and what is sent for these.

@@ -398,7 +398,7 @@ class TestValuesInText:
 
         said = f"prompt 'collect': {name!r} holds more than 100 values: send fewer of them"
         assert (error["code"], error["message"]) == (-32602, said)
-        assert error["data"]["faults"] == [
+        assert error["data"]["errors"] == [
             {"argument": name, "reason": "holds more than 100 values: send fewer of them"}
         ]
         assert served(client)

@@ -261,7 +261,7 @@ def test_a_secret_with_values_to_offer_is_a_mistake(source):
 
     assert (list(catalog), found.rule) == ([], Rule.BAD_COMPLETION)
     assert found.message == "prompt 'login': parameter 'token' cannot be completed: it is a secret"
-    assert found.remedy == "leave out complete=, or secret=True"
+    assert found.hint == "leave out complete=, or secret=True"
 
 
 @pytest.mark.requirement("completion/disclosure")

@@ -4,7 +4,7 @@ import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import ArgumentsError, Fault, ResultError
+from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
 from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of
 
 
@@ -83,7 +83,7 @@ def test_rendering():
         ),
         (PromptError("not today"), "not today"),
         (ResultError("it returned an int"), "it returned an int"),
-        (ArgumentsError("a", (Fault("key", "is missing"),)), "prompt 'a': 'key' is missing"),
+        (ArgumentsError("a", (InvalidArgument("key", "is missing"),)), "prompt 'a': 'key' is missing"),
         (ValueError("no"), None),
     ],
     ids=lambda value: type(value).__name__,

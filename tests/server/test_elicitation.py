@@ -203,7 +203,7 @@ class TestAsking:
         """
         error = Asked(client_of(revision), diff="x").accept(**entered)["error"]
 
-        assert (error["code"], [fault["argument"] for fault in error["data"]["faults"]]) == (-32602, wrong)
+        assert (error["code"], [fault["argument"] for fault in error["data"]["errors"]]) == (-32602, wrong)
 
     @pytest.mark.requirement("elicitation/validated")
     @pytest.mark.parametrize("revision", ASKING)
@@ -244,7 +244,7 @@ class TestAsking:
 
         assert first == "The prompt 'Review a change' needs tone and depth."
         assert second.startswith("Not everything was entered: the prompt 'Review a change' still needs tone")
-        assert (error["code"], error["data"]["faults"][0]["argument"]) == (-32602, "tone")
+        assert (error["code"], error["data"]["errors"][0]["argument"]) == (-32602, "tone")
         assert Asked(asked.client, diff="x").question["message"] == first
 
     @pytest.mark.parametrize("revision", ASKING)
@@ -367,7 +367,7 @@ class TestNotAsking:
         """
         error = Asked(client_of(revision, capabilities), diff="x").found["error"]
 
-        assert (error["code"], len(error["data"]["faults"])) == (-32602, 2)
+        assert (error["code"], len(error["data"]["errors"])) == (-32602, 2)
 
     @pytest.mark.requirement("elicitation/sensitive", "elicitation/no-url-error")
     @pytest.mark.parametrize("revision", ASKING)

@@ -130,9 +130,9 @@ def test_the_remedy_is_enough(file, mode):
     One command makes it a file that is taken, and its group may still read it, as a server does for root.
     """
     file.chmod(mode)
-    remedy = refusal(file).rpartition(", and ")[2]
+    hint = refusal(file).rpartition(", and ")[2]
 
-    subprocess.run(shlex.split(remedy), check=True)
+    subprocess.run(shlex.split(hint), check=True)
 
     assert read_secret_file(str(file), "keys", str) == "secret"
     assert oct(file.stat().st_mode & 0o777) == oct(0o640)

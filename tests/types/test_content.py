@@ -59,7 +59,7 @@ def faults(annotation, value):
     ask.__annotations__["history"] = annotation
     with pytest.raises(ArgumentsError) as refused:
         prompt(ask).compiled.arguments.read({"history": value})
-    return [str(fault) for fault in refused.value.faults]
+    return [str(fault) for fault in refused.value.errors]
 
 
 #: What a client sends as the content of a turn, and the blocks that it is.

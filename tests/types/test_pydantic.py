@@ -125,7 +125,7 @@ def read(annotation, sent):
 def faults(annotation, sent):
     with pytest.raises(ArgumentsError) as refused:
         read(annotation, sent if isinstance(sent, str) else json.dumps(sent))
-    return [str(fault) for fault in refused.value.faults]
+    return [str(fault) for fault in refused.value.errors]
 
 
 VALUES = [

@@ -91,8 +91,8 @@ class Repository:
         try:
             return self._git("merge-base", *commits)[:12]
         except RevisionError:
-            remedy = self._shallow or f"write {one}..{other}"
-            msg = f"{one!r} and {other!r} have no commit in common: {remedy}"
+            hint = self._shallow or f"write {one}..{other}"
+            msg = f"{one!r} and {other!r} have no commit in common: {hint}"
             raise RevisionError(msg) from None
 
     def commit(self, revision: str) -> str:
@@ -106,8 +106,8 @@ class Repository:
             return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except RevisionError:
             commits = self._git("rev-list", "--all", "--max-count=1")
-            remedy = "name a commit, a branch or a tag" if commits else "commit something first"
-            msg = f"there is no revision {revision!r} here: {self._shallow or remedy}"
+            hint = "name a commit, a branch or a tag" if commits else "commit something first"
+            msg = f"there is no revision {revision!r} here: {self._shallow or hint}"
             raise RevisionError(msg) from None
 
     @property
@@ -140,8 +140,8 @@ class Repository:
         except RevisionError as error:
             if not self._is_partial:
                 raise
-            remedy = "clone it without --filter"
-            msg = f"this clone is partial, and may lack files of {commit[:12]}: {remedy} ({error})"
+            hint = "clone it without --filter"
+            msg = f"this clone is partial, and may lack files of {commit[:12]}: {hint} ({error})"
             raise RevisionError(msg) from None
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # the root of the project is found by it

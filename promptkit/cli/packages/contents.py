@@ -74,7 +74,7 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
         try:
             paths |= {f"{skill}/{path}" for path in paths_below(str(folder / skill))[0]}
         except SkillError as error:
-            msg = f"the skill {skill!r}: {error}: {error.remedy}"
+            msg = f"the skill {skill!r}: {error}: {error.hint}"
             raise PackageError(msg) from None
     _check_paths(folder.name, paths)
     return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills)

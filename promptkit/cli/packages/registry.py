@@ -53,8 +53,8 @@ class RegistryName(NamedTuple):
         if is_cut:
             notes.append("the description is cut in server.json, as the registry takes 100 characters")
         if self.is_local:
-            remedy = "name it with --server-name, as in io.github.acme/prompts"
-            notes.append(f"{self.name} cannot be published in the registry: {remedy}")
+            hint = "name it with --server-name, as in io.github.acme/prompts"
+            notes.append(f"{self.name} cannot be published in the registry: {hint}")
         return notes
 
 

@@ -72,6 +72,6 @@ def _listed(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Itera
 
 def _files(prompt: CompiledPrompt, body: str) -> dict[str, SpooledBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
-    for _, fault, remedy in faults_of(fields, fields["name"]):
-        refuse(prompt, f"as a skill, {fault}: {remedy}")
+    for _, fault, hint in faults_of(fields, fields["name"]):
+        refuse(prompt, f"as a skill, {fault}: {hint}")
     return {SKILL_FILE: keep(write_skill(fields, body))}

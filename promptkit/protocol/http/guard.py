@@ -132,8 +132,8 @@ class Guard:
         origin = head.get(b"origin")
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             shown = shortened(origin.decode("latin-1"))
-            remedy = f"if they should, allow them with --allow-origin {shown}"
-            return refuse(403, InvalidRequest(f"pages of {shown!r} may not send requests; {remedy}"))
+            hint = f"if they should, allow them with --allow-origin {shown}"
+            return refuse(403, InvalidRequest(f"pages of {shown!r} may not send requests; {hint}"))
         return None
 
     def allows(self, origin: bytes) -> bool:
@@ -156,8 +156,8 @@ class Guard:
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
             shown = shortened(name)
-            remedy = f"if it should be, allow it with --allow-host {shown}"
-            return refuse(421, InvalidRequest(f"this server is not called {shown!r}; {remedy}"))
+            hint = f"if it should be, allow it with --allow-host {shown}"
+            return refuse(421, InvalidRequest(f"this server is not called {shown!r}; {hint}"))
         return None
 
 

@@ -298,7 +298,7 @@ class Application:
         server = self.start()
         if not server.is_reading:
             return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
-        ready: dict[str, Any] = {"status": "ready", "faults": self._settings.faulty()}
+        ready: dict[str, Any] = {"status": "ready", "errors": self._settings.faulty()}
         if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # it may take a while
             # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.

@@ -248,8 +248,8 @@ def _share(path: str, mode: int | None, group: str | None) -> None:
         try:
             os.chown(path, -1, _group_number(group), follow_symlinks=False)
         except PermissionError as error:
-            remedy = "make it a member (systemd: SupplementaryGroups=), or start the server as root"
-            reason = f"its user may not give it to the group {group!r}: {remedy}"
+            hint = "make it a member (systemd: SupplementaryGroups=), or start the server as root"
+            reason = f"its user may not give it to the group {group!r}: {hint}"
             raise PermissionError(error.errno, reason) from None
     if mode is None:
         mode = 0o600 if group is None else 0o660

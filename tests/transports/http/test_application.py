@@ -574,7 +574,7 @@ class TestHealth:
         A client could guess what is hidden, and compare: so all catalogs look alike.
         """
         assert {ready_of(catalog, settings) for catalog in (recipes.catalog(), hiding("a"), hiding("b"))} == {
-            '{"status":"ready","faults":0}'
+            '{"status":"ready","errors":0}'
         }
 
     def test_with_keys_replicas_can_be_compared(self):
