@@ -97,7 +97,7 @@ class TestRead:
     @pytest.mark.parametrize("nothing", [None, {}], ids=["null", "empty"])
     def test_no_arguments_are_none(self, nothing):
         """
-        Absent, null and empty are alike.
+        AbsentError, null and empty are alike.
         """
         assert build(Parameter("depth", int, 1)).read(nothing) == {}
         with pytest.raises(ArgumentsError, match=r"^prompt 'review': 'diff' is missing$"):

@@ -63,7 +63,7 @@ class TestAnswers:
     @pytest.mark.parametrize("arguments", [{"arguments": {}}, {"arguments": None}, {}], ids=str)
     def test_no_arguments_are_all_alike(self, arguments):
         """
-        Absent, null and empty arguments mean the same.
+        AbsentError, null and empty arguments mean the same.
         """
 
         @prompt

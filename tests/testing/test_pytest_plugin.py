@@ -436,7 +436,7 @@ LOOKS = """
     def test_modules():
         names = {name for name in sys.modules if name.startswith("promptkit")}
         own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
-        packages = {"promptkit", "promptkit.compiler", "promptkit.loader", "promptkit.files"}
+        packages = {"promptkit", "promptkit.loader", "promptkit.files"}
         reading = {"promptkit.loader.discovery", "promptkit.files.regular"}
         assert names == {*packages, "promptkit.version", *reading, *own}
         assert "msgspec" not in sys.modules

@@ -12,7 +12,7 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 
 from playwright.sync_api import expect
 
-from benchmarks.browser import NoBrowser, chromium, served
+from benchmarks.browser import NoBrowserError, chromium, served
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def browser():
     try:
         with chromium() as started:
             yield started
-    except NoBrowser as error:
+    except NoBrowserError as error:
         pytest.skip(str(error))
 
 
