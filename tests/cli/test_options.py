@@ -201,7 +201,7 @@ class TestCommands:
             main([name, "--help"])
         out = " ".join(capsys.readouterr().out.split())
 
-        words = {"render": "[TARGET] NAME [KEY=VALUE ...]", "complete": "[--target TARGET]"}
+        words = {"render": "[TARGET] NAME [KEY=VALUE ...]", "complete": "--target TARGET "}
         assert words.get(name, "[TARGET ...]") in out
         assert "(default: the folder recipes, else prompts)" in out
 
