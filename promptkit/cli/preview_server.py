@@ -23,6 +23,7 @@ from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
 from promptkit.files.scratch import scratch_file
 from promptkit.lints.checks import Checks
+from promptkit.lints.linter import lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.application import application
 from promptkit.preview.guard import TOKEN
@@ -83,7 +84,7 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
         report_faults(checked)
         live.report(checked)
 
-    reloader = Reloader(options.targets, report, lint=True, cases=True)
+    reloader = Reloader(options.targets, report, lint=lint_file, cases=True)
     catalog = _checked(checks, reloader.load())
     report_faults(catalog)
     live = Live(catalog)

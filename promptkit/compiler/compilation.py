@@ -18,15 +18,19 @@ from promptkit.declarations.declaration import Declaration, Definition, key_of
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill
+from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
 from promptkit.loader.failures import fault_of
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile, Recipes
 
-__all__ = ["LoadedRecipes", "Target", "compile", "compile_files", "sound"]
+__all__ = ["LintFile", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
 
 #: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
 Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
+
+#: Yields the warnings about a file, with what it declares.
+LintFile: TypeAlias = Callable[[LoadedFile, Iterable[Declaration]], Iterable[Diagnostic]]
 
 
 class LoadedRecipes(Struct):
@@ -60,12 +64,12 @@ def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     if isinstance(target, Catalog):
         return target
     recipes = target if isinstance(target, Recipes) else _recipes_of(target)
-    catalog = link(compile_files(recipes, lint=lint), root=recipes.root).catalog
-    if lint:
-        from promptkit.lints import linter  # which a server does not need
+    if not lint:
+        return link(compile_files(recipes), root=recipes.root).catalog
+    from promptkit.lints import linter  # which a server does not need
 
-        catalog = linter.lint_catalog(catalog)
-    return catalog
+    files = compile_files(recipes, lint=linter.lint_file)
+    return linter.lint_catalog(link(files, root=recipes.root).catalog)
 
 
 def _recipes_of(target: "Target") -> Recipes:
@@ -91,7 +95,7 @@ def sound(catalog: Catalog) -> Catalog:
 def compile_files(
     recipes: Recipes,
     *,
-    lint: bool = False,
+    lint: LintFile = lambda *_: (),
     compiling: Callable[[Path], None] = lambda _: None,
 ) -> list[CompiledFile]:
     """
@@ -102,7 +106,7 @@ def compile_files(
             What was loaded.
 
         lint:
-            As for `compile`.
+            Yields the warnings about one file.
 
         compiling:
             Called with each file before it is compiled. If it raises, that is an error of the file.
@@ -110,7 +114,7 @@ def compile_files(
     return [_compile_or_fail(one, lint, compiling) for one in recipes.by_file]
 
 
-def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path], None]) -> CompiledFile:  # noqa: FBT001
+def _compile_or_fail(loaded: LoadedFile, lint: LintFile, compiling: Callable[[Path], None]) -> CompiledFile:
     """Compile one file. What its defaults, annotations and completers raise becomes a diagnostic."""
     file = loaded.file
     if file is None:
@@ -126,17 +130,14 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
         return CompiledFile(file, (), (*loaded.diagnostics, fault), is_sound=False)
 
 
-def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT001
+def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
     diagnostics = list(loaded.diagnostics)
     declarations = []
     for definition in _in_source_order(loaded.definitions):
         compiled, found = definition.compile()
         diagnostics += found
         declarations.append(Declaration(key_of(definition), definition, compiled))
-    if lint:
-        from promptkit.lints import linter  # which a server does not need
-
-        diagnostics += linter.lint_file(loaded, declarations)
+    diagnostics += lint(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
 
 

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.compilation import LoadedRecipes, compile_files
+from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language import text_files
 from promptkit.language.files import reads_once
@@ -49,7 +49,7 @@ class Reloader:
             Called with each catalog whose diagnostics differ from those of the one before.
 
         lint:
-            Whether probable mistakes are among the diagnostics.
+            Yields the warnings about one file.
 
         cases:
             Whether the files with cases are imported, too.
@@ -67,7 +67,12 @@ class Reloader:
     """
 
     def __init__(
-        self, target: Targets, report: Callable[[Catalog], None], *, lint: bool = False, cases: bool = False
+        self,
+        target: Targets,
+        report: Callable[[Catalog], None],
+        *,
+        lint: LintFile = lambda *_: (),
+        cases: bool = False,
     ) -> None:
         self._report, self._lint, self._has_cases = report, lint, cases
         self.is_quiet, self.faulty, self.clock = False, 0, ImportClock()

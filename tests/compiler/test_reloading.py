@@ -15,6 +15,7 @@ import pytest
 
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
+from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
 from promptkit.loader.old_versions import forget_parts
 from promptkit.loader.watching import Debounce, find_files
@@ -1471,7 +1472,7 @@ def test_lints(recipes):
     silent = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
     folder = recipes(greet=silent.format("one"))
     catalogs = Queue()
-    reloader = Reloader(folder, catalogs.put, lint=True)
+    reloader = Reloader(folder, catalogs.put, lint=lint_file)
     first = reloader.load()
     reloader.start(catalogs.put)
     (folder / "greet.py").write_text(silent.format("other"))
