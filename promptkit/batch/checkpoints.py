@@ -16,7 +16,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from promptkit.batch.vendor_formats import LineFormat
+from promptkit.batch.request_lines import LineFormat
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder
 from promptkit.files.regular import check_regular

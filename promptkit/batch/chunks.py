@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.renderer import Renderer
+from promptkit.batch.request_lines import LINE_FORMATS, LineFormat
 from promptkit.batch.rows import Chunk, Row, row_of
-from promptkit.batch.vendor_formats import LINE_FORMATS, LineFormat
 
 __all__ = ["ChunkRenderer", "Rejected", "RenderedChunk"]
 

@@ -30,7 +30,7 @@ from promptkit.batch.checkpoints import (
     shards_in,
 )
 from promptkit.batch.chunks import Rejected, RenderedChunk
-from promptkit.batch.vendor_formats import LineFormat
+from promptkit.batch.request_lines import LineFormat
 from promptkit.files.folder import Folder, FolderLockedError
 
 __all__ = ["Shards", "Tally"]

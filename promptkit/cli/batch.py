@@ -17,15 +17,15 @@ from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.columns import ColumnError
 from promptkit.batch.joining import joined
 from promptkit.batch.renderer import Renderer
+from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import RowsError, Table
 from promptkit.batch.shards import Shards, Tally
 from promptkit.batch.tables import open_table
-from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.batch.workers import WorkerEndedError, start_workers
 from promptkit.batch.writer import Keys, KeysError, write
 from promptkit.cli import Exit
-from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments
 from promptkit.cli.diagnostics import console_on, counted, fail, print_error
+from promptkit.cli.key_values import ArgumentSyntaxError, current_folder, read_arguments
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.not_found import explain_absence
 from promptkit.cli.output import Output

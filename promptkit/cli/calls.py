@@ -22,7 +22,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
-from promptkit.cli.formats import encoded
+from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentsError, PromptError
 from promptkit.errors.filled_text import explain_filling

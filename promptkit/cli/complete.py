@@ -8,20 +8,20 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
-from promptkit.cli.arguments import (
+from promptkit.cli.calls import call_within_limit, report_failure
+from promptkit.cli.diagnostics import fail, report_diagnostics
+from promptkit.cli.key_values import (
     ArgumentSyntaxError,
     current_folder,
     read_arguments,
     unread_secrets,
     with_known,
 )
-from promptkit.cli.calls import call_within_limit, report_failure
-from promptkit.cli.diagnostics import fail, report_diagnostics
-from promptkit.cli.formats import LOWERING, as_json
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.not_found import told_unknown
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
+from promptkit.cli.output_formats import LOWERING, as_json
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 
 __all__ = ["run"]

@@ -15,14 +15,14 @@ from promptkit.cli.differences.renderings import compared_renderings
 from promptkit.cli.differences.revisions import Repository, RevisionError
 from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.differences.summary import as_summary, count_changes
-from promptkit.cli.differences.texts import as_comment, changed_words, summary_of, text_changes
+from promptkit.cli.differences.word_diff import as_comment, changed_words, summary_of, text_changes
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import needed_by
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 
 if TYPE_CHECKING:
-    from promptkit.cli.differences.texts import TextChange
+    from promptkit.cli.differences.word_diff import TextChange
 
 __all__ = ["run"]
 

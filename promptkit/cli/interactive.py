@@ -14,7 +14,7 @@ from prompt_toolkit.validation import ValidationError, Validator
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.cli.arguments import ArgumentSyntaxError, read_value
+from promptkit.cli.key_values import ArgumentSyntaxError, read_value
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.fragments.invisible import escape_invisible
 

@@ -25,8 +25,8 @@ from promptkit.files.scratch import scratch_file
 from promptkit.lints.checks import Checks
 from promptkit.lints.linter import lint_file
 from promptkit.lints.prompts import with_lints
+from promptkit.preview.access import TOKEN
 from promptkit.preview.application import application
-from promptkit.preview.guard import TOKEN
 from promptkit.preview.live import Live
 from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send

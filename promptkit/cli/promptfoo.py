@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from promptkit.catalog.arguments import Arguments
-from promptkit.cli.arguments import ArgumentSyntaxError
+from promptkit.cli.key_values import ArgumentSyntaxError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import openai_chat
 from promptkit.language.messages import Workflow, workflow_of

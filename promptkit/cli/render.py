@@ -16,7 +16,10 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.arguments import (
+from promptkit.cli.calls import Call, Item, report_failure, saved_calls
+from promptkit.cli.command_options import VENDORS
+from promptkit.cli.diagnostics import fail, print_error
+from promptkit.cli.key_values import (
     ArgumentSyntaxError,
     current_folder,
     read_arguments,
@@ -24,10 +27,11 @@ from promptkit.cli.arguments import (
     unread_secrets,
     with_known,
 )
-from promptkit.cli.calls import Call, Item, report_failure, saved_calls
-from promptkit.cli.command_options import VENDORS
-from promptkit.cli.diagnostics import fail, print_error
-from promptkit.cli.formats import (
+from promptkit.cli.loading import load_recipes, report_faults
+from promptkit.cli.not_found import explain_absence, told_unknown
+from promptkit.cli.options import is_uri
+from promptkit.cli.output import Output
+from promptkit.cli.output_formats import (
     as_json,
     as_markdown,
     encoded,
@@ -36,10 +40,6 @@ from promptkit.cli.formats import (
     text_alone,
     write_media,
 )
-from promptkit.cli.loading import load_recipes, report_faults
-from promptkit.cli.not_found import explain_absence, told_unknown
-from promptkit.cli.options import is_uri
-from promptkit.cli.output import Output
 from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command

@@ -21,8 +21,8 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S
 from promptkit.server import Server
 from promptkit.server.audit import Audit
-from promptkit.server.hang_guard import HangGuard
 from promptkit.server.observers import Observer
+from promptkit.server.watchdog import Watchdog
 from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
 from promptkit.version import VERSION
@@ -121,7 +121,7 @@ class StdioSession:
             limits=limits_of(options),
             observers=observers,
             scopes=options.scopes or frozenset(),
-            guard=HangGuard() if options.guard else None,
+            guard=Watchdog() if options.guard else None,
             importing=partial(import_progress, options.targets),
         )
         self._imported = Event()

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.linking import CompiledFile, is_sound, link
-from promptkit.declarations.declaration import Declaration, Definition, key_of
+from promptkit.declarations.compiled import Declaration, Definition, key_of
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill

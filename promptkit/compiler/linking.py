@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.uri_conflicts import without_clashes
-from promptkit.declarations.declaration import Declaration, Key
+from promptkit.declarations.compiled import Declaration, Key
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.loader.targets import display_path, recipes_near

@@ -11,7 +11,7 @@ import attrs
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
 from promptkit.catalog.spooled_bytes import SpooledBytes, keep
-from promptkit.declarations.definition import PickledByReference
+from promptkit.declarations.base import PickledByReference
 from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes

@@ -18,7 +18,7 @@ from promptkit.lints.commands import lint_command
 from promptkit.lints.containers import shown_container
 from promptkit.lints.control_flow import choices_of, items_of
 from promptkit.lints.conversations import role_of
-from promptkit.lints.formats import lint_filled_text
+from promptkit.lints.format_strings import lint_filled_text
 from promptkit.lints.name_resolution import TEXT_METHODS, CallResult, Scope, Unawaited
 from promptkit.lints.placeholders import lint_holes, lint_shifted_lines
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.declarations.declaration import Declaration
+from promptkit.declarations.compiled import Declaration
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.lints.files import lint_source

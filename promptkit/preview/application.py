@@ -16,12 +16,12 @@ from starlette.types import ASGIApp
 
 from promptkit.catalog.cases import sendable
 from promptkit.loader.targets import Targets, targets_of
+from promptkit.preview.access import PageGuard
 from promptkit.preview.changes import Comparison
 from promptkit.preview.conversation import Conversation
-from promptkit.preview.endpoints import Endpoints, unless_gone
-from promptkit.preview.guard import PageGuard
 from promptkit.preview.live import Live
 from promptkit.preview.media import MediaStore
+from promptkit.preview.page_base import Endpoints, unless_gone
 from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, PromptPages
 from promptkit.preview.rendering import body_of, read
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path

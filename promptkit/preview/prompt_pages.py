@@ -21,10 +21,10 @@ from promptkit.loader.targets import target_of
 from promptkit.preview.cases import opening, views_of
 from promptkit.preview.changes import SINCE, Comparison, Comparisons
 from promptkit.preview.conversation import ALL_TURNS, Conversation
-from promptkit.preview.endpoints import Endpoints, unless_gone
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
 from promptkit.preview.live import CatalogVersion, Live
 from promptkit.preview.media import MediaStore
+from promptkit.preview.page_base import Endpoints, unless_gone
 from promptkit.preview.rendering import Rendering, failure, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import prompt_path

@@ -37,7 +37,7 @@ from promptkit.protocol.limits import (
     OutOfMemoryLine,
     OverlongLine,
 )
-from promptkit.types.parsing import extent
+from promptkit.types.scalar_parsing import extent
 
 __all__ = ["Message", "check_arguments", "check_params", "decode_message", "find_excess", "leading_id"]
 

@@ -40,12 +40,12 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.server.clock import TICK_S, Clock
-from promptkit.server.hang_guard import HangGuard
 from promptkit.server.pending import PendingRequest
 from promptkit.server.replies import reply_to, timeout_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import DaemonThread
 from promptkit.server.waiting_line import WaitingLine
+from promptkit.server.watchdog import Watchdog
 from promptkit.standard_error import say
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Dispatcher:
     ) -> None:
         self.is_loaded = True
         self._importing = importing
-        self.guard: HangGuard | None = None
+        self.guard: Watchdog | None = None
         self.waiting_changed: Callable[[int], object] = bool
         self._handlers = handlers
         self._snapshot_for = snapshot_for
@@ -709,7 +709,7 @@ class Dispatcher:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
 
-    def _look_after(self, guard: HangGuard, now: float) -> float:
+    def _look_after(self, guard: Watchdog, now: float) -> float:
         """Re-arm the guard while authors' code may run; return when to do it again."""
         if now < self._active_until or self._aside:
             if now >= self._rearm_at or not guard.is_armed:

@@ -12,10 +12,9 @@ from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.revisions import MODERN
-from promptkit.server.completion import CompletionMethod
+from promptkit.server.completion_requests import CompletionMethod
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
-from promptkit.server.hang_guard import HangGuard
 from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
@@ -23,6 +22,7 @@ from promptkit.server.rate_limit import TokenBuckets
 from promptkit.server.resources import ResourceMethods
 from promptkit.server.skills import METHODS as SKILL_HANDLERS
 from promptkit.server.snapshot import Snapshot
+from promptkit.server.watchdog import Watchdog
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Server:
         observers: "Sequence[Observer]" = (),
         signer: "RequestStateSigner | None" = None,
         scopes: frozenset[str] = frozenset(),
-        guard: HangGuard | None = None,
+        guard: Watchdog | None = None,
         importing: Callable[[], str] = str,
         waiting_changed: Callable[[int], object] = bool,
     ) -> None:

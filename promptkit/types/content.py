@@ -18,8 +18,8 @@ from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import checked_role
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.types.parsing import BASE64
-from promptkit.types.surrogates import Surrogate
+from promptkit.types.proxies import Surrogate
+from promptkit.types.scalar_parsing import BASE64
 
 __all__ = ["SURROGATES", "sequence_surrogate"]
 

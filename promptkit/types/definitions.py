@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.types.surrogates import Surrogate
+from promptkit.types.proxies import Surrogate
 
 __all__ = ["Definitions", "Schema", "schema_of_surrogate"]
 

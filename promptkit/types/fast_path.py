@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from promptkit.types.constraints import zone_of
+from promptkit.types.json_scalars import is_leaf, leaf
 from promptkit.types.kinds import (
     SEQUENCES,
     Member,
@@ -29,8 +30,7 @@ from promptkit.types.kinds import (
     plain,
     surrogate_of,
 )
-from promptkit.types.leaves import is_leaf, leaf
-from promptkit.types.parsing import Read
+from promptkit.types.scalar_parsing import Read
 from promptkit.types.scalars import SCALARS
 from promptkit.types.structuring import structurer
 

@@ -13,7 +13,7 @@ from msgspec import inspect as mi
 
 from promptkit.types.content import SURROGATES, sequence_surrogate
 from promptkit.types.errors import ConversionError
-from promptkit.types.surrogates import Surrogate
+from promptkit.types.proxies import Surrogate
 
 __all__ = [
     "SEQUENCES",

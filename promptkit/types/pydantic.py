@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails, to_json
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.types.surrogates import Surrogate
+from promptkit.types.proxies import Surrogate
 
 __all__ = ["forget_types", "pydantic_surrogate"]
 

@@ -19,6 +19,7 @@ from promptkit.types.constraints import located, offset_fault, zone_of
 from promptkit.types.descriptions import example_text, expected_of
 from promptkit.types.errors import MAX_FAULTS, ConversionError, error_of_union
 from promptkit.types.fast_path import json_read
+from promptkit.types.json_scalars import sized
 from promptkit.types.kinds import (
     SEQUENCES,
     has_parts,
@@ -34,8 +35,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     type_tree,
 )
-from promptkit.types.leaves import sized
-from promptkit.types.parsing import MAX_DIGITS, Read
+from promptkit.types.scalar_parsing import MAX_DIGITS, Read
 from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
 
 __all__ = ["reader_of", "split_list"]

@@ -17,9 +17,10 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as mi
 
-from promptkit.types import constraints, parsing
+from promptkit.types import constraints
+from promptkit.types import scalar_parsing as parsing
 from promptkit.types.errors import ConversionError
-from promptkit.types.parsing import Read, parsed
+from promptkit.types.scalar_parsing import Read, parsed
 
 __all__ = [
     "SCALARS",

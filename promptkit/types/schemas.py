@@ -32,8 +32,8 @@ from promptkit.types.kinds import (
     plain,
     surrogate_of,
 )
+from promptkit.types.proxies import Surrogate
 from promptkit.types.scalars import SCALARS, scalar_of
-from promptkit.types.surrogates import Surrogate
 from promptkit.types.unstructuring import can_be_sent, json_of
 
 __all__ = ["type_schema", "with_words"]

@@ -18,6 +18,7 @@ from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError, error_of_union
+from promptkit.types.json_scalars import is_leaf, key_converter, leaf, sized, step
 from promptkit.types.kinds import (
     SEQUENCES,
     checked_hashed,
@@ -34,8 +35,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     type_tree,
 )
-from promptkit.types.leaves import is_leaf, key_converter, leaf, sized, step
-from promptkit.types.parsing import Read
+from promptkit.types.scalar_parsing import Read
 
 __all__ = ["forget_types", "structurer"]
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from promptkit.batch.vendor_formats import LINE_FORMATS
+from promptkit.batch.request_lines import LINE_FORMATS
 from tests.batch.conftest import rejected_in, requests_in
 
 TICKETS = [{"ticket": "It is slow", "severity": "high", "votes": 3}, {"ticket": "It is ugly"}]

@@ -7,7 +7,7 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from promptkit.batch.vendor_formats import LINE_FORMATS
+from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.workers import WorkerEndedError
 from promptkit.batch.writer import write
 from promptkit.cli import main

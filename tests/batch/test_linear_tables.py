@@ -13,10 +13,10 @@ from benchmarks.hostile import TIMES, Growth
 from promptkit.batch.checkpoints import Checkpoint
 from promptkit.batch.columns import RowError
 from promptkit.batch.joining import joined
+from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import row_of
 from promptkit.batch.shards import Shards
 from promptkit.batch.tables import open_table
-from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.files.folder import Folder
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
 from promptkit import cache_point, system, user
-from promptkit.batch.vendor_formats import LINE_FORMATS
+from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.exports import REQUESTS
 from promptkit.language.messages import workflow_of
 from tests.exports.test_requests import Review

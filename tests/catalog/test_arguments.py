@@ -13,7 +13,7 @@ from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.json_schema import schema_of
-from promptkit.declarations.arguments import compile_arguments
+from promptkit.declarations.parameters import compile_arguments
 from promptkit.declarations.signature import Parameter, Signature
 from promptkit.errors import ArgumentsError, InvalidArgument
 from promptkit.errors.diagnostics import Location, Report, Rule

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from promptkit.cli import main
-from promptkit.cli.differences.texts import TextChange
+from promptkit.cli.differences.word_diff import TextChange
 from tests.cli.differences.github import FOREIGN, assert_foreign_text_is_code
 from tests.terminal import command, ended_on_terminal, environment
 

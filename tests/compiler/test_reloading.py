@@ -17,7 +17,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
-from promptkit.loader.old_versions import forget_parts
+from promptkit.loader.module_cleanup import forget_parts
 from promptkit.loader.watching import Debounce, find_files
 
 PATIENCE = 10

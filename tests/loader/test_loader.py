@@ -10,8 +10,8 @@ import pytest
 from promptkit.compiler.compilation import compile
 from promptkit.errors import LoadError
 from promptkit.errors.diagnostics import Rule
-from promptkit.loader.executions import SourceLoader
 from promptkit.loader.loader import load
+from promptkit.loader.module_records import SourceLoader
 
 HELLO = '''
 from promptkit import prompt
@@ -629,7 +629,7 @@ class TestBytecode:
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
         def found():
-            monkeypatch.setattr("promptkit.loader.executions._CODE", {})
+            monkeypatch.setattr("promptkit.loader.module_records._CODE", {})
             return SourceLoader("a", str(tmp_path / "a.py")).get_code("a").co_consts[0]
 
         return found

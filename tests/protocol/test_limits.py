@@ -25,8 +25,8 @@ from promptkit.protocol.wire import Params
 from promptkit.server import rate_limit
 from promptkit.server.rate_limit import MOST_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from promptkit.types import parsing
-from promptkit.types.parsing import extent
+from promptkit.types import scalar_parsing
+from promptkit.types.scalar_parsing import extent
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -202,7 +202,7 @@ class TestExtent:
 
         with pytest.MonkeyPatch.context() as patch:
             (whole,) = extent(text)
-            patch.setattr(parsing, "_PIECE_SIZE", size)
+            patch.setattr(scalar_parsing, "_PIECE_SIZE", size)
             assert list(extent(text))[-1] == whole
 
 

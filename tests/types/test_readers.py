@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.types import parsing
+from promptkit.types import scalar_parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
 from promptkit.types.readers import reader_of
@@ -706,11 +706,11 @@ class TestEscapes:
         """
         from urllib.parse import unquote_to_bytes
 
-        whole = parsing._PIECE
+        whole = scalar_parsing._PIECE
         with pytest.MonkeyPatch.context() as patch:
             for size in ("1", "2", "3"):
-                patch.setattr(parsing, "_PIECE", whole.replace("16384", size))
-                assert parsing._unescaped(text) == unquote_to_bytes(text)
+                patch.setattr(scalar_parsing, "_PIECE", whole.replace("16384", size))
+                assert scalar_parsing._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
         """

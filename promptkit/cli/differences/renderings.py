@@ -18,8 +18,8 @@ from promptkit import compiler
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.differences.answers import Renderings
 from promptkit.cli.differences.checkouts import loading_from, written
+from promptkit.cli.differences.process_answers import Renderings
 from promptkit.cli.differences.revisions import Repository
 from promptkit.cli.differences.sides import Side, faults_of, key_of, run_side
 from promptkit.cli.loading import load_recipes

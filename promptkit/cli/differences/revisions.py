@@ -9,7 +9,7 @@ from typing import Final
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder
-from promptkit.files.links import remove_outward_links
+from promptkit.files.symlinks import remove_outward_links
 
 __all__ = ["Repository", "RevisionError"]
 

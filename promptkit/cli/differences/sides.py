@@ -21,7 +21,7 @@ from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.calls import Call, Item, failure_reason, wire_examples
-from promptkit.cli.differences.answers import AnswerError, Lists, decode_answer
+from promptkit.cli.differences.process_answers import AnswerError, Lists, decode_answer
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_catalog

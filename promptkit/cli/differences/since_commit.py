@@ -7,7 +7,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.differences.renderings import compared_renderings
 from promptkit.cli.differences.revisions import Repository
 from promptkit.cli.differences.sides import key_of
-from promptkit.cli.differences.texts import Line, TextChange, changed_words, text_changes
+from promptkit.cli.differences.word_diff import Line, TextChange, changed_words, text_changes
 from promptkit.errors.exceptions import PromptkitError
 
 __all__ = ["SinceCommit"]

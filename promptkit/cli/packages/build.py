@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import structs
 
 from promptkit.cli import Exit
-from promptkit.cli.arguments import current_folder
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
+from promptkit.cli.key_values import current_folder
 from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import words_of
 from promptkit.cli.output import Output

@@ -145,7 +145,7 @@ class Endpoint:
 
         Args:
             head:
-                The head of its request, which `promptkit.protocol.http.guard.Guard` has let through.
+                The head of its request, which `promptkit.protocol.http.head_checks.Guard` has let through.
 
             body:
                 The whole body.

@@ -22,7 +22,7 @@ from promptkit.protocol.jsonrpc import InvalidRequest, Reply
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.server.shared_server import SharedServer
 from promptkit.standard_error import say
-from promptkit.transports.auth.bearer import UNAVAILABLE, BearerScheme
+from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
 from promptkit.transports.auth.token_file import TokenFile
 
 __all__ = ["KNOWN_S", "Authorizer", "protect"]

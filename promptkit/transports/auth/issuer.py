@@ -27,7 +27,7 @@ from joserfc.jwk import Key, RSAKey, import_key
 
 from promptkit.protocol.principals import VerifierUnavailableError
 from promptkit.standard_error import say
-from promptkit.transports.auth.bearer import secure_url
+from promptkit.transports.auth.bearer_header import secure_url
 from promptkit.version import VERSION
 
 __all__ = ["COOL_DOWN_S", "FRESH_S", "TRUSTED_S", "DocumentUnavailableError", "Issuer", "fetch_document"]

@@ -7,7 +7,7 @@ from hmac import compare_digest
 from typing import Final
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
-from promptkit.transports.auth.bearer import is_token
+from promptkit.transports.auth.bearer_header import is_token
 from promptkit.transports.secret_files import InvalidSecretsError, SecretFile
 
 __all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]

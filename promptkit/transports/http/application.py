@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
-from promptkit.protocol.http.guard import ENDPOINT, Guard, check_framing
+from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
 from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, encode

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from promptkit.memory import return_free_memory
 from promptkit.protocol.events import MemoryBudget, Request, Send
-from promptkit.protocol.http.guard import accepts
+from promptkit.protocol.http.head_checks import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from promptkit.cli.differences import sides
-from promptkit.cli.differences.answers import AnswerError, Lists, Renderings, decode_answer
 from promptkit.cli.differences.changes import changes_between
+from promptkit.cli.differences.process_answers import AnswerError, Lists, Renderings, decode_answer
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.differences.sides import Side, ask_side
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt
 from promptkit.cli import main
-from promptkit.cli.arguments import ArgumentSyntaxError, read_typed
+from promptkit.cli.key_values import ArgumentSyntaxError, read_typed
 from promptkit.exports.client_files import claude, gemini
 from promptkit.exports.client_files.prompts import LiveCommand
 from tests.cli.export.clients import Claude, gemini_runs

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.guard import Guard
+from promptkit.protocol.http.head_checks import Guard
 from promptkit.protocol.http.messages import read_head
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import Reply

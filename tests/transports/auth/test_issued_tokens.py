@@ -14,7 +14,7 @@ from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth import issuer as issuers
 from promptkit.transports.auth.authorizer import KNOWN_S, Authorizer
-from promptkit.transports.auth.bearer import BearerScheme
+from promptkit.transports.auth.bearer_header import BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
     FRESH_S,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Image, ResourceLink, Text, Workflow, assistant, cache_point, system, user
-from promptkit.batch.request_bodies import Bodies
-from promptkit.batch.vendor_formats import LINE_FORMATS
+from promptkit.batch.body_templates import Bodies
+from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.exports import ExportError
 
 VENDORS = pytest.mark.parametrize("vendor", LINE_FORMATS)

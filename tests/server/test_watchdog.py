@@ -17,7 +17,7 @@ from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import Recipes
 from promptkit.server import Server
-from promptkit.server.hang_guard import HangGuard
+from promptkit.server.watchdog import Watchdog
 from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
@@ -31,8 +31,8 @@ import sys
 from functools import partial
 from promptkit.cli import main
 from promptkit.cli import serve
-from promptkit.server.hang_guard import HangGuard
-serve.HangGuard = partial(HangGuard, {LIMIT})
+from promptkit.server.watchdog import Watchdog
+serve.Watchdog = partial(Watchdog, {LIMIT})
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """
 
@@ -266,7 +266,7 @@ def test_it_is_armed_and_disarmed(timer):
     """
     It starts again each time, and stops.
     """
-    guard = HangGuard(50.0)
+    guard = Watchdog(50.0)
     guard.arm()
     assert timer()[0] > 40
     guard.disarm()
@@ -280,7 +280,7 @@ def test_the_timer_of_an_author_is_left_alone(timer):
     """
     signal.signal(signal.SIGPROF, lambda *_: None)
     signal.setitimer(signal.ITIMER_PROF, 1000.0, 7.0)
-    guard = HangGuard(50.0)
+    guard = Watchdog(50.0)
     guard.arm()
     guard.disarm()
 
@@ -298,7 +298,7 @@ def test_it_counts_only_while_code_may_run(timer):
         seen.append(timer()[0])
         return "done"
 
-    server = Server(compile(Recipes(prompts=(looks,))), sent.put, guard=HangGuard(50.0))
+    server = Server(compile(Recipes(prompts=(looks,))), sent.put, guard=Watchdog(50.0))
     server.read_from(arrived.get, ended.set)
     assert timer()[0] == 0
     arrived.put(line(modern(1, "prompts/get", {"name": "looks"})))

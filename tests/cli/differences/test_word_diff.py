@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.cli.differences.texts import TextChange, as_comment, changed_words, summary_of, text_changes
+from promptkit.cli.differences.word_diff import (
+    TextChange,
+    as_comment,
+    changed_words,
+    summary_of,
+    text_changes,
+)
 from tests.cli.differences.github import ALPHABET, FOREIGN, assert_foreign_text_is_code
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")

@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Final
 
-__all__ = ["HangGuard"]
+__all__ = ["Watchdog"]
 
 #: How much processor time may pass without a look of the clock. It is processor time where the system can
 #: measure it, because a machine may sleep, and a process may be stopped by a debugger.
@@ -20,7 +20,7 @@ _LIMIT_S: Final = 60.0
 _REARM_EVERY_S: Final = 1.0
 
 
-class HangGuard:
+class Watchdog:
     """
     Ends the process unless it is re-armed in time.
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from msgspec import UNSET, UnsetType
 
 from promptkit.language.annotations import scopes_of
-from promptkit.protocol.http.guard import ENDPOINT
+from promptkit.protocol.http.head_checks import ENDPOINT
 from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal

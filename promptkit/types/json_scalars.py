@@ -13,7 +13,7 @@ from promptkit.types.constraints import located, offset_fault, zone_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_constrained, is_enum, is_literal
-from promptkit.types.parsing import Read, convert_key
+from promptkit.types.scalar_parsing import Read, convert_key
 from promptkit.types.scalars import SCALARS
 
 __all__ = ["is_leaf", "key_converter", "leaf", "sized", "step"]
