@@ -1,8 +1,8 @@
 """
 Recipe files: which files of a folder are recipes, and which folders below it are entered.
 
-All that look for recipes ask here: the loader, the watcher, the start-up cache, pytest. Every run of pytest
-imports this where promptkit is installed, so it imports little of promptkit.
+The loader, the watcher and the pytest plugin use this. Every run of pytest imports it where promptkit is
+installed, so it imports little of promptkit.
 """
 
 import os
