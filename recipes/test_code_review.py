@@ -60,4 +60,4 @@ def test_client_is_told_the_faults_as_data() -> None:
         Client(code_review).get_prompt("code_review", {"language": "klingon"})
 
     assert caught.value.code == -32602
-    assert [fault["argument"] for fault in caught.value.data["faults"]] == ["language", "code"]
+    assert [fault["argument"] for fault in caught.value.data["errors"]] == ["language", "code"]

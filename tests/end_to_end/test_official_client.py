@@ -156,7 +156,7 @@ def test_turns_arrive_in_order():
             {"langage": "rust", "focus": "speed"},
             {
                 "name": "code_review",
-                "faults": [
+                "errors": [
                     {
                         "argument": "langage",
                         "reason": "is not an argument of this prompt",

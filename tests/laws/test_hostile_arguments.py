@@ -161,8 +161,8 @@ class TestValues:
 
         assert time.process_time() - begun < 5
         if isinstance(found, ArgumentsError):
-            assert all(fault.argument == "value" for fault in found.faults)
-            assert max(len(str(fault) + str(fault.as_data())) for fault in found.faults) < 2000
+            assert all(fault.argument == "value" for fault in found.errors)
+            assert max(len(str(fault) + str(fault.as_data())) for fault in found.errors) < 2000
 
     @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
     @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
@@ -202,7 +202,7 @@ class TestValues:
         """
         It quotes the beginning and the end of a long value.
         """
-        (fault,) = rendered(name, value).faults
+        (fault,) = rendered(name, value).errors
 
         assert fault.reason == reason
 

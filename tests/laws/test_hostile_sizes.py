@@ -47,7 +47,7 @@ class TestDigits:
         """
         So an author may write a number out, as f-strings with two places do.
         """
-        (fault,) = rendered("Decimal", value).faults
+        (fault,) = rendered("Decimal", value).errors
 
         assert fault.reason == "has more than 4,300 digits: send a number that people use"
 
@@ -113,7 +113,7 @@ class TestFaults:
         """
         It is said once, and not in the words of Python's own error, wherever in a record the stack ends.
         """
-        (fault,) = called_below(frames, lambda: rendered("Tree", nested_tree(2000))).faults
+        (fault,) = called_below(frames, lambda: rendered("Tree", nested_tree(2000))).errors
 
         assert fault.reason == "is nested too deeply"
 

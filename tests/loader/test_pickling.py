@@ -346,7 +346,7 @@ if __name__ == "__main__":
             "came back": [name for name, one in all.items() if pool.submit(itself, one).result() is one],
             "as a function": [one.text for one in pool.map(main.render, ["Ada", "Bo"])],
             "refused": repr(pool.submit(refuses.render, "Ada").exception()),
-            "faults": [str(one) for one in pool.submit(main.render_wire, {"nam": "x"}).exception().faults],
+            "faults": [str(one) for one in pool.submit(main.render_wire, {"nam": "x"}).exception().errors],
         }
     print(json.dumps(done))
 """

@@ -120,7 +120,7 @@ class TestRefusals:
             "'nme' is not an argument of this prompt (did you mean 'name'?); 'name' is missing",
             "data": {
                 "name": "greet",
-                "faults": [
+                "errors": [
                     {
                         "argument": "times",
                         "reason": "is 'many', not a whole number",

@@ -12,7 +12,7 @@ from tests.transports.http.conftest import GREET, PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 
-READY = {"status": "ready", "faults": 0}
+READY = {"status": "ready", "errors": 0}
 
 
 @pytest.fixture
@@ -47,16 +47,16 @@ def test_faults_are_counted(serving, tmp_path, workers):
     By files, from the start on and after each edit, though the last good prompts are served; it stays ready.
     """
     served = serving("--workers", workers, greet=GREET, bad="broken(\n", worse="import nowhere\n")
-    assert asked(served) == (200, {"status": "ready", "faults": 2})
+    assert asked(served) == (200, {"status": "ready", "errors": 2})
 
     folder = tmp_path / "recipes"
     (folder / "bad.py").write_text(GREET.replace("greet", "bad"))
     (folder / "worse.py").unlink()
     wait_for(served, (200, READY))
     (folder / "greet.py").write_text(GREET + "broken(\n")
-    wait_for(served, (200, {"status": "ready", "faults": 1}))
+    wait_for(served, (200, {"status": "ready", "errors": 1}))
     (folder / "bad.py").write_text(GREET.replace("greet", "bad") + "\n")
-    wait_for(served, (200, {"status": "ready", "faults": 1}))
+    wait_for(served, (200, {"status": "ready", "errors": 1}))
     assert asked(served, "/healthz") == (200, {"status": "ok"})
 
 
@@ -69,6 +69,6 @@ def test_a_strict_server_stays_ready(serving, tmp_path):
     assert asked(served) == (200, READY)
 
     recipe.write_text("broken(\n")
-    wait_for(served, (200, {"status": "ready", "faults": 1}))
+    wait_for(served, (200, {"status": "ready", "errors": 1}))
     recipe.write_text(GREET)
     wait_for(served, (200, READY))
