@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import suppress
-from ctypes import CDLL
 from typing import Any, Final
 
 __all__ = ["return_free_memory", "share_one_arena"]
@@ -28,5 +27,8 @@ def return_free_memory() -> None:
 def _call(function: str, *arguments: Any) -> None:
     """Call a function of glibc; elsewhere this does nothing."""
     if sys.platform == "linux":
+        # The import opens a file that would become a closed standard descriptor: `serve` checks those first.
+        from ctypes import CDLL
+
         with suppress(OSError, AttributeError):  # no more files can be opened, or it is another C library
             getattr(CDLL(None), function)(*arguments)
