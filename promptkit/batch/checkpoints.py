@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from promptkit.batch.request_lines import LineFormat
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder
-from promptkit.files.regular import check_regular
+from promptkit.files.reading import check_regular
 
 __all__ = [
     "ANOTHER_FOLDER",

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from promptkit.batch.columns import RowError, check_key
 from promptkit.batch.rows import RowsError, Table, row_of
-from promptkit.batch.writer import Keys, KeysError
+from promptkit.batch.shards import Keys, KeysError
 from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
-from promptkit.files.inputs import open_regular_file
+from promptkit.files.reading import open_regular_file
 
 __all__ = ["answer_of", "joined"]
 

@@ -21,7 +21,7 @@ from promptkit.batch.dataframes import columns_of, rows_of
 from promptkit.batch.rows import Chunk, Raw, Row, RowsError, Table, chunks_of, rows_after
 from promptkit.errors.distribution import install_command
 from promptkit.errors.suggestions import near_file
-from promptkit.files.inputs import open_input, open_regular_file
+from promptkit.files.reading import open_input, open_regular_file
 
 __all__ = ["open_table"]
 

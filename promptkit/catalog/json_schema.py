@@ -14,9 +14,8 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, shortened
 from promptkit.language.annotations import NO_DEFAULT
-from promptkit.types.definitions import Definitions
 from promptkit.types.descriptions import default_clause, described
-from promptkit.types.schemas import type_schema, with_words
+from promptkit.types.schemas import Definitions, type_schema, with_words
 from promptkit.types.unstructuring import can_be_sent, json_of
 
 __all__ = ["alternative_of", "schema_of"]

@@ -15,8 +15,8 @@ from promptkit.language.context import Context
 from promptkit.language.messages import Workflow, workflow_of
 from promptkit.language.results import FREE_MESSAGES, Said
 from promptkit.language.validation import UnsendableError
-from promptkit.types.answer_schemas import answer_schema
 from promptkit.types.functions import is_asynchronous, run_async
+from promptkit.types.schemas import answer_schema
 
 if TYPE_CHECKING:
     from promptkit.catalog.cases import Case

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.spooled_bytes import SpooledBytes
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
+from promptkit.files.scratch import SpooledBytes
 
 __all__ = ["SKILL_FILE", "CompiledSkill", "SkillFile", "folders_above", "skill_uri"]
 

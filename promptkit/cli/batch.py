@@ -19,10 +19,9 @@ from promptkit.batch.joining import joined
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import RowsError, Table
-from promptkit.batch.shards import Shards, Tally
+from promptkit.batch.shards import Keys, KeysError, Shards, Tally, write
 from promptkit.batch.tables import open_table
 from promptkit.batch.workers import WorkerEndedError, start_workers
-from promptkit.batch.writer import Keys, KeysError, write
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, current_folder, read_arguments

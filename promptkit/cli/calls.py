@@ -29,7 +29,8 @@ from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.server.direct_calls import (
+from promptkit.server.lookup import name_of
+from promptkit.server.user_code import (
     CANCEL_GRACE_S,
     AuthorCall,
     CallTimeoutError,
@@ -37,7 +38,6 @@ from promptkit.server.direct_calls import (
     rendering_of,
     time_limit,
 )
-from promptkit.server.lookup import name_of
 
 __all__ = [
     "NEEDS_EXAMPLES",

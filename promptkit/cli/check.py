@@ -25,7 +25,7 @@ from promptkit.cli.output import Output
 from promptkit.cli.stability import unstable_skills
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.distribution import other_package
-from promptkit.lints.checks import Checks
+from promptkit.lints.linter import Checks
 from promptkit.transports.auth.token_file import TokenFile
 from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
 from promptkit.clients.profiles import client_of
 
+__all__ = ["COMMANDS", "FORMATS", "VENDORS", "add_export"]
+
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
 
-__all__ = ["COMMANDS", "VENDORS"]
 
 #: The forms of `render` that are a vendor's: `promptkit.exports` makes them, and imports slowly.
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
@@ -280,3 +281,32 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
     "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),
 }
+
+
+#: What can be written.
+FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
+
+
+def add_export(export: ArgumentParser, target: dict[str, Any]) -> None:
+    """
+    Add the options to a parser.
+
+    Args:
+        export:
+            The parser.
+
+        target:
+            What is known of targets.
+    """
+    add = export.add_argument
+    form = (
+        "slash commands of Claude Code or Gemini CLI, prompts as skills for Codex, or all prompts and skills"
+    )
+    add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
+    add("folder", metavar="DIR", help="where the client looks for them, as in .claude/commands")
+    add("names", nargs="*", metavar="PROMPT", help="which ones (default: all)")
+    add("--target", dest="targets", action="append", **target)
+    live = "write what runs 'promptkit render', so that all prompts can be written, and none is out of date"
+    add("--live", action="store_true", help=live)
+    add("--remove", action="store_true", help="remove what was written, if nobody has changed it since")
+    add("--dry-run", action="store_true", help="print what would change, and change nothing")

@@ -16,7 +16,7 @@ from promptkit.catalog.cases import sendable
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.cli.calls import Call, failure_reason
 from promptkit.errors.distribution import needed_by
-from promptkit.server.direct_calls import CallTimeoutError
+from promptkit.server.user_code import CallTimeoutError
 
 if "hypothesis" not in sys.modules:  # it writes to the current folder, or where this says: nowhere
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)

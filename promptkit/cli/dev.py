@@ -9,7 +9,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import install_command
-from promptkit.transports.http.listeners import Listener, ListenError, listen_tcp
+from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
 
 __all__ = ["run"]
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on, fail, print_annotation, print_error
 from promptkit.cli.differences.changes import Difference, changes_between
-from promptkit.cli.differences.checkouts import loading_from, written
 from promptkit.cli.differences.renderings import compared_renderings
-from promptkit.cli.differences.revisions import Repository, RevisionError
+from promptkit.cli.differences.revisions import Repository, RevisionError, loading_from, written
 from promptkit.cli.differences.sides import ask_side
 from promptkit.cli.differences.summary import as_summary, count_changes
 from promptkit.cli.differences.word_diff import as_comment, changed_words, summary_of, text_changes

@@ -10,19 +10,25 @@ from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.not_found import told_unknown
 from promptkit.cli.output import Output
-from promptkit.clients.folders import FILE, FolderChange, FolderRefusedError, describe_failure, folder_change
-from promptkit.clients.skill_folders import files_by_skill
+from promptkit.clients.folders import (
+    FILE,
+    FolderChange,
+    FolderRefusedError,
+    describe_failure,
+    files_by_skill,
+    folder_change,
+)
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports.client_files import claude, gemini, skills
 from promptkit.exports.client_files.prompts import ExportRefusedError, LiveCommand, target_word
 from promptkit.files.folder import Folder
+from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import is_within, split_target
 

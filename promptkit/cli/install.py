@@ -30,7 +30,7 @@ from promptkit.clients.servers import (
     variables_in,
 )
 from promptkit.errors.exceptions import LoadError
-from promptkit.files.edits import FileRefusedError, ForeignEntryError
+from promptkit.files.writing import FileRefusedError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 

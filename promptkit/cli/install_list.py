@@ -11,8 +11,8 @@ from promptkit.cli.serve_arguments import served_words
 from promptkit.clients.configurations import ConfigurationFile, read_servers
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
-from promptkit.files.edits import FileRefusedError
-from promptkit.files.regular import may_exist
+from promptkit.files.reading import may_exist
+from promptkit.files.writing import FileRefusedError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 

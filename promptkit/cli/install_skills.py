@@ -13,9 +13,14 @@ from promptkit.cli.loading import load_catalog, report_faults, report_hidden
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
 from promptkit.clients.configurations import ConfigurationFile
-from promptkit.clients.folders import FolderChange, FolderRefusedError, describe_failure
+from promptkit.clients.folders import (
+    FolderChange,
+    FolderRefusedError,
+    describe_failure,
+    has_skills,
+    skill_change,
+)
 from promptkit.clients.profiles import INSTALLABLE
-from promptkit.clients.skill_folders import has_skills, skill_change
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["change_skills"]

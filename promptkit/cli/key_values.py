@@ -14,8 +14,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.errors.suggestions import near_file
-from promptkit.files.named import read_named_file
-from promptkit.files.regular import TooLargeError
+from promptkit.files.reading import TooLargeError, read_named_file
 from promptkit.protocol.limits import Limits
 from promptkit.types.kinds import is_bytes, members_of, plain
 

@@ -8,8 +8,8 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli.diagnostics import report_diagnostics
 from promptkit.errors.diagnostics import Rule, printable
 from promptkit.errors.exceptions import LoadError
+from promptkit.loader.import_thread import ImportClock
 from promptkit.loader.loader import Recipes, load
-from promptkit.loader.slow_imports import ImportClock
 from promptkit.loader.targets import place_of
 from promptkit.standard_error import say, stderr_stream
 

@@ -17,13 +17,12 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
-from promptkit.cli.differences.since_commit import SinceCommit
+from promptkit.cli.differences.renderings import SinceCommit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
 from promptkit.files.scratch import scratch_file
-from promptkit.lints.checks import Checks
-from promptkit.lints.linter import lint_file
+from promptkit.lints.linter import Checks, lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN
 from promptkit.preview.application import application
@@ -31,7 +30,7 @@ from promptkit.preview.live import Live
 from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.connection_limits import ConnectionLimits
-from promptkit.transports.http.listeners import Listener
+from promptkit.transports.http.sockets import Listener
 from promptkit.transports.http.worker import HttpWorker
 
 __all__ = ["redirect_file", "serve"]

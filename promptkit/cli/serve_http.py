@@ -20,7 +20,6 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import report_faults, report_hidden
-from promptkit.cli.observers import metrics_of, telemetry_of
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -29,22 +28,62 @@ from promptkit.protocol.limits import HTTP_GRACE_S
 from promptkit.server.audit import Audit
 from promptkit.standard_error import say
 from promptkit.transports.auth.authorizer import protect
-from promptkit.transports.http import listeners
+from promptkit.transports.http import sockets
 from promptkit.transports.http.access_log import LoggedApplication
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.connection_limits import ConnectionLimits
-from promptkit.transports.http.listeners import Listener, ListenError
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-from promptkit.transports.http.sockets import Balance
+from promptkit.transports.http.sockets import Balance, Listener, ListenError
 from promptkit.transports.http.supervisor import Supervisor
 from promptkit.transports.http.worker import HttpWorker, die_of
 from promptkit.transports.secret_files import own_key, state_keys
 from promptkit.transports.stdio import exit_now
 
+__all__ = ["application_factory", "metrics_of", "run", "telemetry_of"]
+
+if TYPE_CHECKING:
+    from promptkit.server.metrics import Metrics
+    from promptkit.server.telemetry import Telemetry
 if TYPE_CHECKING:
     from promptkit.transports.auth.authorizer import Authorizer
 
-__all__ = ["application_factory", "run"]
+
+def metrics_of(options: Namespace) -> "Metrics | None":
+    """
+    Return what counts for Prometheus, before recipes may do so.
+
+    Raises:
+        ValueError: If there is no folder for its files.
+    """
+    if not options.metrics:
+        return None
+    from promptkit.server.metrics import Metrics  # it needs the extra
+
+    try:
+        return Metrics(options.workers)
+    except OSError as error:
+        msg = f"--metrics needs a folder for its files, which TMPDIR may name: {error.strerror or error}"
+        raise ValueError(msg) from None
+
+
+def telemetry_of(options: Namespace) -> "Telemetry | None":
+    """
+    Return what tells OpenTelemetry of requests.
+
+    Raises:
+        ValueError: If its API is not installed.
+    """
+    if not options.otel:
+        return None
+    try:
+        from promptkit.server.telemetry import TCP, Telemetry, is_recorded
+    except ModuleNotFoundError as error:
+        msg = f"--otel needs {error.name}: {install_command('otel')}"
+        raise ValueError(msg) from None
+    if not is_recorded():
+        say("--otel tells nobody: set up an SDK, as opentelemetry-instrument does before it starts promptkit")
+    return Telemetry(TCP)
+
 
 #: More would be a typo.
 _MAX_WORKERS: Final = 256
@@ -201,10 +240,10 @@ def _listen(options: Namespace) -> list[Listener]:
     listening: list[Listener] = []
     if options.http is not None:
         host, port = options.http
-        listening += listeners.listen_tcp(host, port, options.workers)
+        listening += sockets.listen_tcp(host, port, options.workers)
     if options.fd is not None:
-        numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
-        listening += map(listeners.listen_inherited, numbers)
+        numbers = sockets.systemd_descriptors() if options.fd == "systemd" else [options.fd]
+        listening += map(sockets.listen_inherited, numbers)
     is_open = not options.no_auth and not _asks_for_tokens(options)
     if public := [listener.url for listener in listening if not listener.is_local and is_open]:
         msg = (
@@ -214,7 +253,7 @@ def _listen(options: Namespace) -> list[Listener]:
         )
         raise ListenError(msg)
     if options.uds is not None:
-        listening.append(listeners.listen_unix(options.uds, options.uds_mode, options.uds_group))
+        listening.append(sockets.listen_unix(options.uds, options.uds_mode, options.uds_group))
     return listening
 
 

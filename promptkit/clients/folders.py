@@ -10,21 +10,33 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from promptkit.catalog.spooled_bytes import SpooledBytes
+from promptkit.catalog.skills import CompiledSkill, folders_above
 from promptkit.declarations.skill_files import MOST_BYTES, MOST_FILES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, check_plain
-from promptkit.files.regular import may_exist
+from promptkit.files.reading import may_exist
+from promptkit.files.scratch import SpooledBytes
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["FILE", "FolderChange", "FolderRefusedError", "describe_failure", "folder_change", "has_entries"]
+__all__ = [
+    "FILE",
+    "FolderChange",
+    "FolderRefusedError",
+    "describe_failure",
+    "files_by_skill",
+    "folder_change",
+    "has_entries",
+    "has_skills",
+    "skill_change",
+]
+
 
 #: The path of a file in itself, where others are in a folder.
 FILE: Final = "."
@@ -351,3 +363,53 @@ def _is_plain(path: str) -> bool:
     except OSError:
         return False
     return path.count("/") < _MAX_DEPTH
+
+
+#: The note next to the folders of skills; see `folder_change`.
+NOTE: Final = ".promptkit-skills.json"
+
+
+def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | None) -> FolderChange:
+    """
+    Return the changes that bring the skills in a folder to the given ones, ignoring those of other sources.
+
+    Args:
+        folder:
+            The folder in which agents look for skills.
+
+        skills:
+            The wanted skills. A skill within another one is written with it.
+
+        source:
+            The recipes of the skills. Other skills of this source are removed. None for all sources, if no
+            skill is wanted.
+
+    Raises:
+        FolderRefusedError: If two skills have one name, or a file was not written by promptkit, or changed
+            since.
+        OSError: If the folder cannot be read.
+    """
+    return folder_change(folder, files_by_skill(skills), source, NOTE)
+
+
+def has_skills(folder: Folder) -> bool:
+    """Return whether promptkit has written skills into a folder; see `has_entries`."""
+    return has_entries(folder, NOTE)
+
+
+def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, SpooledBytes]]:
+    """
+    Return what the files of each skill hold. Those that lie in others are among the files of these.
+
+    Raises:
+        FolderRefusedError: If two have one name.
+    """
+    found = {skill.folder: skill for skill in skills}
+    by_name = dict[str, CompiledSkill]()
+    for folder, skill in found.items():
+        if any(above in found for above in folders_above(folder)):
+            continue
+        if (other := by_name.setdefault(skill.name, skill)) is not skill:
+            msg = f"{skill.uri_template} and {other.uri_template} would have one folder: rename one of them"
+            raise FolderRefusedError(msg)
+    return {name: {file.path: file.content for file in skill.files} for name, skill in by_name.items()}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from promptkit.files.edits import FileRefusedError, check, newline_of
+from promptkit.files.writing import FileRefusedError, check, newline_of
 
 __all__ = ["put", "read"]
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from promptkit.files.edits import FileRefusedError, joined, newline_of
 from promptkit.files.toml import parse_toml
+from promptkit.files.writing import FileRefusedError, joined, newline_of
 
 __all__ = ["put", "read"]
 

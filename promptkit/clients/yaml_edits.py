@@ -11,7 +11,7 @@ from io import StringIO
 from textwrap import indent
 from typing import Any, Final
 
-from promptkit.files.edits import FileRefusedError, check, joined, newline_of
+from promptkit.files.writing import FileRefusedError, check, joined, newline_of
 
 __all__ = ["put", "read"]
 

@@ -20,7 +20,7 @@ from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
-from promptkit.loader.failures import fault_of
+from promptkit.loader.import_errors import fault_of
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile, Recipes
 

@@ -14,7 +14,7 @@ from promptkit.clients.profiles import client_of
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
-from promptkit.files.regular import is_foreign, read_regular_file
+from promptkit.files.reading import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import is_project

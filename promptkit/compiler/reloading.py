@@ -14,11 +14,10 @@ from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_file
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language import text_files
 from promptkit.language.files import reads_once
-from promptkit.loader import module_cleanup
-from promptkit.loader.import_thread import Importer, ImportTimeoutError
+from promptkit.loader import module_records
+from promptkit.loader.import_thread import ImportClock, Importer, ImportTimeoutError
 from promptkit.loader.loader import begin
 from promptkit.loader.packages import ImportSnapshot
-from promptkit.loader.slow_imports import ImportClock
 from promptkit.loader.targets import Targets, split_target, targets_of
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.standard_error import say
@@ -212,19 +211,19 @@ class Reloader:
         if not self._settled:
             return  # the next round tries again
         if self._has_old_versions:  # the server is never idle
-            module_cleanup.collect()
+            module_records.collect()
         gc.disable()  # with 2,000 files, it takes a third of the time, and blocks requests
         try:
             self._import_again(before)
         finally:
-            module_cleanup.freeze()
+            module_records.freeze()
             gc.enable()
-        module_cleanup.forget_parts(all_are_new=not any(file.age for file in self._served))
+        module_records.forget_parts(all_are_new=not any(file.age for file in self._served))
         self._has_old_versions = True
 
     def _free_old_versions(self) -> None:
         if self._has_old_versions and self._is_idle():
-            module_cleanup.collect()
+            module_records.collect()
             self._has_old_versions = False
 
     def _import_again(self, before: WatchedFiles) -> None:

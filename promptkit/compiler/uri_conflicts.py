@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.catalog.spooled_bytes import SpooledBytes
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
+from promptkit.files.scratch import SpooledBytes
 
 __all__ = ["without_clashes"]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # most recipes hold neither
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
     from promptkit.declarations.resources import Resource
-    from promptkit.declarations.skill_folders import SkillFolder
+    from promptkit.declarations.skill_files import SkillFolder
     from promptkit.declarations.skills import Skill
 
 __all__ = ["Declaration", "Definition", "Key", "key_of"]

@@ -3,24 +3,39 @@
 import builtins
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import get_data, iter_modules
 from types import ModuleType
 from typing import Final
 
-from promptkit.declarations.foreign_names import instead_of
+import msgspec
+
 from promptkit.errors.suggestions import is_misspelt, nearest
 
 __all__ = [
     "did_you_mean",
     "import_of",
+    "instead_of",
     "missing_name",
     "modules_of",
     "operand_hint",
     "public_names",
     "undefined_name",
 ]
+
+
+#: By kind, the names that authors write in vain, each with what to write instead.
+_INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
+    get_data(__name__, "foreign_names.toml") or b""
+)
+
+
+def instead_of(kind: str, name: str) -> str | None:
+    """Return what to write in place of a name of some *kind*: a table of ``foreign_names.toml``."""
+    hints = _INSTEAD.get(kind, {}).items()
+    return next((hint for names, hint in hints if name in names.split()), None)
+
 
 #: The modules that users import from; what two of them have is the first one's.
 _PUBLIC: Final = (

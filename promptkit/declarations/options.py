@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -9,15 +10,66 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.prompts import TAGS
-from promptkit.declarations.prompt_names import check_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.annotations import is_scope
 from promptkit.language.media import Icon
 from promptkit.language.tools import Tool
 from promptkit.language.validation import check_flag, check_optional_text, describe
-from promptkit.types.answer_schemas import answer_schema
+from promptkit.types.schemas import answer_schema
 
-__all__ = ["Options", "check_options", "check_scopes", "check_sendable", "icons_of", "meta_of", "tags_of"]
+__all__ = [
+    "Options",
+    "check_name",
+    "check_options",
+    "check_scopes",
+    "check_sendable",
+    "icons_of",
+    "meta_of",
+    "tags_of",
+]
+
+
+#: Names that every client can show, and that people can type.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+#: Letters that Unicode normalization does not turn into ASCII.
+_TRANSLITERATED: Final = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
+)
+
+
+def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
+    """
+    Report a name that some clients cannot show, and propose one that all can.
+
+    Args:
+        name:
+            The name of a prompt.
+
+        function:
+            The author's function, whose name is the default.
+
+        report:
+            Receives what is found.
+    """
+    if _NAME.fullmatch(name):
+        return
+    slug, hint = _slug(name), "call it {!r}"
+    if name == getattr(function, "__name__", None):
+        slug, hint = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
+    fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+    report.add(Rule.BAD_NAME, fault, hint.format(slug or "prompt"))
+
+
+def _slug(name: str) -> str:
+    """The part of *name* that every client can show, without accents."""
+    from unicodedata import combining, normalize  # only a bad name needs it
+
+    spelt = name.translate(_TRANSLITERATED)
+    plain = "".join(letter for letter in normalize("NFKD", spelt) if not combining(letter))
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
+    return slug if slug.strip("_-") else ""
+
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 

@@ -4,24 +4,28 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal
 
-from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile
-from promptkit.catalog.spooled_bytes import SpooledBytes, keep
-from promptkit.declarations.frontmatter import faults_of
-from promptkit.errors.diagnostics import Location, Report, Rule
+from msgspec import Struct
+
+from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
+from promptkit.declarations.frontmatter import FrontmatterError, faults_of, read_skill
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import MediaError
+from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.language.files import read_confined
 
 __all__ = [
     "MOST_BYTES",
     "MOST_FILES",
     "SkillError",
+    "SkillFolder",
     "compiled_skill",
     "is_left_out",
     "paths_below",
     "read_files",
 ]
+
 
 #: What hosts take of one skill.
 MOST_FILES: Final = 512
@@ -244,3 +248,56 @@ def compiled_skill(  # noqa: PLR0913 (a skill has that many properties)
     others = sorted(files.keys() - {SKILL_FILE})
     ordered = tuple(SkillFile(path, files[path]) for path in (SKILL_FILE, *others))
     return CompiledSkill(name, fields["description"], prefix, fields, ordered, report.location, scopes)
+
+
+class SkillFolder(Struct, frozen=True, eq=False):
+    """
+    A folder that begins with a ``SKILL.md``.
+
+    Args:
+        path:
+            The folder.
+
+        prefix:
+            What precedes its name in URIs.
+
+        files:
+            What its files hold, by their paths within it.
+    """
+
+    kind: ClassVar[Literal["skill"]] = "skill"
+
+    path: Path
+    prefix: str
+    files: Mapping[str, SpooledBytes]
+
+    @property
+    def name(self) -> str:
+        """The name of the folder, which the skill has to have."""
+        return self.path.name
+
+    @property
+    def uri_template(self) -> str:
+        """The URI of its ``SKILL.md``."""
+        return skill_uri(self.prefix, self.name)
+
+    @property
+    def location(self) -> Location:
+        """Where it begins."""
+        return Location(str(self.path / SKILL_FILE), 1)
+
+    def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
+        """
+        Return the skill as it is served, or None if it cannot be, and all its diagnostics.
+        """
+        report = Report(f"skill {self.name!r}", self.location)
+        data = self.files[SKILL_FILE].data
+        try:
+            fields, _, _ = read_skill(data)
+        except FrontmatterError as fault:
+            report.add(Rule.BAD_SKILL, str(fault), fault.hint, Location(report.location.file, fault.line))
+            return None, tuple(report.found)
+        numbered = enumerate(data.decode().splitlines(), 1)
+        lines = {line.partition(":")[0]: number for number, line in reversed(list(numbered))}
+        compiled = compiled_skill(self.name, self.prefix, fields, self.files, report, lines=lines)
+        return compiled, tuple(report.found)

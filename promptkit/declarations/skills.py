@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, o
 import attrs
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.declarations.base import PickledByReference
 from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.frontmatter import FrontmatterError, write_skill
@@ -19,6 +18,7 @@ from promptkit.declarations.signature import copied_attributes
 from promptkit.declarations.skill_files import SkillError, compiled_skill, paths_below, read_files
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.filled_text import explain_filling
+from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message
 from promptkit.language.results import workflow_from

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_o
 
 import msgspec
 
-from promptkit.declarations.foreign_names import instead_of
+from promptkit.declarations.name_hints import instead_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content

@@ -15,7 +15,7 @@ from functools import lru_cache
 from io import StringIO
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from promptkit.files.regular import MAX_SOURCE_BYTES
+from promptkit.files.reading import MAX_SOURCE_BYTES
 
 __all__ = [
     "SCOPES",

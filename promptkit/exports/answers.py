@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.types.answer_schemas import answer_name, answer_schema
+from promptkit.types.schemas import answer_name, answer_schema
 
 __all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "UnsupportedAnswerError", "schema_name"]
 

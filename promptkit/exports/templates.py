@@ -14,7 +14,7 @@ from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.language.content import Role
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
-from promptkit.server.direct_calls import explanation
+from promptkit.server.user_code import explanation
 from promptkit.types.kinds import plain
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]

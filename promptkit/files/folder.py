@@ -18,7 +18,7 @@ from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import Final
 
-from promptkit.files.regular import check_regular
+from promptkit.files.reading import check_regular
 
 __all__ = ["Folder", "FolderLockedError", "check_plain"]
 

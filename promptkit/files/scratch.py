@@ -1,15 +1,23 @@
 """Temporary files and folders, which only the user of this process can read."""
 
+import atexit
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile, mkdtemp, mkstemp
-from typing import IO
+from threading import RLock
+from typing import IO, Any, Final
+from weakref import WeakValueDictionary
 
 __all__ = [
+    "MOST_IN_MEMORY",
+    "SpooledBytes",
     "create_scratch_folder",
+    "keep",
     "open_unnamed_file",
     "remove_scratch_folder",
     "scratch_file",
@@ -53,3 +61,89 @@ def scratch_file(text: str, prefix: str, suffix: str) -> Iterator[Path]:
 def open_unnamed_file(prefix: str) -> IO[bytes]:
     """Open a file without a name, which no other process can open, and which ends with this process."""
     return TemporaryFile(prefix=prefix)
+
+
+#: So many bytes are kept in memory.
+MOST_IN_MEMORY: Final = 64 * 1024 * 1024
+
+_by_digest: Final = WeakValueDictionary[str, "SpooledBytes"]()
+_lock: Final = RLock()  # what is collected while it is held takes it, too
+
+
+class SpooledBytes:
+    """
+    Bytes, and what tells them from others.
+
+    Args:
+        digest:
+            Their SHA-256, in lowercase hexadecimal digits.
+
+        data:
+            The bytes.
+
+    Attributes:
+        size:
+            How many there are.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_file", "_place", "digest", "size")
+
+    in_memory = 0
+
+    def __init__(self, digest: str, data: bytes) -> None:
+        self.digest = digest
+        self.size = len(data)
+        self._data: bytes | None = None
+        with _lock:
+            if SpooledBytes.in_memory + self.size <= MOST_IN_MEMORY:
+                SpooledBytes.in_memory += self.size
+                self._data = data
+            else:
+                self._file = _file_of(os.getpid())
+                self._place = self._file.seek(0, os.SEEK_END)
+                self._file.write(data)
+                self._file.flush()
+
+    def __del__(self, lock: RLock = _lock) -> None:  # at the end of the process no name is left in the module
+        with lock:
+            type(self).in_memory -= 0 if self._data is None else self.size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return keep, (self.data,)
+
+    @property
+    def data(self) -> bytes:
+        """
+        The bytes.
+        """
+        if self._data is not None:
+            return self._data
+        if sys.platform != "win32":  # workers share the place in a file at which each would read
+            return os.pread(self._file.fileno(), self.size, self._place)
+        with _lock:
+            self._file.seek(self._place)
+            data: bytes = self._file.read(self.size)
+            return data
+
+
+def keep(data: bytes) -> SpooledBytes:
+    """
+    Keep *data*: in memory, unless there is too much there.
+
+    Raises:
+        OSError: If there is no room on the disk either.
+    """
+    from hashlib import sha256  # OpenSSL takes 4 MiB
+
+    digest = sha256(data).hexdigest()
+    with _lock:
+        if (known := _by_digest.get(digest)) is None:
+            known = _by_digest[digest] = SpooledBytes(digest, data)
+        return known
+
+
+@cache
+def _file_of(_process: int) -> IO[Any]:
+    file = open_unnamed_file("promptkit-")
+    atexit.register(file.close)
+    return file

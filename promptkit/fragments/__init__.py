@@ -7,7 +7,6 @@ annotations of the `Text` that it is made of. No text is ever read again as a te
 
 from promptkit.fragments.answers import answer_format
 from promptkit.fragments.filling import fill
-from promptkit.fragments.foreign_text import untrusted
 from promptkit.fragments.markdown import (
     bullets,
     code_block,
@@ -17,7 +16,7 @@ from promptkit.fragments.markdown import (
     section,
     table,
 )
-from promptkit.fragments.text import blocks, dedent, inline, lines, tag, truncate
+from promptkit.fragments.text import blocks, dedent, inline, lines, tag, truncate, untrusted
 
 __all__ = [
     "answer_format",

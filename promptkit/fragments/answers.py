@@ -7,7 +7,7 @@ import msgspec
 
 from promptkit.language.lines import hanging_indent
 from promptkit.language.text import Text
-from promptkit.types.answer_schemas import answer_schema
+from promptkit.types.schemas import answer_schema
 
 __all__ = ["answer_format"]
 

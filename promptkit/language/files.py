@@ -8,9 +8,7 @@ from threading import Event
 from typing import Final
 
 from promptkit.errors.exceptions import MediaError, shortened
-from promptkit.files.confined import read_confined_file
-from promptkit.files.named import read_named_file
-from promptkit.files.regular import NotRegularError, TooLargeError
+from promptkit.files.reading import NotRegularError, TooLargeError, read_confined_file, read_named_file
 from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from promptkit.errors.exceptions import MediaError, shortened
-from promptkit.files.regular import Stamp, file_stamp
+from promptkit.files.reading import Stamp, file_stamp
 from promptkit.language import files
 from promptkit.language.files import source_file, source_folder
 from promptkit.language.placeholders import TextWithPlaceholders

@@ -21,11 +21,10 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
-from promptkit.errors.exceptions import ArgumentsError, MediaError
+from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
-from promptkit.lints.cases import lint_cases
 from promptkit.lints.control_flow import choices_of, items_of, ways_through
 from promptkit.lints.conversations import SentMessages, kind_made, role_of
 from promptkit.lints.name_resolution import Scope, Unawaited
@@ -35,7 +34,31 @@ from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits
 from promptkit.types.unstructuring import text_of
 
-__all__ = ["accepts", "lint_first_message", "lint_prompt", "with_lints"]
+__all__ = ["accepts", "lint_cases", "lint_first_message", "lint_prompt", "with_lints"]
+
+
+def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
+    """
+    Yield what is wrong with the cases of a prompt or a resource, before any is tried.
+
+    Args:
+        item:
+            The prompt or the resource.
+    """
+    first: dict[str, str] = {}
+    for case in item.saved():
+        named = f"{item.arguments.kind} {item.name!r}: case {case.name!r}"
+        if case.name in first:
+            fault = f"{named}: another one at {first[case.name]} has this name"
+            yield Diagnostic(Rule.BAD_CASE, fault, "give each case a name of its own", case.location)
+        first.setdefault(case.name, str(case.location))
+        try:
+            case.sent()
+        except (TypeError, CompileError) as error:
+            hint = f"call it as the {item.arguments.kind} is called, or save text with case_wire(...)"
+            fault = str(error).removeprefix(f"{item.arguments.kind} {item.name!r}: ")
+            yield Diagnostic(Rule.BAD_CASE, f"{named}: {fault}", hint, case.location)
+
 
 #: Packages whose notes in ``Annotated`` are for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")

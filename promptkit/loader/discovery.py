@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
-from promptkit.files.regular import read_beginning
+from promptkit.files.reading import read_beginning
 
 __all__ = [
     "DEFAULT_FOLDERS",

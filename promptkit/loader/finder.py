@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
-from promptkit.files.regular import INSTALLED, Stamp, file_stamp
-from promptkit.loader import module_cleanup
+from promptkit.files.reading import INSTALLED, Stamp, file_stamp
+from promptkit.loader import module_records
 from promptkit.loader.module_records import Executions, SourceLoader
 
 __all__ = ["RecipeFinder", "active_finders", "forget_folders", "place_module", "remove_module"]
@@ -274,7 +274,7 @@ class RecipeFinder:
             remove_module(name)
             del self.project[name]
         if names:
-            module_cleanup.forget_modules(names)
+            module_records.forget_modules(names)
         self.has_lost = self.has_lost or bool(names)
 
     def _unreachable(self) -> set[str]:

@@ -11,13 +11,12 @@ from typing import TypeVar
 from promptkit.declarations.base import drops_cases
 from promptkit.declarations.prompts import declared_prompts
 from promptkit.language.files import files_read
-from promptkit.loader.definitions import declared_in, named_declarations
 from promptkit.loader.discovery import FoundFiles, is_cases, mentions_prompts
-from promptkit.loader.failures import fault_of, not_served
 from promptkit.loader.finder import RecipeFinder
+from promptkit.loader.import_errors import fault_of, not_served
 from promptkit.loader.module_records import Execution, Executions, collecting
 from promptkit.loader.packages import import_package, read_files
-from promptkit.loader.recipes import LoadedFile, Recipes
+from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.skill_folders import load_skills
 from promptkit.loader.targets import is_within
 

@@ -1,7 +1,11 @@
 """Executions: what the modules of a package made and read when they were executed."""
 
+import gc
+import linecache
 import os
-from collections.abc import Iterator
+import sys
+import typing
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.machinery import BYTECODE_SUFFIXES, SourceFileLoader
@@ -12,10 +16,21 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, field
 
 from promptkit.declarations.prompts import Prompt, declared_prompts
-from promptkit.files.regular import MAX_SOURCE_BYTES, Stamp, TooLargeError, file_stamp, read_regular_file
+from promptkit.files.reading import MAX_SOURCE_BYTES, Stamp, TooLargeError, file_stamp, read_regular_file
 from promptkit.language.files import files_read
+from promptkit.memory import return_free_memory
 
-__all__ = ["Execution", "Executions", "SourceLoader", "collecting"]
+__all__ = [
+    "Execution",
+    "Executions",
+    "SourceLoader",
+    "collect",
+    "collecting",
+    "forget_modules",
+    "forget_parts",
+    "freeze",
+]
+
 
 T = TypeVar("T")
 
@@ -168,3 +183,58 @@ class SourceLoader(SourceFileLoader):
             execution.module = module
         finally:
             executions.add(execution)
+
+
+#: The caches of parts of recipes, if they are imported: the module, and its function that clears them.
+_CACHES: Final = {
+    "promptkit.types.pydantic": "forget_types",
+    "promptkit.types.structuring": "forget_types",
+    "promptkit.errors.sources": "forget_sources",
+    "promptkit.fragments.filling": "forget_texts",
+}
+
+#: The same for registered types, which older versions may need.
+_TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
+
+#: The files, as `linecache` has them, of functions that libraries have generated for a class.
+_GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
+
+
+def freeze() -> None:
+    """Keep the collector from looking at anything that there is now, until the next `collect`."""
+    gc.freeze()
+
+
+def collect() -> None:
+    """Free the versions that nothing needs any more. No other thread runs meanwhile."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    return_free_memory()
+
+
+def forget_parts(*, all_are_new: bool) -> None:
+    """
+    Clear the caches that hold parts of replaced recipes, after a reload.
+
+    Args:
+        all_are_new:
+            Whether nothing is served of an older version of a file.
+    """
+    for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
+        if (forget := getattr(sys.modules.get(module), function, None)) is not None:
+            forget()
+    # `Annotated[...]` and `Optional[...]` are kept by their arguments, with classes and functions of recipes.
+    for clear in getattr(typing, "_cleanups", ()):
+        clear()
+
+
+def forget_modules(names: Collection[str]) -> None:
+    """Drop what is kept of modules by their names, now that they are no longer imported."""
+    for file in [file for file in list(linecache.cache) if file.startswith(_GENERATED)]:
+        parts = file.rpartition(" ")[2].split(".")  # the module, and the class in it
+        if any(".".join(parts[:end]) in names for end in range(1, len(parts))):
+            linecache.cache.pop(file, None)
+    overloads: dict[str, Any] = getattr(typing, "_overload_registry", {})
+    for name in names:
+        overloads.pop(name, None)

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from promptkit.declarations.prompts import imported_prompts
-from promptkit.files.regular import file_stamp
-from promptkit.loader import module_cleanup
+from promptkit.files.reading import file_stamp
+from promptkit.loader import module_records
 from promptkit.loader.finder import RecipeFinder, active_finders, forget_folders, place_module
 from promptkit.loader.module_records import Execution, Executions
 from promptkit.loader.targets import package_of, project_root
@@ -256,4 +256,4 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
     for file in [file for file in list(linecache.cache) if file.startswith(inside)]:
         linecache.cache.pop(file, None)
     if gone:
-        module_cleanup.forget_modules(gone)
+        module_records.forget_modules(gone)

@@ -25,8 +25,8 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt, imported_prompts
 from promptkit.declarations.signature import copied_attributes, is_local
 from promptkit.errors.exceptions import LoadError
-from promptkit.loader.definitions import declared_in
 from promptkit.loader.packages import import_package, install_finders, known_finders
+from promptkit.loader.recipes import declared_in
 from promptkit.types.functions import annotations_of
 
 __all__ = ["declared_at", "reduced", "reduced_compiled"]

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.catalog.spooled_bytes import SpooledBytes
-from promptkit.declarations.skill_files import SkillError, paths_below, read_files
-from promptkit.declarations.skill_folders import SkillFolder
+from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
+from promptkit.files.scratch import SpooledBytes
 from promptkit.loader.recipes import LoadedFile
 
 __all__ = ["load_skills"]

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from promptkit.errors.suggestions import nearest
-from promptkit.files.regular import is_foreign
+from promptkit.files.reading import is_foreign
 from promptkit.loader.discovery import PROJECT_MARKERS, folders_with_recipes
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from promptkit.files.regular import Stamp, Stamps, file_stamp
+from promptkit.files.reading import Stamp, Stamps, file_stamp
 from promptkit.loader.discovery import FolderWalk, end_of, is_folder, is_test, may_enter
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.conversations import SentMessages
 from promptkit.preview.rendering import Rendering, failure
-from promptkit.server.direct_calls import rendering_of, time_limit
+from promptkit.server.user_code import rendering_of, time_limit
 
 __all__ = ["Arrival", "ClientView", "client_view", "sent_by"]
 

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from markupsafe import Markup
 
-from promptkit.files.regular import read_regular_file
+from promptkit.files.reading import read_regular_file
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink

@@ -4,6 +4,7 @@ import asyncio
 from asyncio import CancelledError, to_thread
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -12,26 +13,101 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from promptkit.catalog.cases import sendable
+from promptkit.catalog.cases import Case, is_refused, sendable
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.loader.targets import target_of
-from promptkit.preview.cases import opening, views_of
 from promptkit.preview.changes import SINCE, Comparison, Comparisons
-from promptkit.preview.conversation import ALL_TURNS, Conversation
+from promptkit.preview.conversation import ALL_TURNS, Conversation, TurnView
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
 from promptkit.preview.live import CatalogVersion, Live
 from promptkit.preview.media import MediaStore
 from promptkit.preview.page_base import Endpoints, unless_gone
-from promptkit.preview.rendering import Rendering, failure, render
+from promptkit.preview.rendering import LimitedCalls, Rendering, failure, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import prompt_path
 from promptkit.preview.uploads import Uploads, form_of, number_in
-from promptkit.server.direct_calls import CallTimeoutError, time_limit
+from promptkit.server.user_code import CallTimeoutError, time_limit
 
-__all__ = ["PANELS", "SHOW_ALL", "PromptPages"]
+__all__ = ["PANELS", "SHOW_ALL", "CaseView", "PromptPages", "opening", "views_of"]
+
+
+@attrs.frozen
+class CaseView:
+    """
+    A case, and what came of it.
+
+    Args:
+        case:
+            The case.
+
+        rendering:
+            What came of it.
+
+        fault:
+            What its author does not expect; None if it is as expected.
+
+        refusal:
+            The words in which it is refused, as it has to be; None if it is not.
+
+        turns:
+            What the prompt says.
+    """
+
+    case: Case
+    rendering: Rendering
+    fault: str | None
+    refusal: str | None
+    turns: Sequence[TurnView]
+
+
+def opening(prompt: CompiledPrompt, name: str | None = None) -> Mapping[str, str]:
+    """
+    Return what the form of a prompt holds when it is opened: an input of its author, if there is one.
+
+    Args:
+        prompt:
+            The prompt.
+
+        name:
+            The name of a case; None for the first that is rendered, or the first example.
+    """
+    saved = sendable(prompt.saved())
+    if name is not None:
+        return next((sent for case, sent in saved if case.name == name), {})
+    if not prompt.sample:  # nothing is rendered before somebody asks for it
+        return {}
+    rendered = (sent for case, sent in saved if case.refusal is None)
+    return next(chain(rendered, filter(None, prompt.arguments.example_texts)), {})
+
+
+async def views_of(calls: LimitedCalls, prompt: CompiledPrompt, media: MediaStore) -> list[CaseView]:
+    """
+    Render a prompt for its cases.
+
+    Args:
+        calls:
+            Calls authors' functions.
+
+        prompt:
+            The prompt.
+
+        media:
+            Keeps what browsers will ask for.
+    """
+    views = []
+    for case, sent in sendable(prompt.saved()):
+        rendering = await render(calls, prompt, sent, is_asked=True)
+        workflow, raised, redacted = rendering.workflow, rendering.raised, rendering.redacted
+        fault = case.fault(raised or workflow)
+        refusal = redacted(str(raised)) if case.refusal is not None and is_refused(raised) else None
+        conversation = Conversation(media, redacted)
+        turns = await to_thread(conversation.turns, workflow) if workflow is not None else []
+        views.append(CaseView(case, rendering, fault and redacted(fault), refusal, turns))
+    return views
+
 
 #: What asks for one turn whole, for the defaults of a prompt, for a tab, or for the values of a case. No
 #: argument has a name like these.

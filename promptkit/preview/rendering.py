@@ -23,15 +23,9 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.uploads import Upload
-from promptkit.server.direct_calls import (
-    AuthorCall,
-    CallTimeoutError,
-    explanation,
-    rendering_of,
-    time_limit,
-)
 from promptkit.server.elicitation import askable
 from promptkit.server.elicitation_forms import message
+from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill

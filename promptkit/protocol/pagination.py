@@ -12,12 +12,39 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ToolMode
-from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
 __all__ = ["LISTS", "Pages", "lists_the_same", "pages_of"]
+
+
+try:  # the C module alone loads at once, while hashlib brings in all of OpenSSL
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
+__all__ = ["digest", "digest_of_lines"]
+
+
+def digest(data: bytes, *, key: bytes = b"") -> bytes:
+    """
+    Return the digest of *data*.
+
+    With a secret *key* of up to 64 bytes, nobody else can compute the digest of what they guess.
+    """
+    return blake2b(data, digest_size=16, key=key).digest()
+
+
+def digest_of_lines(lines: Iterable[bytes]) -> bytes:
+    """
+    Return the digest of *lines*, each with a line feed. They are never together in memory.
+    """
+    hashed = blake2b(digest_size=16)
+    for line in lines:
+        hashed.update(line)
+        hashed.update(b"\n")
+    return hashed.digest()
 
 
 class Pages:

@@ -21,7 +21,7 @@ import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.files.log import open_log
+from promptkit.files.writing import open_log
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply, encode
 from promptkit.protocol.principals import Principal

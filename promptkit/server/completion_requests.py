@@ -10,7 +10,7 @@ from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.lookup import chosen_arguments, hide
 from promptkit.server.pending import PendingRequest
-from promptkit.server.rate_limit import TokenBuckets
+from promptkit.server.request_limits import TokenBuckets
 from promptkit.server.user_code import call_author
 
 if TYPE_CHECKING:  # not every client completes values

@@ -42,10 +42,9 @@ from promptkit.protocol.limits import Limits
 from promptkit.server.clock import TICK_S, Clock
 from promptkit.server.pending import PendingRequest
 from promptkit.server.replies import reply_to, timeout_error
+from promptkit.server.request_limits import WaitingLine
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.threads import DaemonThread
-from promptkit.server.waiting_line import WaitingLine
-from promptkit.server.watchdog import Watchdog
+from promptkit.server.threads import DaemonThread, Watchdog
 from promptkit.standard_error import say
 
 if TYPE_CHECKING:

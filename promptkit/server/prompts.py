@@ -20,7 +20,7 @@ from promptkit.server.dispatch import Dispatcher
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.lookup import read_hidden
 from promptkit.server.pending import PendingRequest
-from promptkit.server.rate_limit import REPORTS_PER_S, TokenBucket
+from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket
 from promptkit.server.user_code import call_author
 
 __all__ = ["PromptMethods"]

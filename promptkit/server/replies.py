@@ -11,8 +11,7 @@ from math import inf
 
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
-from promptkit.errors.stacks import authors_line
-from promptkit.errors.tracebacks import format_exception
+from promptkit.errors.tracebacks import authors_line, format_exception
 from promptkit.language.cancellation import RequestCancelledError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_result

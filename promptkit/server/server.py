@@ -18,11 +18,11 @@ from promptkit.server.elicitation import Elicitation
 from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
-from promptkit.server.rate_limit import TokenBuckets
+from promptkit.server.request_limits import TokenBuckets
 from promptkit.server.resources import ResourceMethods
 from promptkit.server.skills import METHODS as SKILL_HANDLERS
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.watchdog import Watchdog
+from promptkit.server.threads import Watchdog
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:

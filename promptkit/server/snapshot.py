@@ -14,11 +14,10 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, PageKey, ServerInfo, ToolMode
-from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pagination import LISTS, lists_the_same, pages_of
+from promptkit.protocol.pagination import LISTS, digest_of_lines, lists_the_same, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import PromptError
 from promptkit.language.messages import Workflow
-from promptkit.lints.checks import Checks
+from promptkit.lints.linter import Checks
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import Targets

@@ -15,7 +15,7 @@ from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
-from promptkit.lints.checks import Checks
+from promptkit.lints.linter import Checks
 from promptkit.loader.discovery import holds_recipes, is_recipe, mentions_prompts
 from promptkit.loader.targets import split_target
 from promptkit.testing.checks import (

@@ -7,7 +7,7 @@ from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.distribution import needed_by
-from promptkit.files.regular import read_regular_file, replace_regular_file
+from promptkit.files.reading import read_regular_file, replace_regular_file
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe

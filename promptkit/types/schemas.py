@@ -12,15 +12,14 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
 from promptkit.types.choices import Orders, orders_of, values_of
-from promptkit.types.definitions import Definitions, Schema, schema_of_surrogate
 from promptkit.types.descriptions import describe, describe_choices, described, expected_of
 from promptkit.types.kinds import (
     fields_of,
@@ -33,10 +32,83 @@ from promptkit.types.kinds import (
     surrogate_of,
 )
 from promptkit.types.proxies import Surrogate
+from promptkit.types.readers import reader_of
 from promptkit.types.scalars import SCALARS, scalar_of
 from promptkit.types.unstructuring import can_be_sent, json_of
 
-__all__ = ["type_schema", "with_words"]
+__all__ = [
+    "Definitions",
+    "Schema",
+    "answer_name",
+    "answer_schema",
+    "schema_of_surrogate",
+    "type_schema",
+    "with_words",
+]
+
+
+Schema: TypeAlias = dict[str, Any]
+
+
+class Definitions(Struct):
+    """
+    What ``$defs`` has: classes that hold themselves.
+
+    With *places*, arrays say which item stands where. With *brief*, no words repeat what an outline shows.
+    """
+
+    schemas: dict[str, Schema]
+    places: bool = False
+    brief: bool = False
+    _names: dict[Any, str] = {}
+
+    def knows(self, kind: Any) -> bool:
+        """Whether a class was referred to."""
+        return kind in self._names
+
+    def refer(self, kind: Any, called: str = "") -> Schema:
+        """Return the reference to a class, or to what is *called* so."""
+        return {"$ref": f"#/$defs/{self.name(kind, called)}"}
+
+    def name(self, kind: Any, called: str = "") -> str:
+        """Return the name of what is referred to."""
+        if kind not in self._names:
+            name = re.sub(r"\W+", "_", called or getattr(kind, "__name__", str(kind)))
+            while name in self._names.values():
+                name += "_"
+            self._names[kind] = name
+        return self._names[kind]
+
+
+def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schema:
+    """The schema of a type that brings its own, with what that defines in the places that refer to it."""
+    defined = surrogate.schema.get("$defs", {})
+
+    def placed(node: Any, around: frozenset[str]) -> Any:
+        if isinstance(node, list):
+            return [placed(part, around) for part in node]
+        if not isinstance(node, Mapping):
+            return node
+        found = {key: placed(part, around) for key, part in node.items()}
+        if found.get("additionalProperties") is False:
+            del found["additionalProperties"]
+        # A member may be called like this, too.
+        return found | referred(found.pop("$ref"), around) if isinstance(found.get("$ref"), str) else found
+
+    def referred(reference: str, around: frozenset[str]) -> Schema:
+        name = reference.rpartition("/")[2]
+        kind = (surrogate.build, name)
+        if name not in around and not definitions.knows(kind):
+            schema: Schema = placed(defined[name], around | {name})
+            if not definitions.knows(kind):
+                return schema
+            definitions.schemas[definitions.name(kind, name)] = schema
+        return definitions.refer(kind, name)
+
+    own = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
+    found: Schema = placed(own, frozenset())
+    return found
+
 
 #: The types of JSON, by those of Python.
 _JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -300,3 +372,43 @@ def _docstring(tree: Any) -> str:
     kind = getattr(tree.cls, "__origin__", tree.cls)
     said = inspect.cleandoc(kind.__doc__ or "")
     return "" if said.startswith(f"{kind.__name__}(") and said.endswith(")") else said
+
+
+def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
+    """
+    Return the JSON Schema of a type.
+
+    Args:
+        answer:
+            The type.
+
+        outlined:
+            Whether it is made for an outline: arrays say which of their items stands where, which not every
+            vendor takes, and descriptions do not repeat what the outline shows.
+
+    Raises:
+        TypeError: If it is no type that promptkit reads.
+    """
+    try:
+        reader = reader_of(answer)
+    except Exception:  # noqa: BLE001 (what is no type may raise anything while it is looked at)
+        reader = None
+    if reader is None:
+        shown = str(answer) if get_args(answer) else answer_name(answer)
+        msg = (
+            f"{shown} cannot be the type of an answer: use a dataclass, a class of attrs or "
+            "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
+        )
+        raise TypeError(msg)
+    definitions = Definitions({}, places=outlined, brief=outlined)
+    schema, form = type_schema(answer, definitions)
+    schemas = definitions.schemas
+    if "$ref" in schema:  # a class that holds itself
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    said = {} if outlined or not form else {"description": form}
+    return {**said, **schema} | ({"$defs": schemas} if schemas else {})
+
+
+def answer_name(answer: Any) -> str:
+    """Return what a type is called."""
+    return getattr(answer, "__name__", str(answer))

@@ -5,7 +5,6 @@ A server whose recipes do not use it imports nothing of it.
 """
 
 from promptkit.workspace.commands import run, run_async
-from promptkit.workspace.folder import workspace
-from promptkit.workspace.paths import files
+from promptkit.workspace.paths import files, workspace
 
 __all__ = ["files", "run", "run_async", "workspace"]

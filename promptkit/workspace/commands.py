@@ -13,7 +13,7 @@ from promptkit.fragments.shell_words import command_line
 from promptkit.fragments.text import truncate
 from promptkit.language.cancellation import is_cancelled
 from promptkit.workspace.execution import Outcome, execute
-from promptkit.workspace.folder import workspace
+from promptkit.workspace.paths import workspace
 
 __all__ = ["run", "run_async"]
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.shards import write
 from promptkit.batch.workers import WorkerEndedError
-from promptkit.batch.writer import write
 from promptkit.cli import main
 from tests.batch.conftest import requests_in
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.catalog import spooled_bytes
-from promptkit.catalog.spooled_bytes import SpooledBytes, keep
+from promptkit.files import scratch
+from promptkit.files.scratch import SpooledBytes, keep
 
 
 @pytest.fixture
 def room(monkeypatch):
     """As much memory as a test says."""
     gc.collect()
-    return lambda size: monkeypatch.setattr(spooled_bytes, "MOST_IN_MEMORY", SpooledBytes.in_memory + size)
+    return lambda size: monkeypatch.setattr(scratch, "MOST_IN_MEMORY", SpooledBytes.in_memory + size)
 
 
 @given(st.lists(st.binary(max_size=50)))

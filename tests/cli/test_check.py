@@ -539,7 +539,7 @@ class TestResources:
         One that takes too long fails like any other.
         """
         recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
-        monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
+        monkeypatch.setattr("promptkit.server.user_code.Limits", lambda: SimpleNamespace(timeout=0.05))
 
         found = checked(capsys, "--render")[1]["diagnostics"]
 
@@ -576,7 +576,7 @@ def clients(monkeypatch):
 
     known = {"narrow": profiles.ClientProfile("Narrow"), "wide": profiles.ClientProfile("Wide")}
     monkeypatch.setattr(profiles, "CLIENTS", known)
-    monkeypatch.setattr("promptkit.lints.checks.lint_client", lint_client)
+    monkeypatch.setattr("promptkit.lints.linter.lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

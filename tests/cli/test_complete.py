@@ -242,7 +242,7 @@ def test_the_time_limit(monkeypatch, capsys):
     """
     A function has the time that a server gives to it.
     """
-    monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
+    monkeypatch.setattr("promptkit.server.user_code.Limits", lambda: SimpleNamespace(timeout=0.05))
 
     place = Path("recipes", "shelf.py")
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from promptkit.loader.targets import project_root
-from promptkit.testing.project_root import root_of
+from promptkit.testing.pytest_plugin import root_of
 from tests.terminal import command
 
 pytestmark = pytest.mark.sampled
@@ -170,6 +170,6 @@ class TestConfiguration:
         os.mkfifo(tmp_path / "pyproject.toml")
         (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
 
-        from promptkit.testing.project_root import make_importable
+        from promptkit.testing.pytest_plugin import make_importable
 
         make_importable(tmp_path)

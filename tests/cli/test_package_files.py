@@ -530,7 +530,7 @@ class TestProjectFiles:
 
     def test_many_files(self, acme, refused, project, monkeypatch):
         """Patterns are compared with a limited number of files."""
-        monkeypatch.setattr("promptkit.cli.packages.licenses._MAX_ENTRIES", 3)
+        monkeypatch.setattr("promptkit.cli.packages.wheel._MAX_ENTRIES", 3)
         (acme / "LICENSE").write_text("", encoding="utf-8")
         project('license-files = ["**/LICENSE"]')
 

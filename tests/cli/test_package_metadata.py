@@ -18,8 +18,7 @@ from packaging.metadata import Metadata as PublishedMetadata
 
 from promptkit.cli import main
 from promptkit.cli.packages.project import _EMAIL, PackageError, read_project
-from promptkit.cli.packages.readme import readme_text
-from promptkit.cli.packages.wheel import _metadata
+from promptkit.cli.packages.wheel import _metadata, readme_text
 
 RECIPE = "from promptkit import prompt\n@prompt\ndef review(code: str):\n    'Review.'\n    return code\n"
 PROJECT = {"name": "acme", "version": "1.0", "description": "Prompts."}

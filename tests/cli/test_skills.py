@@ -9,7 +9,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.export import NOTE as EXPORTED
 from promptkit.clients import folders
-from promptkit.clients.skill_folders import NOTE
+from promptkit.clients.folders import NOTE
 from promptkit.testing import Client
 
 REVIEW = '''

@@ -17,7 +17,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors.diagnostics import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
-from promptkit.loader.module_cleanup import forget_parts
+from promptkit.loader.module_records import forget_parts
 from promptkit.loader.watching import Debounce, find_files
 
 PATIENCE = 10
@@ -782,7 +782,7 @@ class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
         """An import is slow soon, and an import that hangs ends with the test."""
-        monkeypatch.setattr("promptkit.loader.slow_imports._REPORT_AFTER_S", 0.2)
+        monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.2)
         monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
         yield
         sys.release.set()

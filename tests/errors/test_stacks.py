@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from promptkit.errors.stacks import authors_line
+from promptkit.errors.tracebacks import authors_line
 
 #: What is looked at from another thread; the line that it is in ends with the mark.
 RELEASE = threading.Event()
@@ -238,7 +238,7 @@ def test_frames_while_garbage_is_collected():
     """
     code = """
         import gc, threading, time
-        from promptkit.errors.stacks import current_frames
+        from promptkit.errors.tracebacks import current_frames
 
         gc.callbacks.append(lambda *_: time.sleep(0.001))
         gc.set_threshold(1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.files.inputs import open_input, open_regular_file
+from promptkit.files.reading import open_input, open_regular_file
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="Windows has no such files"),

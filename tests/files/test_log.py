@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from promptkit.files.log import open_log
+from promptkit.files.writing import open_log
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 

@@ -6,9 +6,8 @@ import threading
 
 import pytest
 
-from promptkit.files import named
-from promptkit.files.named import read_named_file
-from promptkit.files.regular import TooLargeError
+from promptkit.files import reading
+from promptkit.files.reading import TooLargeError, read_named_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 
@@ -43,7 +42,7 @@ def test_a_pipe_without_a_writer_is_refused(tmp_path, monkeypatch):
     It is waited for, but not indefinitely.
     """
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(named, "_WRITER_WITHIN_MS", 10)
+    monkeypatch.setattr(reading, "_WRITER_WITHIN_MS", 10)
 
     with pytest.raises(OSError, match="it is a pipe that no process writes to"):
         read_named_file(tmp_path / "pipe", 10)
@@ -58,7 +57,7 @@ def test_a_pipe_with_a_writer_is_read_whole(pause, tmp_path, monkeypatch):
     """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    monkeypatch.setattr(named, "_WRITER_WITHIN_MS", 100)
+    monkeypatch.setattr(reading, "_WRITER_WITHIN_MS", 100)
     done = threading.Event()
 
     def write():
@@ -81,7 +80,7 @@ def test_process_substitution(words):
     A shell passes the output of a command as a pipe.
     """
     script = (
-        "import sys; from promptkit.files.named import read_named_file as read; print(read(sys.argv[1], 99))"
+        "import sys; from promptkit.files import reading; print(reading.read_named_file(sys.argv[1], 99))"
     )
     shell = ["bash", "-c", f'exec "$0" -c "$1" <({words})', sys.executable, script]
 

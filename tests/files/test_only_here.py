@@ -54,7 +54,7 @@ EXCEPTIONS: Final = {
     "promptkit.protocol.http.sessions": {"self._ring.open": "a sealed token"},
     "promptkit.protocol.key_ring": {"self._ring.open": "a sealed token"},
     "promptkit.transports.auth.issuer": {"….open": "a URL"},
-    "promptkit.transports.http.listeners": {
+    "promptkit.transports.http.sockets": {
         "self._path.unlink": "a socket that this process has bound",
         "….unlink": "a socket that no process listens to",
     },

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from promptkit.files.regular import is_foreign, may_exist, read_regular_file, replace_regular_file
+from promptkit.files.reading import is_foreign, may_exist, read_regular_file, replace_regular_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 as_root = pytest.mark.skipif(

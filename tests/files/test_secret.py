@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from promptkit.files.secret import write_new_secret
+from promptkit.files.writing import write_new_secret
 
 
 def test_a_secret_is_its_owners(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import Text
 from promptkit.fragments import answer_format
-from promptkit.types.answer_schemas import answer_schema
+from promptkit.types.schemas import answer_schema
 
 HEAD = "Answer with JSON in this form, and nothing else:\n"
 

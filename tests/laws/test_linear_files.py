@@ -17,7 +17,7 @@ from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import written
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.declarations.frontmatter import FrontmatterError, read_skill
-from promptkit.files.edits import FileRefusedError
+from promptkit.files.writing import FileRefusedError
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from promptkit.compiler.compilation import compile, compile_files
 from promptkit.compiler.linking import link, merge
 from promptkit.compiler.reloading import Reloader
-from promptkit.loader import module_cleanup
+from promptkit.loader import module_records
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
 from promptkit.protocol.capabilities import ServerInfo
@@ -211,7 +211,7 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
         folder = Folder(root / root.name)  # a name that no other example has
         monkeypatch.chdir(root)
         for name in ("collect", "freeze"):  # a process of tests has millions of objects
-            monkeypatch.setattr(module_cleanup, name, lambda: None)
+            monkeypatch.setattr(module_records, name, lambda: None)
         folder.edit("data", "", "zero")
         for name, module in first.items():
             folder.edit("write", name, module)

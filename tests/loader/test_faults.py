@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import promptkit
-from promptkit.declarations.foreign_names import _INSTEAD
-from promptkit.declarations.name_hints import undefined_name
+from promptkit.declarations.name_hints import _INSTEAD, undefined_name
 from promptkit.loader.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"

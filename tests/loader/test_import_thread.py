@@ -23,7 +23,7 @@ def test_a_file_hangs_again_in_another_version(tmp_path, monkeypatch, end):
     Each version is abandoned after the same time, and is not imported again.
     """
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("promptkit.loader.slow_imports.time", clock)
+    monkeypatch.setattr("promptkit.loader.import_thread.time", clock)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
     file, hung = tmp_path / "endless.py", []
 
@@ -47,7 +47,7 @@ def test_a_slow_import_is_waited_for(tmp_path, monkeypatch):
     """
     Unless a file is edited meanwhile.
     """
-    monkeypatch.setattr("promptkit.loader.slow_imports._REPORT_AFTER_S", 0.0)
+    monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.0)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
 
     def work(importing):

@@ -10,7 +10,7 @@ import pytest
 
 from promptkit.errors import sources
 from promptkit.fragments import filling
-from promptkit.loader.module_cleanup import forget_modules
+from promptkit.loader.module_records import forget_modules
 from promptkit.types.scalars import SCALARS
 from tests.compiler.test_reload_steps import Author
 

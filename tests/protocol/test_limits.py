@@ -22,8 +22,8 @@ from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests
 from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, PAGE_SIZE, Limits, OverlongLine
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
-from promptkit.server import rate_limit
-from promptkit.server.rate_limit import MOST_SUBJECTS, TokenBucket, TokenBuckets
+from promptkit.server import request_limits
+from promptkit.server.request_limits import MOST_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
 from promptkit.types import scalar_parsing
 from promptkit.types.scalar_parsing import extent
@@ -670,7 +670,7 @@ class TestKept:
 def stopped(monkeypatch):
     """Rates are counted by a clock that stands still."""
     standing = partial(TokenBucket, clock=lambda: 0.0)
-    monkeypatch.setattr(rate_limit, "TokenBucket", standing)
+    monkeypatch.setattr(request_limits, "TokenBucket", standing)
 
 
 class TestRates:

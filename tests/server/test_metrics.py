@@ -9,8 +9,8 @@ from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
 from promptkit import Arg, PromptError, prompt
-from promptkit.cli.observers import metrics_of
 from promptkit.cli.options import parse
+from promptkit.cli.serve_http import metrics_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import Recipes
 from promptkit.protocol.jsonrpc import CANCELLED

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.pending import PendingRequest
-from promptkit.server.waiting_line import WaitingLine
+from promptkit.server.request_limits import WaitingLine
 
 
 def pending(subject="", text=""):

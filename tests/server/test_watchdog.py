@@ -17,7 +17,7 @@ from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import Recipes
 from promptkit.server import Server
-from promptkit.server.watchdog import Watchdog
+from promptkit.server.threads import Watchdog
 from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
@@ -31,7 +31,7 @@ import sys
 from functools import partial
 from promptkit.cli import main
 from promptkit.cli import serve
-from promptkit.server.watchdog import Watchdog
+from promptkit.server.threads import Watchdog
 serve.Watchdog = partial(Watchdog, {LIMIT})
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """

@@ -10,7 +10,7 @@ import pytest
 from promptkit import Audio, EmbeddedResource, Image, Message, ResourceLink, Text, Workflow, assistant, user
 from promptkit.loader.targets import project_root
 from promptkit.testing.comparisons import explain
-from promptkit.testing.project_root import make_importable, root_of
+from promptkit.testing.pytest_plugin import make_importable, root_of
 
 pytestmark = pytest.mark.sampled
 
@@ -435,9 +435,9 @@ LOOKS = """
 
     def test_modules():
         names = {name for name in sys.modules if name.startswith("promptkit")}
-        own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
+        own = {"promptkit.testing", "promptkit.testing.pytest_plugin"}
         packages = {"promptkit", "promptkit.loader", "promptkit.files"}
-        reading = {"promptkit.loader.discovery", "promptkit.files.regular"}
+        reading = {"promptkit.loader.discovery", "promptkit.files.reading"}
         assert names == {*packages, "promptkit.version", *reading, *own}
         assert "msgspec" not in sys.modules
 

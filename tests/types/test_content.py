@@ -28,10 +28,9 @@ from promptkit import (
     user,
 )
 from promptkit.testing import Client, call_arguments
-from promptkit.types.definitions import Definitions
 from promptkit.types.fast_path import fast_path
 from promptkit.types.readers import reader_of
-from promptkit.types.schemas import type_schema
+from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of
 

@@ -19,11 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from promptkit import ArgumentsError, prompt
 from promptkit.errors.diagnostics import Rule
 from promptkit.testing import Client, call_arguments
-from promptkit.types.definitions import Definitions
 from promptkit.types.kinds import surrogate_of
 from promptkit.types.pydantic import forget_types
 from promptkit.types.readers import reader_of
-from promptkit.types.schemas import type_schema
+from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.unstructuring import text_of
 
 

@@ -13,9 +13,8 @@ import pytest
 from msgspec import Meta
 
 from promptkit import Arg, prompt
-from promptkit.types.definitions import Definitions
 from promptkit.types.kinds import plain
-from promptkit.types.schemas import type_schema
+from promptkit.types.schemas import Definitions, type_schema
 from tests.laws.test_types import TYPES, compiled
 from tests.sample_types import Corner, Level, Node, Pair, Place, Point, Row, Tone
 

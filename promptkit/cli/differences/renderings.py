@@ -12,19 +12,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from promptkit import compiler
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.differences.checkouts import loading_from, written
 from promptkit.cli.differences.process_answers import Renderings
-from promptkit.cli.differences.revisions import Repository
+from promptkit.cli.differences.revisions import Repository, loading_from, written
 from promptkit.cli.differences.sides import Side, faults_of, key_of, run_side
+from promptkit.cli.differences.word_diff import Line, TextChange, changed_words, text_changes
 from promptkit.cli.loading import load_recipes
+from promptkit.errors.exceptions import PromptkitError
 
-__all__ = ["Said", "compared_renderings", "main", "renderings_side"]
+__all__ = ["Said", "SinceCommit", "compared_renderings", "main", "renderings_side"]
+
 
 #: The cases of each prompt and resource: by their names, what a client sends.
 Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -181,3 +185,56 @@ def _transcript(call: Call) -> str:
 
 if __name__ == "__main__":
     main()
+
+
+_REVISION = "HEAD"
+
+
+class SinceCommit:
+    """
+    Compares the recipes with those of the last commit. Any thread may use it.
+
+    Both sides have processes of their own, which run once for each version of the recipes.
+
+    Args:
+        targets:
+            What is compared.
+    """
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self._targets = targets
+        self._lock = Lock()
+        self._known: tuple[int, str] | None = None
+        self._found: Sequence[TextChange] | PromptkitError = ()
+
+    def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
+        """
+        Return the cases of a prompt that say something else: each name, what was said, and what is said.
+
+        Raises:
+            PromptkitError: If there is no commit, or it cannot be loaded.
+        """
+        key = key_of(prompt)
+        return [(one.case, one.old, one.new) for one in self._of(version) if one.owner == key]
+
+    def words(self, old: str, new: str) -> list[Line]:
+        """Return the lines that differ. Raises OSError if there is no git."""
+        return changed_words(old, new)
+
+    def _of(self, version: int) -> Sequence[TextChange]:
+        with self._lock:
+            repository = Repository(whose="this comparison")
+            commit = repository.commit(_REVISION)
+            if self._known != (version, commit):
+                self._known = version, commit
+                try:
+                    self._found = self._compared(repository, commit)
+                except PromptkitError as error:  # asked again, it would take as long to fail
+                    self._found = error.with_traceback(None)
+            if isinstance(self._found, PromptkitError):
+                raise self._found
+            return self._found
+
+    def _compared(self, repository: Repository, commit: str) -> list[TextChange]:
+        old, new, _ = compared_renderings(repository, (commit, None), self._targets)
+        return list(text_changes(old, new, ()))

@@ -28,7 +28,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, PromptError
 from promptkit.files.scratch import open_unnamed_file
-from promptkit.workspace.folder import VARIABLE, workspace
+from promptkit.workspace.paths import VARIABLE, workspace
 
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill

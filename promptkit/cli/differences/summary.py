@@ -1,5 +1,6 @@
 """The changes that clients see as a page of Markdown, for the summary of a job."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from textwrap import indent
@@ -7,12 +8,34 @@ from typing import Final
 
 from promptkit.cli.diagnostics import counted
 from promptkit.cli.differences.changes import Difference
-from promptkit.cli.differences.github_markdown import code_span
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
 
-__all__ = ["as_summary", "count_changes"]
+__all__ = ["as_summary", "code_span", "count_changes", "html_code"]
+
+
+#: The longest title, in characters.
+_MAX_TITLE: Final = 500
+
+
+def code_span(text: str) -> str:
+    """Return *text* as a code span of Markdown, on one line, which nothing in it can close."""
+    line = _one_line(text)
+    ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+    return f"{ticks} {line} {ticks}"
+
+
+def html_code(text: str) -> str:
+    """Return *text* as a ``<code>`` element on one line; it holds neither HTML nor Markdown."""
+    line = "".join(char if char.isalnum() or char == " " else f"&#{ord(char)};" for char in _one_line(text))
+    return f"<code>{line}</code>"
+
+
+def _one_line(text: str) -> str:
+    line = escape_invisible(text[: _MAX_TITLE + 1], one_line=True)
+    return f"{line[:_MAX_TITLE]}…" if len(line) > _MAX_TITLE else line
+
 
 #: GitHub drops a summary of more than 1 MiB. A character has at most 4 bytes.
 _MAX_CHARACTERS: Final = 250_000

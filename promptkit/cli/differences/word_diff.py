@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from promptkit.cli.diagnostics import counted
-from promptkit.cli.differences.github_markdown import code_span, html_code
+from promptkit.cli.differences.summary import code_span, html_code
 from promptkit.files.folder import Folder
 from promptkit.files.scratch import scratch_folder
 from promptkit.fragments.invisible import escape_invisible

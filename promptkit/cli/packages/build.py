@@ -24,7 +24,7 @@ from promptkit.compiler.configuration import Configuration, find_configuration
 from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
-from promptkit.files.regular import check_regular
+from promptkit.files.reading import check_regular
 from promptkit.loader.targets import is_project, place_of, project_root
 
 __all__ = ["package"]

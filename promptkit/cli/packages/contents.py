@@ -20,7 +20,7 @@ from promptkit.cli.packages.sources import PackagedFile, SourceReader
 from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import check_plain
-from promptkit.files.regular import INSTALLED
+from promptkit.files.reading import INSTALLED
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_test, may_enter
 from promptkit.loader.targets import is_within
 

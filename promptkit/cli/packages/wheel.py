@@ -5,13 +5,18 @@ The folder of the recipes keeps its name, so that modules in it are imported as 
 that is called as the wheel is, so that two wheels never hold the same file.
 """
 
+import json
 import keyword
 import os
+import re
+import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir
+from fnmatch import fnmatchcase
+from glob import has_magic
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,14 +24,141 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 from packaging.utils import canonicalize_name
 
-from promptkit.cli.packages.licenses import find_licenses
 from promptkit.cli.packages.project import PackagedProject, PackageError
-from promptkit.cli.packages.readme import readme_text
 from promptkit.cli.packages.sources import PackagedFile, SourceReader
-from promptkit.files.folder import Folder
+from promptkit.declarations.skill_files import is_left_out
+from promptkit.files.folder import Folder, check_plain
 from promptkit.files.scratch import scratch_folder
 
-__all__ = ["Wheel", "WheelParts", "build_wheel"]
+__all__ = ["Wheel", "WheelParts", "build_wheel", "find_licenses", "readme_text"]
+
+
+#: How many files and folders are compared with patterns.
+_MAX_ENTRIES: Final = 100_000
+
+
+def find_licenses(folder: Folder, patterns: Iterable[str]) -> list[str]:
+    """
+    Return the paths of the files that patterns match, in order.
+
+    Args:
+        folder:
+            The project's folder. Links to folders are not followed.
+
+        patterns:
+            Paths within it, with ``*``, ``?``, ``[...]`` and ``**``. These match no hidden names.
+
+    Raises:
+        PackageError: If a pattern is absolute, leads upwards, or is compared with too many files.
+
+        OSError: If a folder cannot be read.
+    """
+    project = _Project(folder)
+    return sorted({path for pattern in patterns for path in project.files(pattern)})
+
+
+class _Project:
+    """The files of a project, each of which is looked at a limited number of times."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._left = _MAX_ENTRIES
+
+    def files(self, pattern: str) -> Iterator[str]:
+        """Yield the paths of the files and links that a pattern matches."""
+        try:
+            check_plain(pattern)
+        except OSError:
+            msg = f"[project] license-files: {pattern!r} is not a plain path within the project"
+            raise PackageError(msg) from None
+        *above, name = pattern.split("/")
+        if name == "**":
+            above, name = [*above, "**"], "*"
+        folders = {""}
+        for part in above:
+            folders = {path for folder in folders for path in self._folders(folder, part)}
+        for folder in folders:
+            yield from (path for path, is_folder in self._matches(folder, name) if not is_folder)
+
+    def _folders(self, folder: str, part: str) -> Iterator[str]:
+        if part == "**":
+            waiting = [folder]
+            while waiting:
+                yield (path := waiting.pop())
+                waiting += self._folders(path, "*")
+        elif not has_magic(part):
+            yield f"{folder}/{part}".removeprefix("/")
+        else:
+            yield from (path for path, is_folder in self._matches(folder, part) if is_folder)
+
+    def _matches(self, folder: str, part: str) -> Iterator[tuple[str, bool]]:
+        """Yield the entries of a folder whose names match, and whether each is a folder."""
+        try:
+            entries = self._folder.entries(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        self._left -= len(entries) + folder.count("/")  # each folder above it is opened again
+        if self._left < 0:
+            msg = f"[project] license-files match among more than {_MAX_ENTRIES:,} files: name the files"
+            raise PackageError(msg)
+        for name, status in entries:
+            if name == part or (fnmatchcase(name, part) and not is_left_out(name)):
+                yield f"{folder}/{name}".removeprefix("/"), stat.S_ISDIR(status.st_mode)
+
+
+_README: Final = """\
+# {name}
+
+{description}
+
+Start the server with [uv](https://docs.astral.sh/uv/), or put it into the configuration of a client:
+
+```
+uvx {name}
+```
+
+```json
+{configuration}
+```
+"""
+
+#: What Markdown takes for more than text: within a line, and where it begins.
+_WITHIN: Final = r"[\\`*_{}\[\]<>#|~&!]"
+_BEGINNING: Final = r"^(\d*)([-+=.)])"
+
+
+def readme_text(project: PackagedProject, own: str | None, registered: str) -> str:
+    """
+    Return the readme of a wheel, with the line by which the registry knows whose it is.
+
+    Args:
+        project:
+            What the package says.
+
+        own:
+            The project's readme; None if there is none.
+
+        registered:
+            What the server is called in the registry.
+    """
+    servers = {"mcpServers": {project.name: {"command": "uvx", "args": [project.name]}}}
+    generated = _README.format(
+        name=project.name,
+        description=_as_markdown(project.description),
+        configuration=json.dumps(servers, indent=2),
+    )
+    text = generated if own is None else own
+    proof = f"mcp-name: {registered}"
+    if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
+        return text
+    return f"{text.rstrip()}\n\n<!-- {proof} -->\n"
+
+
+def _as_markdown(text: str) -> str:
+    """Return one line of text as Markdown that shows it."""
+    escaped = re.sub(_WITHIN, r"\\\g<0>", text)
+    return re.sub(_BEGINNING, r"\1\\\2", escaped)
+
 
 #: 2020-01-01: what is built has no time of its own.
 _EPOCH: Final = "SOURCE_DATE_EPOCH"

@@ -23,10 +23,11 @@ from promptkit.clients.slash_commands.command import (
     in_order,
     joined_parts,
     parts_of,
+    why_no_words,
+    words_of,
 )
 from promptkit.clients.slash_commands.frontmatter import CommandFile, one_line, read_markdown
 from promptkit.clients.slash_commands.names import identifier
-from promptkit.clients.slash_commands.shell import why_no_words, words_of
 
 __all__ = ["APPENDED", "read_claude_command"]
 

@@ -1,6 +1,7 @@
 """A slash command, whatever client it is of: its text in parts, and what of its file no recipe says."""
 
 import re
+import shlex
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -23,6 +24,8 @@ __all__ = [
     "in_order",
     "joined_parts",
     "parts_of",
+    "why_no_words",
+    "words_of",
 ]
 
 
@@ -261,3 +264,36 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
         texts = [part for part in run if isinstance(part, TextPart)]
         if text := "".join(part.text for part in texts):
             yield attrs.evolve(texts[0], text=text)
+
+
+#: A word: text in single quotes, text in double quotes in which a shell finds nothing, or plain characters.
+_WORD: Final = r"""(?:'[^']*'|"[^"$`\\!]*"|[\w@%+:,./^=-]|(?<=[\w.^@-])~)+"""
+_WORDS: Final = re.compile(rf"[ \t]*{_WORD}(?:[ \t]+{_WORD})*[ \t]*")
+
+#: What only a shell itself can do.
+_BUILT_IN: Final = re.compile(
+    r"\.|alias|bg|bind|builtin|caller|case|cd|command|compgen|declare|dirs|eval|exec|exit|export|fg|for|function"
+    r"|hash|help|history|if|jobs|let|local|popd|pushd|read|return|select|set|shift|shopt|source|trap|type|typeset"
+    r"|ulimit|umask|unalias|unset|until|wait|while"
+)
+
+
+def words_of(command: str) -> tuple[str, ...] | None:
+    """
+    Return the words of a command, if it means the same without a shell; None if it does not.
+
+    Nothing is in it that a shell replaces, joins or redirects, and its program is no part of the shell.
+    """
+    return None if why_no_words(command) else tuple(shlex.split(command))
+
+
+def why_no_words(command: str) -> str | None:
+    """Return what in a command only a shell can read; None if it needs none."""
+    if not command.strip():
+        return "it is empty"
+    if _WORDS.fullmatch(command) is None:
+        return "it needs a shell"
+    first = shlex.split(command)[0]
+    if _BUILT_IN.fullmatch(first):
+        return f"{first!r} is no program: a shell does it itself"
+    return "it sets a variable first" if "=" in first or not first else None

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from promptkit.clients import yaml_edits
 from promptkit.clients.slash_commands.command import CommandSyntaxError, Loss, brief
-from promptkit.files.edits import FileRefusedError
+from promptkit.files.writing import FileRefusedError
 
 __all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
 

@@ -25,10 +25,11 @@ from promptkit.clients.slash_commands.command import (
     in_order,
     joined_parts,
     parts_of,
+    why_no_words,
+    words_of,
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
-from promptkit.clients.slash_commands.shell import why_no_words, words_of
-from promptkit.files.edits import FileRefusedError
+from promptkit.files.writing import FileRefusedError
 
 __all__ = ["read_gemini_command"]
 

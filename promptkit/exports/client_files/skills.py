@@ -5,10 +5,10 @@ from typing import Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.catalog.spooled_bytes import SpooledBytes, keep
 from promptkit.declarations.frontmatter import faults_of, write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, refuse
 from promptkit.exports.templates import Placeholder
+from promptkit.files.scratch import SpooledBytes, keep
 
 __all__ = ["frozen", "live", "only_when_asked", "skill_name"]
 

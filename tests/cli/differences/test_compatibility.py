@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from promptkit import prompt
 from promptkit.catalog.json_schema import schema_of
-from promptkit.cli.differences.compatibility import takes_all
+from promptkit.cli.differences.changes import takes_all
 from promptkit.testing import wire_arguments
 
 

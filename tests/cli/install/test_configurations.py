@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from promptkit.clients.configurations import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
-from promptkit.files.edits import FileRefusedError
+from promptkit.files.writing import FileRefusedError
 
 pytestmark = pytest.mark.sampled
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.clients.slash_commands.shell import why_no_words, words_of
+from promptkit.clients.slash_commands.command import why_no_words, words_of
 
 
 @pytest.mark.parametrize(

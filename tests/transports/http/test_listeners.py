@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from promptkit.transports.http.listeners import (
+from promptkit.transports.http.sockets import (
     ListenError,
     listen_inherited,
     listen_tcp,
@@ -135,7 +135,7 @@ class TestTcp:
         (first,) = listen("127.0.0.1", 0)
         port = first.of(0).getsockname()[1]
         found = [(socket.AF_INET, address) for address in ("127.0.0.1", *others)]
-        monkeypatch.setattr("promptkit.transports.http.listeners._addresses", lambda *_: found)
+        monkeypatch.setattr("promptkit.transports.http.sockets._addresses", lambda *_: found)
 
         with pytest.raises(ListenError, match="another server listens there"):
             listen("shelf.example", port)

@@ -22,9 +22,12 @@ __all__ = [
     "check",
     "joined",
     "newline_of",
+    "open_log",
     "read_file",
     "replace_file",
+    "write_new_secret",
 ]
+
 
 #: A larger file is no configuration; that of Claude Code is its memory, too.
 _MAX_BYTES: Final = 16 << 20
@@ -245,3 +248,44 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
                 with suppress(OSError):  # not every file system has each
                     os.setxattr(scratch, attribute, os.getxattr(source, attribute))
         os.fchmod(scratch, stat.S_IMODE(status.st_mode))
+
+
+#: Opening a pipe that no process reads fails, and writing to a full one does: neither waits.
+_APPENDING: Final = (
+    os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+)
+
+
+def open_log(path: Path) -> int:
+    """
+    Open a file, a pipe or a device that the user has named, to append to it, and return its descriptor.
+
+    A new file can be read and written by its owner alone. Raises OSError if it cannot be opened.
+    """
+    return os.open(path, _APPENDING, 0o600)
+
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def write_new_secret(file: Path, data: bytes) -> None:
+    """
+    Write a new file that only its owner can read, unless the file exists. Folders above it are created.
+
+    The file appears with all of its content, also if the machine fails meanwhile.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    scratch = f"{file}.{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        with open(os.open(scratch, _NEW, 0o600), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())  # an empty file would be in the way forever
+        with suppress(FileExistsError):  # another process was faster
+            os.link(scratch, file)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(scratch)

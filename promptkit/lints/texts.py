@@ -1,15 +1,19 @@
-"""Lints of long text: its holes and their values, its file, and the lines that `dedent` would shift."""
+"""Lints of texts: a missing ``f``, a container shown as Python writes it, a placeholder without a value."""
 
 import ast
+import inspect
 import re
 import textwrap
-from collections.abc import Iterable
+from collections import abc
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from string import Template
+from typing import Any, Final, get_origin
 
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.exceptions import MediaError
-from promptkit.errors.sources import text_of
+from promptkit.errors.filled_text import FilledText, filled_text
+from promptkit.errors.sources import nodes_of, own_nodes, text_of
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.filling import fill
 from promptkit.fragments.text import dedent
@@ -20,7 +24,102 @@ from promptkit.lints.control_flow import choices_of
 from promptkit.lints.name_resolution import Scope
 from promptkit.loader.targets import display_path
 
-__all__ = ["lint_holes", "lint_shifted_lines"]
+__all__ = ["lint_filled_text", "lint_holes", "lint_shifted_lines", "shown_container"]
+
+
+#: Types of parameters, by what people call their values.
+_KINDS: Final[dict[Any, str]] = {
+    **dict.fromkeys((list, abc.Sequence, abc.MutableSequence, abc.Collection), "list"),
+    tuple: "tuple",
+    **dict.fromkeys((set, frozenset, abc.Set, abc.MutableSet), "set"),
+    **dict.fromkeys((dict, abc.Mapping, abc.MutableMapping), "dict"),
+}
+
+
+def shown_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
+    """
+    Yield what an f-string shows of a parameter that is a container, and what to write instead.
+
+    Args:
+        name:
+            A name in the f-string.
+
+        scope:
+            The function around it.
+    """
+    if name not in scope.arguments or scope.stored[name]:
+        return
+    kind, items = _container(scope.arguments[name], scope)
+    if kind == "dict":
+        yield "a dict as Python writes it", f"write json_block({name}), or a text of its items"
+    elif kind is not None:
+        ordered = f"sorted({name})" if kind == "set" else name
+        joined = ordered if items is str else f"map(str, {ordered})"
+        yield f"a {kind} as Python writes it", f"write ', '.join({joined}), or bullets({ordered})"
+
+
+def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
+    """What kind of container an annotation names, if it names nothing else, and the type of its items."""
+    item: ast.expr | None = None
+    match annotation:
+        case (
+            ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_]))
+            | ast.Subscript(ast.Name("Optional"), inner)
+            | ast.BinOp(inner, ast.BitOr(), ast.Constant(None))
+        ):
+            return _container(inner, scope)
+        case ast.Subscript(annotation, ast.Tuple([item, *_]) | item):
+            pass
+    named = scope.value(annotation)
+    kind = get_origin(named) or named  # of an alias, or a name of typing
+    return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
+
+
+#: Functions, and methods, that leave the holes of a text as they are.
+_KEEPING: Final = (textwrap.dedent, inspect.cleandoc, Template)
+_STRIPPING: Final = ("strip", "lstrip", "rstrip")
+
+
+def lint_filled_text(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a text whose holes do not fit the values that they get, so that filling it in fails."""
+    filled = filled_text(node)
+    if filled is None or not filled.is_whole or (text := _literal(filled.text, scope)) is None:
+        return
+    error = filled.error_for(text)
+    told = None if error is None else filled.explain(error)
+    if error is not None and told is not None and not _is_tried(node, scope):
+        report.add(Rule.UNFILLABLE_TEXT, *told, _hole_location(filled, error, scope, report.location.file))
+
+
+def _literal(node: ast.expr, scope: Scope) -> str | None:
+    """The text that an expression stands for, if the source shows it."""
+    node = scope.behind(node)
+    match node:
+        case ast.Constant(str(text)):
+            return text
+        case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING:
+            return _literal(inner, scope)
+        case ast.Call(made, [inner]) if scope.value(made) in _KEEPING:
+            return _literal(inner, scope)
+    value: Any = scope.value(node)
+    value = value.template if type(value) is Template else value
+    return value if isinstance(value, str) else None
+
+
+def _is_tried(node: ast.AST, scope: Scope) -> bool:
+    """Whether what it raises may be caught."""
+    tries: list[ast.Try | ast.TryStar] = own_nodes(scope.syntax, ast.Try, ast.TryStar)
+    return any(node in nodes_of(each, type(node)) for each in tries)
+
+
+def _hole_location(filled: FilledText, error: Exception, scope: Scope, file: str) -> ast.expr | Location:
+    """Where the text has the hole that it fails for; else where it is filled in."""
+    text = scope.behind(filled.text)
+    begins, ends = text.lineno, text.end_lineno or text.lineno
+    name = str(error.args[0]) if isinstance(error, KeyError) else ""
+    hole = filled.holes.place_in(file, range(begins, ends + 1), name) if name else None
+    return filled.text if hole is None else Location(file, *hole)
+
 
 _DEDENTS: Final = (dedent, textwrap.dedent)
 
@@ -39,17 +138,10 @@ def lint_holes(call: ast.AST, scope: Scope, report: Report) -> None:
         case ast.Call(ast.Attribute(owner, "from_path"), [ast.Constant(str(path))], keywords) if (
             scope.value(owner) is Text
         ):
-            _check_holes(call, _text_of(path, call, report), keywords, report, path)
+            _check_holes(call, _file_text(path, call, report), keywords, report, path)
 
 
-def _literal(node: ast.expr, scope: Scope) -> str | None:
-    """The text that an expression stands for, if the source shows it."""
-    node = scope.behind(node)
-    value = node.value if isinstance(node, ast.Constant) else scope.value(node)
-    return value if isinstance(value, str) else None
-
-
-def _text_of(path: str, call: ast.Call, report: Report) -> str | None:
+def _file_text(path: str, call: ast.Call, report: Report) -> str | None:
     folder = Path(report.location.file).parent
     try:
         return text_below(folder, path)
@@ -66,7 +158,7 @@ def _check_holes(
     if text is None:
         return
     if foreign := _FOREIGN.search(text):
-        fault = f"{foreign[0]!r}{_place(re.escape(foreign[0]), file, report)} is sent as it stands"
+        fault = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent as it stands"
         report.add(Rule.TEMPLATE_SYNTAX, fault, "write {{name}} there, and give it a value: name=...", call)
     holes, given = placeholders_in(text), [keyword.arg for keyword in keywords]
     for name in given:
@@ -76,13 +168,13 @@ def _check_holes(
             report.add(Rule.NO_SUCH_HOLE, f"the text has no hole {{{{{name}}}}}", hint, call)
     for hole in holes:
         if hole not in given and None not in given:
-            place = _place(rf"\{{\{{[ \t]*{hole}\b", file, report)
+            place = _line_in(rf"\{{\{{[ \t]*{hole}\b", file, report)
             fault = f"{{{{{hole}}}}}{place} gets no value, and is sent as it stands"
             hint = f"give it one: {hole}=..., or {hole}='{{{{{hole}}}}}' if the model is to see it"
             report.add(Rule.UNFILLED_HOLE, fault, hint, call)
 
 
-def _place(pattern: str, file: str, report: Report) -> str:
+def _line_in(pattern: str, file: str, report: Report) -> str:
     """Where a part of a text file stands, whose front matter counts; ``""`` without a file."""
     before = re.split(pattern, text_of(str(Path(report.location.file).parent / file)), maxsplit=1)[0]
     line = before.count("\n") + 1

@@ -1,0 +1,604 @@
+"""
+The objects of the published schemas, as structs: params, results and content.
+
+A member that a revision lacks, or that is not set, is `UNSET` and is not sent.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+__all__ = [
+    "CLIENT_CAPABILITIES",
+    "CLIENT_INFO",
+    "LOG_LEVEL",
+    "PROTOCOL_VERSION",
+    "SERVER_INFO",
+    "SUBSCRIPTION_ID",
+    "ArgumentPrefix",
+    "AudioContent",
+    "CallToolResult",
+    "CancelledParams",
+    "ChangeParams",
+    "ClientInfo",
+    "CompleteParams",
+    "CompleteResult",
+    "CompletionContext",
+    "CompletionValues",
+    "Content",
+    "ContentAnnotations",
+    "DirectoryParams",
+    "DiscoverResult",
+    "EmbeddedContent",
+    "GetPromptParams",
+    "GetPromptResult",
+    "GetSkillResult",
+    "IconEntry",
+    "ImageContent",
+    "Implementation",
+    "InitializeParams",
+    "InitializeResult",
+    "InputRequiredResult",
+    "ListPromptsResult",
+    "ListResourceTemplatesResult",
+    "ListResourcesResult",
+    "ListSkillsResult",
+    "ListToolsResult",
+    "ListenParams",
+    "LogLevel",
+    "Meta",
+    "NotificationMeta",
+    "PageParams",
+    "Params",
+    "ProgressParams",
+    "PromptArgument",
+    "PromptEntry",
+    "PromptMessage",
+    "PromptReference",
+    "ReadResourceResult",
+    "ResourceContents",
+    "ResourceEntry",
+    "ResourceLinkContent",
+    "ResourceParams",
+    "ResourceReference",
+    "ResourceTemplate",
+    "Result",
+    "SkillEntry",
+    "SkillFileEntry",
+    "SubscriptionFilter",
+    "TextContent",
+    "ToolAnnotations",
+    "ToolEntry",
+]
+
+
+#: Keys of ``_meta`` that the specification reserves.
+PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
+
+#: What a person types. A URI has as many characters at most.
+Typed: TypeAlias = Annotated[str, msgspec.Meta(max_length=65_536)]
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class ClientInfo(Struct, gc=False):
+    """
+    The client's name and version.
+    """
+
+    name: str
+    version: str = ""
+
+
+class Meta(Struct, kw_only=True, gc=False):
+    """
+    The ``_meta`` of a request. In the modern era it names the revision and the client.
+    """
+
+    protocol_version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
+    client_capabilities: dict[str, Any] | UnsetType = field(default=UNSET, name=CLIENT_CAPABILITIES)
+    client_info: ClientInfo | UnsetType = field(default=UNSET, name=CLIENT_INFO)
+    log_level: LogLevel | UnsetType = field(default=UNSET, name=LOG_LEVEL)
+    progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
+    # Of the tracing of others: whatever stands there, the request is served.
+    traceparent: Any = UNSET
+    tracestate: Any = UNSET
+    baggage: Any = UNSET
+
+
+class Params(Struct, kw_only=True, gc=False):
+    """
+    Params that may be any object.
+    """
+
+    meta: Meta | UnsetType | None = field(default=UNSET, name="_meta")
+
+
+class InitializeParams(Params, rename="camel"):
+    """
+    The params of ``initialize``.
+    """
+
+    protocol_version: str
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    client_info: ClientInfo | None = None
+
+
+class PageParams(Params):
+    """
+    Which page of a list to return.
+    """
+
+    cursor: str | UnsetType = UNSET
+
+
+class GetPromptParams(Params, rename="camel"):
+    """
+    Which prompt to render, or which tool to call.
+
+    By the schema, the arguments of a prompt are strings. Some clients send other JSON values, which an
+    argument may accept. Those of a tool are JSON.
+    """
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    input_responses: dict[str, Any] | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
+
+
+class CancelledParams(Params, rename="camel"):
+    """
+    The request that needs no answer any more.
+    """
+
+    request_id: int | str
+
+
+class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
+    """
+    The prompt that an argument to complete belongs to.
+    """
+
+    name: str
+
+
+class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
+    """
+    The resource template that a variable to complete belongs to.
+    """
+
+    uri: str
+
+
+class ArgumentPrefix(Struct):
+    """
+    The argument to complete, and what was typed so far.
+    """
+
+    name: Typed
+    value: Typed
+
+
+class CompletionContext(Struct):
+    """
+    The arguments that have been chosen already.
+    """
+
+    arguments: dict[str, str] = field(default_factory=dict)
+
+
+class CompleteParams(Params):
+    """
+    The params of ``completion/complete``.
+    """
+
+    ref: PromptReference | ResourceReference
+    argument: ArgumentPrefix
+    context: CompletionContext | None = None
+
+
+class ResourceParams(Params):
+    """
+    The params of the methods about one resource.
+    """
+
+    uri: Typed
+
+
+class DirectoryParams(ResourceParams):
+    """
+    The params of ``resources/directory/read``: a folder, and which page of what is in it.
+    """
+
+    cursor: str | UnsetType = UNSET
+
+
+class SubscriptionFilter(Struct, rename="camel"):
+    """
+    Which changes to notify the client of. Unknown kinds are ignored.
+    """
+
+    prompts_list_changed: bool | UnsetType = UNSET
+    resources_list_changed: bool | UnsetType = UNSET
+    resource_subscriptions: list[str] | UnsetType = UNSET
+    tools_list_changed: bool | UnsetType = UNSET
+
+
+class ListenParams(Params):
+    """
+    The params of ``subscriptions/listen``.
+    """
+
+    notifications: SubscriptionFilter
+
+
+class NotificationMeta(Struct):
+    """
+    The subscription that a notification belongs to.
+    """
+
+    subscription_id: int | str = field(name=SUBSCRIPTION_ID)
+
+
+class ChangeParams(Struct):
+    """
+    The params of a notification that something changed.
+    """
+
+    uri: str | UnsetType = UNSET
+    notifications: SubscriptionFilter | UnsetType = UNSET
+    meta: NotificationMeta | UnsetType = field(default=UNSET, name="_meta")
+
+
+class ProgressParams(Struct, rename="camel"):
+    """
+    The params of ``notifications/progress``: how far the work on a request has come.
+    """
+
+    progress_token: int | str
+    progress: float
+    total: float | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+
+
+class Result(Struct, rename="camel", kw_only=True):
+    """
+    The members that every result may have.
+    """
+
+    result_type: str | UnsetType = UNSET
+    ttl_ms: int | UnsetType = UNSET
+    cache_scope: str | UnsetType = UNSET
+    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+
+
+class Implementation(Struct):
+    """
+    The server's name and version.
+    """
+
+    name: str
+    version: str
+
+
+class InitializeResult(Result, rename="camel"):
+    """
+    The answer to ``initialize``.
+    """
+
+    protocol_version: str
+    capabilities: dict[str, Any]
+    server_info: Implementation
+    instructions: str | UnsetType = UNSET
+
+
+class DiscoverResult(Result, rename="camel"):
+    """
+    The answer to ``server/discover``, for clients without a session.
+    """
+
+    supported_versions: list[str]
+    capabilities: dict[str, Any]
+    instructions: str | UnsetType = UNSET
+
+
+class ContentAnnotations(Struct, rename="camel"):
+    """
+    Who content is for, how much it matters, and how old it is.
+    """
+
+    audience: tuple[str, ...] | UnsetType = UNSET
+    priority: float | UnsetType = UNSET
+    last_modified: str | UnsetType = UNSET
+
+
+class TextContent(Struct, tag_field="type", tag="text", gc=False):
+    """
+    Text.
+    """
+
+    text: str
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
+    """
+    An image, in base64.
+    """
+
+    data: Raw
+    mime_type: str
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
+    """
+    A recording, in base64.
+    """
+
+    data: Raw
+    mime_type: str
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class ResourceContents(Struct, rename="camel"):
+    """
+    The contents of a resource: either text, or bytes in base64.
+    """
+
+    uri: str
+    mime_type: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    blob: Raw | UnsetType = UNSET
+
+
+class EmbeddedContent(Struct, tag_field="type", tag="resource"):
+    """
+    A resource inside a message.
+    """
+
+    resource: ResourceContents
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
+    """
+    A link to a resource that the client may read.
+    """
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    annotations: ContentAnnotations | UnsetType = UNSET
+
+
+Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
+
+
+class PromptMessage(Struct, gc=False):
+    """
+    One content block, and whose it is.
+    """
+
+    role: str
+    content: Content
+
+
+class GetPromptResult(Result):
+    """
+    A rendered prompt.
+    """
+
+    messages: list[PromptMessage]
+    description: str | UnsetType = UNSET
+
+
+class ReadResourceResult(Result):
+    """
+    The contents of a resource.
+    """
+
+    contents: list[ResourceContents]
+
+
+class CallToolResult(Result, rename="camel"):
+    """
+    What a call gives: content, or what was wrong. That it is an error comes first, where a log looks for it.
+    """
+
+    is_error: bool | UnsetType = UNSET
+    content: list[Content] = field(default_factory=list)
+
+
+class IconEntry(Struct, rename="camel"):
+    """
+    A picture that a client may show.
+    """
+
+    src: str
+    mime_type: str | UnsetType = UNSET
+    sizes: tuple[str, ...] | UnsetType = UNSET
+    theme: str | UnsetType = UNSET
+
+
+class PromptArgument(Struct):
+    """
+    An argument in an entry of ``prompts/list``.
+    """
+
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    required: bool | UnsetType = UNSET
+
+
+class PromptEntry(Struct):
+    """
+    An entry of ``prompts/list``.
+    """
+
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    arguments: list[PromptArgument] | UnsetType = UNSET
+    icons: list[IconEntry] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
+
+
+class ListPromptsResult(Result, rename="camel"):
+    """
+    One page of the prompts, each already encoded.
+    """
+
+    prompts: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ResourceEntry(Struct, rename="camel"):
+    """
+    An entry of ``resources/list``.
+    """
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+
+
+class ResourceTemplate(Struct, rename="camel"):
+    """
+    An entry of ``resources/templates/list``.
+    """
+
+    uri_template: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+
+
+class ListResourcesResult(Result, rename="camel"):
+    """
+    One page of the resources, each already encoded.
+    """
+
+    resources: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ListResourceTemplatesResult(Result, rename="camel"):
+    """
+    One page of the resource templates, each already encoded.
+    """
+
+    resource_templates: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ListToolsResult(Result, rename="camel"):
+    """
+    One page of the tools, each already encoded.
+    """
+
+    tools: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class SkillFileEntry(Struct):
+    """
+    A file of a skill, and what tells whether it is still the same.
+    """
+
+    uri: str
+    digest: str
+    size: int
+
+
+class SkillEntry(Struct):
+    """
+    An entry of ``skills/list``: the frontmatter of a skill, and all of its files.
+    """
+
+    uri: str
+    frontmatter: Mapping[str, Any]
+    resources: list[SkillFileEntry]
+
+
+class ListSkillsResult(Result, rename="camel"):
+    """
+    One page of the skills, each already encoded.
+    """
+
+    skills: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class GetSkillResult(Result):
+    """
+    One skill.
+    """
+
+    skill: SkillEntry
+
+
+class CompletionValues(Struct, rename="camel"):
+    """
+    Values to offer while a person types.
+    """
+
+    values: tuple[str, ...]
+    total: int
+    has_more: bool
+
+
+class CompleteResult(Result):
+    """
+    The answer to ``completion/complete``.
+    """
+
+    completion: CompletionValues
+
+
+class InputRequiredResult(Result, rename="camel"):
+    """
+    The questions that a client must answer before its request can be served.
+    """
+
+    input_requests: dict[str, Any]
+    request_state: str
+
+
+class ToolAnnotations(Struct, rename="camel"):
+    """
+    What a client may expect of a call, without trusting it.
+    """
+
+    read_only_hint: bool
+    idempotent_hint: bool
+    open_world_hint: bool
+    destructive_hint: bool | UnsetType = UNSET
+
+
+class ToolEntry(Struct, rename="camel"):
+    """
+    An entry of ``tools/list``.
+    """
+
+    name: str
+    input_schema: dict[str, Any]
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    annotations: ToolAnnotations | UnsetType = UNSET
+    icons: list[IconEntry] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType = field(default=UNSET, name="_meta")
