@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from benchmarks import long_text
 from promptkit import Arg, Prompt, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 
 PROMPTS = 1000
 

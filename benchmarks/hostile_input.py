@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from promptkit import Arg, Prompt, Resource, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 
 __all__ = ["CATALOG", "KINDS", "OPENING", "Make"]
 

@@ -4,8 +4,6 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["return_free_memory", "share_one_arena"]
-
 #: See mallopt(3).
 _M_ARENA_MAX: Final = -8
 

@@ -19,8 +19,6 @@ from operator import itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TextIO
 
-__all__ = ["BackgroundWriter", "finish", "redact_with", "redirect", "say", "stamp_lines", "stderr_stream"]
-
 #: Sizes in bytes: of the queue, of a queued piece without its text, and of the longest piece.
 _CAPACITY: Final = 1024 * 1024
 _OVERHEAD: Final = 128

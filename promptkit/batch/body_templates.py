@@ -11,11 +11,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.language.content import Role
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
-
-__all__ = ["Bodies", "Said"]
+from promptkit.language.validation import Role
 
 #: What a prompt says: a workflow, or one text of the user, as most do.
 Said: TypeAlias = Workflow | str

@@ -21,23 +21,6 @@ from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder
 from promptkit.files.reading import check_regular
 
-__all__ = [
-    "ANOTHER_FOLDER",
-    "CHECKPOINT",
-    "CHECKPOINT_SIZE",
-    "OTHER_BATCH",
-    "REJECTED",
-    "Checkpoint",
-    "UnfinishedBatchError",
-    "batch_files",
-    "checkpoint_of",
-    "contradiction",
-    "is_scratch",
-    "is_whole",
-    "shard_name",
-    "shards_in",
-]
-
 #: The names of the checkpoint, and of the file of rejected rows.
 CHECKPOINT: Final = ".promptkit-batch.json"
 REJECTED: Final = "rejected.jsonl"

@@ -14,8 +14,6 @@ from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS, LineFormat
 from promptkit.batch.rows import Chunk, Row, row_of
 
-__all__ = ["ChunkRenderer", "Rejected", "RenderedChunk"]
-
 #: How long a digest in an identifier is, in bytes.
 _DIGEST_SIZE: Final = 8
 

@@ -13,8 +13,6 @@ from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, Promptk
 from promptkit.errors.suggestions import nearest
 from promptkit.types.unstructuring import json_of
 
-__all__ = ["ColumnError", "Columns", "RowError", "check_key", "listed"]
-
 #: What is sent as it is; lists and objects may hold what is not JSON.
 _SENT: Final = frozenset({str, int, float, bool})
 _PARTED: Final = frozenset({list, dict})

@@ -6,8 +6,6 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["ColumnTypes", "columns_of", "known_table", "rows_of", "with_columns"]
-
 #: Columns by name: whether each holds messages; else it holds text.
 ColumnTypes: TypeAlias = Mapping[str, bool]
 

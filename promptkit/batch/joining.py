@@ -16,8 +16,6 @@ from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
 
-__all__ = ["answer_of", "joined"]
-
 #: The members that have the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
 

@@ -20,8 +20,6 @@ from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnsupportedAnswerError, openai_chat
 from promptkit.language.messages import Workflow, workflow_of
 
-__all__ = ["MESSAGES", "Renderer"]
-
 T = TypeVar("T")
 
 #: The form that engines of models take: messages of a role and text.

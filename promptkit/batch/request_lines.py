@@ -8,8 +8,6 @@ from msgspec import Struct
 from promptkit.exports import anthropic_request, gemini_request, openai_chat_request, openai_responses_request
 from promptkit.language.messages import Workflow
 
-__all__ = ["LINE_FORMATS", "LineFormat"]
-
 #: Makes the body of a request of a workflow, the model, and what else is sent.
 _Body: TypeAlias = Callable[[Workflow, str | None, Mapping[str, Any]], dict[str, Any]]
 

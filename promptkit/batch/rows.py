@@ -8,8 +8,6 @@ from msgspec import Struct
 from promptkit.batch.columns import RowError
 from promptkit.errors.exceptions import PromptkitError
 
-__all__ = ["Chunk", "Raw", "Row", "RowsError", "Table", "chunks_of", "row_of", "rows_after"]
-
 #: The values of one row, by column.
 Row: TypeAlias = Mapping[str, Any]
 

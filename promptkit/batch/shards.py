@@ -35,8 +35,6 @@ from promptkit.batch.request_lines import LineFormat
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError
 
-__all__ = ["Keys", "KeysError", "Shards", "Tally", "write"]
-
 if TYPE_CHECKING:
     from sqlite3 import Cursor
 

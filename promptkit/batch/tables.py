@@ -23,8 +23,6 @@ from promptkit.errors.distribution import install_command
 from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
 
-__all__ = ["open_table"]
-
 #: How many rows with types are read at a time.
 _TYPED_ROWS: Final = 4_000
 

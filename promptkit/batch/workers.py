@@ -24,8 +24,6 @@ from typing import Any, Final, TypeAlias
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
 from promptkit.batch.rows import Chunk
 
-__all__ = ["WorkerEndedError", "start_workers"]
-
 #: Chunks in memory for each process: rendered, being rendered, or waiting for it.
 _CHUNKS_PER_WORKER: Final = 3
 

@@ -19,8 +19,6 @@ from promptkit.types.unstructuring import can_be_sent, text_of
 if TYPE_CHECKING:
     from promptkit.catalog.completion import Completer  # many arguments have none
 
-__all__ = ["Argument", "Arguments", "short", "shortened", "takes_blank"]
-
 #: How errors show these values: as JSON, which clients know, not as Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 

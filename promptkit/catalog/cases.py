@@ -11,8 +11,6 @@ import attrs
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, CompileError, PromptError
 
-__all__ = ["Case", "is_refused", "sendable"]
-
 
 def is_refused(outcome: object) -> bool:
     """Return whether an outcome is an error whose words are for the person at the client."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # most recipes hold neither resources nor skills, and few req
     from promptkit.catalog.uri_templates import Value
     from promptkit.language.documents import EmbeddedResource
 
-__all__ = ["Catalog"]
-
 
 class Catalog(Mapping[str, CompiledPrompt]):
     """

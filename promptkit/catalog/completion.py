@@ -14,8 +14,6 @@ from promptkit.errors.exceptions import ResultError
 from promptkit.language.bounds import TooLongError, all_of, all_of_async
 from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 
-__all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
-
 #: How many values MCP allows in one completion.
 MAX_VALUES: Final = 100
 

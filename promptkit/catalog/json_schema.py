@@ -18,8 +18,6 @@ from promptkit.types.descriptions import default_clause, described
 from promptkit.types.schemas import Definitions, type_schema, with_words
 from promptkit.types.unstructuring import can_be_sent, json_of
 
-__all__ = ["alternative_of", "schema_of"]
-
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
-__all__ = ["ANSWER", "NO_SAMPLE", "SCHEMA", "TAGS", "CompiledPrompt", "FunctionRenderer"]
-
 #: Why a prompt is not called that nobody has asked for.
 NO_SAMPLE: Final = "sample=False"
 

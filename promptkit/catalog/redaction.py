@@ -23,8 +23,6 @@ from promptkit.language.annotations import NO_DEFAULT
 from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
 
-__all__ = ["HIDDEN", "STRETCH", "RecentSecrets", "Redactor", "hide"]
-
 #: Replaces a secret.
 HIDDEN: Final = "<secret>"
 

@@ -19,8 +19,6 @@ from promptkit.types.errors import ConversionError
 if TYPE_CHECKING:  # a server needs none
     from promptkit.catalog.cases import Case
 
-__all__ = ["CompiledResource", "content_of"]
-
 #: Characters of a URI that are not escaped, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
 _URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
 

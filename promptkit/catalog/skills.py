@@ -18,8 +18,6 @@ from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
 from promptkit.files.scratch import SpooledBytes
 
-__all__ = ["SKILL_FILE", "CompiledSkill", "SkillFile", "folders_above", "skill_uri"]
-
 #: The file that a skill begins with.
 SKILL_FILE: Final = "SKILL.md"
 

@@ -21,17 +21,6 @@ from promptkit.types.readers import reader_of
 if TYPE_CHECKING:
     from promptkit.types.scalars import Reader
 
-__all__ = [
-    "FIND",
-    "GET",
-    "MAX_FOUND",
-    "Tools",
-    "callable_prompts",
-    "everything_expected",
-    "find",
-    "search_tools",
-]
-
 
 class Tools:
     """

@@ -18,8 +18,6 @@ from msgspec import Struct
 
 from promptkit.types.unstructuring import text_of
 
-__all__ = ["MAX_URI_LENGTH", "URITemplate", "Value", "expanded", "is_template"]
-
 #: The value of a variable.
 Value: TypeAlias = str | list[str] | dict[str, str]
 

@@ -36,8 +36,6 @@ from promptkit.language.messages import workflow_of
 from promptkit.standard_error import stderr_stream
 from promptkit.version import VERSION
 
-__all__ = ["run"]
-
 #: What a request's text takes of a model's context, about, in characters a token.
 _CHARACTERS_A_TOKEN: Final = 4
 

@@ -23,9 +23,10 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.exceptions import ArgumentsError, PromptError
 from promptkit.errors.filled_text import explain_filling
+from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -38,19 +39,6 @@ from promptkit.server.user_code import (
     rendering_of,
     time_limit,
 )
-
-__all__ = [
-    "NEEDS_EXAMPLES",
-    "Call",
-    "Item",
-    "call_within_limit",
-    "failure_reason",
-    "render_examples",
-    "report_failure",
-    "saved_calls",
-    "why_untried",
-    "wire_examples",
-]
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 

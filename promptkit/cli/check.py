@@ -32,8 +32,6 @@ from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
 if TYPE_CHECKING:
     from promptkit.cli.common_prefix import CommonPrefix
 
-__all__ = ["run"]
-
 
 class Beside(Struct):
     """

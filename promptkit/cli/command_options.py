@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.cli.serve_options import add_serve, is_port, refuse_unless
 from promptkit.clients.profiles import client_of
 
-__all__ = ["COMMANDS", "FORMATS", "VENDORS", "add_export"]
-
 if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
 

@@ -24,8 +24,6 @@ with needed_by("check --cache", "hypothesis"):
     from hypothesis import HealthCheck, Phase, given, settings
 from promptkit.testing.strategies import argument_texts
 
-__all__ = ["CommonPrefix", "common_prefix"]
-
 #: How many values are made up for each argument.
 _VALUES: Final = 12
 

@@ -24,8 +24,6 @@ from promptkit.cli.output import Output
 from promptkit.cli.output_formats import LOWERING, as_json
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 
-__all__ = ["run"]
-
 
 def run(options: Namespace, output: Output) -> int:
     """

@@ -11,8 +11,6 @@ from promptkit.cli.output import Output
 from promptkit.errors.distribution import install_command
 from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
 
-__all__ = ["run"]
-
 #: The extra `preview`.
 _EXTRA: Final = (
     *("httptools", "jinja2", "markdown_it", "pygments", "python_multipart", "starlette", "time_machine"),

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = [
-    "console_on",
-    "counted",
-    "fail",
-    "print_annotation",
-    "print_annotations",
-    "print_diagnostics",
-    "print_error",
-    "print_text",
-    "report_diagnostics",
-]
-
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
 

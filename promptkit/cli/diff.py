@@ -23,8 +23,6 @@ from promptkit.fragments.invisible import escape_invisible
 if TYPE_CHECKING:
     from promptkit.cli.differences.word_diff import TextChange
 
-__all__ = ["run"]
-
 #: What stands around words that were, and those that are.
 _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 

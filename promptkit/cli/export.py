@@ -32,8 +32,6 @@ from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import is_within, split_target
 
-__all__ = ["run"]
-
 #: Beside what was written: what that is.
 NOTE: Final = ".promptkit-export.json"
 

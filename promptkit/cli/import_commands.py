@@ -21,8 +21,6 @@ from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
 
-__all__ = ["run"]
-
 #: How files of each format end, and what reads one.
 _READERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
     "claude-commands": (".md", read_claude_command),

@@ -34,8 +34,6 @@ from promptkit.files.writing import FileRefusedError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
-__all__ = ["run"]
-
 #: What is put in, for the entry that is there; None if that is taken out.
 _Server: TypeAlias = Callable[[Any], InstalledServer] | None
 

@@ -16,8 +16,6 @@ from promptkit.files.writing import FileRefusedError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
-__all__ = ["lines_of_others", "print_clients"]
-
 
 def print_clients(
     places: Iterable[ConfigurationFile], url: str | None, output: Output, *, as_json: bool

@@ -9,8 +9,6 @@ from promptkit.clients.profiles import INSTALLABLE, client_of
 from promptkit.clients.servers import as_name
 from promptkit.errors.suggestions import nearest
 
-__all__ = ["add_install", "add_uninstall"]
-
 #: Between the words of `install` and the options of the server that it writes.
 _SERVED: Final = """\
 Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5.

@@ -23,8 +23,6 @@ from promptkit.clients.folders import (
 from promptkit.clients.profiles import INSTALLABLE
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["change_skills"]
-
 
 def change_skills(options: Namespace, places: Sequence[ConfigurationFile], output: Output) -> int:
     """

@@ -18,8 +18,6 @@ from promptkit.cli.key_values import ArgumentSyntaxError, read_value
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["ask"]
-
 
 def ask(catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str], folder: Path) -> dict[str, str]:
     """

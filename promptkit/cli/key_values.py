@@ -18,16 +18,6 @@ from promptkit.files.reading import TooLargeError, read_named_file
 from promptkit.protocol.limits import Limits
 from promptkit.types.kinds import is_bytes, members_of, plain
 
-__all__ = [
-    "ArgumentSyntaxError",
-    "current_folder",
-    "read_arguments",
-    "read_typed",
-    "read_value",
-    "unread_secrets",
-    "with_known",
-]
-
 #: What looks like the name of a file. Neither base64 nor JSON ends so, and a URI has a colon.
 _FILE_NAME: Final = re.compile(r'[^:\[{"\n]*\w\.[A-Za-z][A-Za-z0-9]{1,4}')
 _LONGEST_NAME: Final = 4096

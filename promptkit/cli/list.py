@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["lists_of", "run", "shown_type"]
-
 
 def run(options: Namespace, output: Output) -> int:
     """

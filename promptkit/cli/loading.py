@@ -6,21 +6,14 @@ from typing import Final
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.diagnostics import report_diagnostics
-from promptkit.errors.diagnostics import Rule, printable
+from promptkit.errors.diagnostics import printable
 from promptkit.errors.exceptions import LoadError
+from promptkit.errors.rules import Rule
 from promptkit.loader.import_thread import ImportClock
-from promptkit.loader.loader import Recipes, load
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import Recipes
 from promptkit.loader.targets import place_of
 from promptkit.standard_error import say, stderr_stream
-
-__all__ = [
-    "check_existence",
-    "load_catalog",
-    "load_recipes",
-    "report_faults",
-    "report_hidden",
-    "without_ignored",
-]
 
 #: How many of what is hidden are named.
 _MOST_NAMED: Final = 5

@@ -18,8 +18,6 @@ from promptkit.errors.distribution import pip
 from promptkit.files.folder import Folder
 from promptkit.fragments.shell_words import quoted, quoted_path
 
-__all__ = ["run"]
-
 _CONFIGURATION: Final = """\
 [tool.promptkit]
 target = "prompts"

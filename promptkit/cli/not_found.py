@@ -9,14 +9,13 @@ from typing import Any
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, report_diagnostics
-from promptkit.errors.diagnostics import Diagnostic, Rule
+from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.loader.targets import split_target
-
-__all__ = ["explain_absence", "told_unknown"]
 
 
 def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:

@@ -30,24 +30,6 @@ from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
-__all__ = [
-    "configure",
-    "configured_targets",
-    "is_argument",
-    "is_uri",
-    "limits_of",
-    "options_of",
-    "parse",
-    "program_parser",
-    "refusal",
-    "suggestion",
-    "unknown_choice",
-    "usage_of",
-    "without_value",
-    "words_of",
-]
-
-
 #: How a word is shown, by how many of it there may be.
 _WORDS: Final[dict[Any, str]] = {
     None: "{0}",

@@ -19,8 +19,6 @@ from promptkit.cli.workflow_commands import escape_commands, is_in_workflow
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.standard_error import stderr_stream
 
-__all__ = ["Output", "OutputError", "capture_output", "width_of"]
-
 #: In columns. A narrower terminal wraps the lines itself.
 _MIN_WIDTH: Final = 20
 

@@ -21,17 +21,6 @@ from promptkit.language.turns import user
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = [
-    "LOWERING",
-    "as_json",
-    "as_markdown",
-    "encoded",
-    "exported_as_json",
-    "request_as_json",
-    "text_alone",
-    "write_media",
-]
-
 #: Writes what a client of the newest revision with a handshake receives.
 LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
 

@@ -9,8 +9,6 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import install_command
 
-__all__ = ["run"]
-
 #: What the extra installs, and nothing else imports.
 _EXTRA: Final = ("flit_core.buildapi", "packaging.requirements", "tomli_w")
 

@@ -33,8 +33,6 @@ from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.sockets import Listener
 from promptkit.transports.http.worker import HttpWorker
 
-__all__ = ["redirect_file", "serve"]
-
 #: How long requests may take to end after Ctrl-C, in seconds.
 _GRACE_S: Final = 1.0
 

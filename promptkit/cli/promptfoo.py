@@ -11,8 +11,6 @@ from promptkit.errors.suggestions import nearest
 from promptkit.exports import openai_chat
 from promptkit.language.messages import Workflow, workflow_of
 
-__all__ = ["printed", "variables"]
-
 #: What Nunjucks reads, with which promptfoo reads each prompt again.
 _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 

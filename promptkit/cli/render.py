@@ -53,8 +53,6 @@ from promptkit.language.turns import user
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["run"]
-
 #: Where Ctrl-C cannot interrupt a wait, it takes effect after so long, in seconds.
 _LONGEST_WAIT_S: Final = 1.0
 

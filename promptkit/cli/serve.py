@@ -27,8 +27,6 @@ from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
-__all__ = ["run"]
-
 #: How often to look whether the client still exists while nothing is answered, in seconds.
 _LOOK_EVERY_S: Final = 0.25
 

@@ -16,8 +16,6 @@ from promptkit.clients.configurations import ConfigurationFile
 from promptkit.clients.profiles import client_of
 from promptkit.clients.servers import InstalledServer, served_in
 
-__all__ = ["ServedWords", "given_options", "served_words", "with_options"]
-
 #: What stands for the value of an option that is a path.
 _PATHS: Final = ("DIR", "FILE")
 

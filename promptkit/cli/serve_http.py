@@ -39,8 +39,6 @@ from promptkit.transports.http.worker import HttpWorker, die_of
 from promptkit.transports.secret_files import own_key, state_keys
 from promptkit.transports.stdio import exit_now
 
-__all__ = ["application_factory", "metrics_of", "run", "telemetry_of"]
-
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
     from promptkit.server.telemetry import Telemetry

@@ -13,8 +13,6 @@ from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, PAGE_SIZE,
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-__all__ = ["add_serve", "is_port", "refuse_unless"]
-
 #: Larger values are typos, and would overflow clocks and counters.
 _MAX_NUMBER: Final = 10**12
 _MAX_SECONDS: Final = 10**9

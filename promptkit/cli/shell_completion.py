@@ -23,9 +23,6 @@ from promptkit.cli.output import capture_output
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
-__all__ = ["ShellWords", "complete_and_exit"]
-
-
 #: Of an argument with more values, the shell completes none.
 _MAX_VALUES: Final = 10_000
 

@@ -18,10 +18,9 @@ from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.differences.sides import Side, run_side
 from promptkit.cli.loading import load_catalog
-from promptkit.errors.diagnostics import Diagnostic, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import LoadError, shortened
-
-__all__ = ["main", "unstable_skills"]
+from promptkit.errors.rules import Rule
 
 #: What differs: the order of sets, and the date, as these time zones are 26 hours apart. With time-machine,
 #: the clock of one is some weeks ahead, too.

@@ -9,8 +9,6 @@ import os
 import re
 from typing import Final
 
-__all__ = ["escape_commands", "is_in_workflow"]
-
 _LINE_ENDS: Final = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 
 #: The beginning of a line, and all that the runner may skip there: blanks, colours, and characters that its

@@ -27,8 +27,6 @@ from promptkit.files.writing import (
     replace_file,
 )
 
-__all__ = ["EntryChange", "change_of", "unified_diff"]
-
 #: How long a command of a client may take.
 _TIMEOUT_S: Final = 60
 

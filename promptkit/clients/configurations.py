@@ -16,8 +16,6 @@ from promptkit.files.folder import Folder
 from promptkit.files.writing import FileContents, FileRefusedError, check, read_file
 from promptkit.loader.targets import is_within
 
-__all__ = ["ConfigurationFile", "Scope", "ServerTable", "read_servers"]
-
 Scope: TypeAlias = Literal["user", "project"]
 
 _BYTE_ORDER_MARK: Final = "\ufeff"

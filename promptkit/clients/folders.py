@@ -25,19 +25,6 @@ from promptkit.files.reading import may_exist
 from promptkit.files.scratch import SpooledBytes
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = [
-    "FILE",
-    "FolderChange",
-    "FolderRefusedError",
-    "describe_failure",
-    "files_by_skill",
-    "folder_change",
-    "has_entries",
-    "has_skills",
-    "skill_change",
-]
-
-
 #: The path of a file in itself, where others are in a folder.
 FILE: Final = "."
 

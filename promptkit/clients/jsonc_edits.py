@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from promptkit.files.writing import FileRefusedError, check, newline_of
 
-__all__ = ["put", "read"]
-
 _BLANKS: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"

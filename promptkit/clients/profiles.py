@@ -16,16 +16,6 @@ from promptkit.errors.suggestions import nearest
 
 # A configuration that names clients is read by every command, so this imports little.
 
-__all__ = [
-    "CLIENTS",
-    "INSTALLABLE",
-    "ClientConfiguration",
-    "ClientProfile",
-    "Kind",
-    "UnknownClientError",
-    "client_of",
-]
-
 #: Kinds of content.
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
 

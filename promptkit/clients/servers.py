@@ -17,18 +17,6 @@ from promptkit.clients.profiles import ClientConfiguration
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.targets import is_project, place_of, project_root, split_target, suggest
 
-__all__ = [
-    "InstalledServer",
-    "as_name",
-    "command_in",
-    "default_name",
-    "is_ours",
-    "local_server",
-    "served_in",
-    "url_in",
-    "variables_in",
-]
-
 #: What no client takes in a name: Claude Code has letters, digits, ``-`` and ``_`` alone.
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 

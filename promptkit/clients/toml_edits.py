@@ -12,8 +12,6 @@ from typing import Any, Final
 from promptkit.files.toml import parse_toml
 from promptkit.files.writing import FileRefusedError, joined, newline_of
 
-__all__ = ["put", "read"]
-
 #: A line that begins a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
 

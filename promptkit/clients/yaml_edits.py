@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from promptkit.files.writing import FileRefusedError, check, joined, newline_of
 
-__all__ = ["put", "read"]
-
 #: How long a text may be, as a second goes into that many characters.
 _MAX_CHARACTERS: Final = 1 << 17
 

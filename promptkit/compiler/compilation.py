@@ -24,8 +24,6 @@ from promptkit.loader.import_errors import fault_of
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile, Recipes
 
-__all__ = ["LintFile", "LoadedRecipes", "Target", "compile", "compile_files", "sound"]
-
 #: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
 Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
 

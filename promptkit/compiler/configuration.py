@@ -22,8 +22,6 @@ from promptkit.loader.targets import is_project
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["NOT_MINE", "NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_targets"]
-
 #: Why the usual folder is not loaded where nothing is named.
 NOT_MINE: Final = "it belongs to another user: name it if you trust what is in it"
 

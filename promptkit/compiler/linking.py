@@ -13,18 +13,9 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.uri_conflicts import without_clashes
 from promptkit.declarations.compiled import Declaration, Key
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
+from promptkit.errors.diagnostics import Diagnostic, Location, printable
+from promptkit.errors.rules import Rule
 from promptkit.loader.targets import display_path, recipes_near
-
-__all__ = [
-    "CompiledFile",
-    "Linked",
-    "Owners",
-    "is_sound",
-    "link",
-    "merge",
-    "summary",
-]
 
 #: Which file has served what so far.
 Owners: TypeAlias = Mapping[Key, Path | None]

@@ -22,8 +22,6 @@ from promptkit.loader.targets import Targets, split_target, targets_of
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.standard_error import say
 
-__all__ = ["Reloader"]
-
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.errors.diagnostics import Diagnostic, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Report
+from promptkit.errors.rules import Rule
 from promptkit.files.scratch import SpooledBytes
-
-__all__ = ["without_clashes"]
 
 
 def without_clashes(

@@ -14,8 +14,6 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.signature import cached_property
 from promptkit.errors.diagnostics import Location
 
-__all__ = ["Declared", "PickledByReference", "drops_cases"]
-
 P = ParamSpec("P")
 Sent = TypeVar("Sent")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # most recipes hold neither
     from promptkit.declarations.skill_files import SkillFolder
     from promptkit.declarations.skills import Skill
 
-__all__ = ["Declaration", "Definition", "Key", "key_of"]
-
 #: What an author's decorator makes, or a folder is.
 Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder"
 

@@ -4,8 +4,6 @@ import inspect
 import re
 from typing import Final
 
-__all__ = ["read_descriptions", "read_summary"]
-
 # Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
 
 #: Blanks of one line: from each of many blank lines, ``\s*`` would go through all that follow.

@@ -13,8 +13,6 @@ import msgspec
 
 from promptkit.language.validation import describe
 
-__all__ = ["FrontmatterError", "faults_of", "read_skill", "write_skill"]
-
 #: What hosts take of it, in characters.
 _MOST: Final = 64 * 1024
 

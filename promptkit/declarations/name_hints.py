@@ -13,18 +13,6 @@ import msgspec
 
 from promptkit.errors.suggestions import is_misspelt, nearest
 
-__all__ = [
-    "did_you_mean",
-    "import_of",
-    "instead_of",
-    "missing_name",
-    "modules_of",
-    "operand_hint",
-    "public_names",
-    "undefined_name",
-]
-
-
 #: By kind, the names that authors write in vain, each with what to write instead.
 _INSTEAD: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
     get_data(__name__, "foreign_names.toml") or b""

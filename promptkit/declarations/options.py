@@ -10,24 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.prompts import TAGS
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Report
+from promptkit.errors.rules import Rule
 from promptkit.language.annotations import is_scope
 from promptkit.language.media import Icon
 from promptkit.language.tools import Tool
 from promptkit.language.validation import check_flag, check_optional_text, describe
 from promptkit.types.schemas import answer_schema
-
-__all__ = [
-    "Options",
-    "check_name",
-    "check_options",
-    "check_scopes",
-    "check_sendable",
-    "icons_of",
-    "meta_of",
-    "tags_of",
-]
-
 
 #: Names that every client can show, and that people can type.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")

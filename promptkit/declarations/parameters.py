@@ -16,7 +16,8 @@ from promptkit.declarations.unusable_types import (
     refused_bounds,
     unreadable_part,
 )
-from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.errors.diagnostics import Location, Report
+from promptkit.errors.rules import Rule
 from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
@@ -26,8 +27,6 @@ from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.types.readers import reader_of
 from promptkit.types.scalars import Reader, scalar_of_value
 from promptkit.types.unstructuring import is_row, text_of, typed_text
-
-__all__ = ["DirectArguments", "compile_arguments"]
 
 
 def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:

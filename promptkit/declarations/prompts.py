@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from promptkit.language.media import Icon
     from promptkit.language.tools import Tool
 
-__all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

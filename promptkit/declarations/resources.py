@@ -15,13 +15,12 @@ from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.options import check_scopes, check_sendable
 from promptkit.declarations.parameters import compile_arguments
 from promptkit.declarations.signature import cached_property, copied_attributes, is_local, read_signature
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
+from promptkit.errors.rules import Rule
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.validation import describe, optional_text
 from promptkit.types.functions import FORWARD, with_own_defaults
-
-__all__ = ["Resource", "resource"]
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)

@@ -15,22 +15,12 @@ from msgspec import Struct
 
 from promptkit.declarations.docstrings import read_descriptions, read_summary
 from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Report
+from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
 from promptkit.types.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.types.kinds import is_union
-
-__all__ = [
-    "Parameter",
-    "Signature",
-    "cached_property",
-    "code_of",
-    "copied_attributes",
-    "is_local",
-    "read_hints",
-    "read_signature",
-]
 
 T = TypeVar("T")
 

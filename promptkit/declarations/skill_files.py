@@ -10,22 +10,11 @@ from msgspec import Struct
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
 from promptkit.declarations.frontmatter import FrontmatterError, faults_of, read_skill
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
+from promptkit.errors.rules import Rule
 from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.language.files import read_confined
-
-__all__ = [
-    "MOST_BYTES",
-    "MOST_FILES",
-    "SkillError",
-    "SkillFolder",
-    "compiled_skill",
-    "is_left_out",
-    "paths_below",
-    "read_files",
-]
-
 
 #: What hosts take of one skill.
 MOST_FILES: Final = 512

@@ -16,8 +16,9 @@ from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import copied_attributes
 from promptkit.declarations.skill_files import SkillError, compiled_skill, paths_below, read_files
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.filled_text import explain_filling
+from promptkit.errors.rules import Rule
 from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message
@@ -25,8 +26,6 @@ from promptkit.language.results import workflow_from
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, check_optional_text, describe
 from promptkit.types.functions import FORWARD
-
-__all__ = ["Skill", "skill"]
 
 R = TypeVar("R")
 

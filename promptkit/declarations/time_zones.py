@@ -11,16 +11,15 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 import msgspec
 
 from promptkit.declarations.signature import Parameter
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Report
 from promptkit.errors.distribution import pip
+from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.types.constraints import HAS_OFFSET, NO_OFFSET, InZone
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_literal, is_union, plain
 from promptkit.types.readers import reader_of
 from promptkit.types.unstructuring import json_of
-
-__all__ = ["check_default", "in_zone"]
 
 _REMEDY: Final = (
     "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"

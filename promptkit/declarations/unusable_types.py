@@ -17,7 +17,8 @@ from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_o
 import msgspec
 
 from promptkit.declarations.name_hints import instead_of
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Report
+from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
@@ -35,8 +36,6 @@ from promptkit.types.kinds import (
     type_name,
 )
 from promptkit.types.readers import reader_of
-
-__all__ = ["check_return", "hint_for_unreadable", "no_type", "refused_bounds", "unreadable_part"]
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"

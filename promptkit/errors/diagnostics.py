@@ -13,8 +13,6 @@ from promptkit.errors.sources import span_of, span_of_part
 if TYPE_CHECKING:
     import ast
 
-__all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
-
 #: Spaces that are safe to print, although `str.isprintable` says no.
 _SPACES: Final = "\u00a0\u2002\u2003\u2009\u202f\u3000"
 

@@ -18,8 +18,6 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-__all__ = ["DISTRIBUTION", "install_command", "needed_by", "other_package", "pip", "quoted"]
-
 #: What pip knows this project by.
 DISTRIBUTION: Final = "mcp-promptkit"
 

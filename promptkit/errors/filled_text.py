@@ -19,9 +19,6 @@ from promptkit.errors.exceptions import shortened
 from promptkit.errors.sources import Span, line_of, segment_of
 from promptkit.errors.suggestions import nearest
 
-__all__ = ["FilledText", "FormatStyle", "explain_filling", "filled_text"]
-
-
 #: Methods that fill in a text.
 _METHODS: Final = ("format", "format_map", "substitute")
 

@@ -5,9 +5,6 @@ from typing import Final, Self
 
 from promptkit.errors.suggestions import nearest
 
-__all__ = ["IGNORABLE", "WARNINGS", "Rule", "rule_of"]
-
-
 _WARNING: Final = "warning"
 
 

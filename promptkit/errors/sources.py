@@ -17,26 +17,6 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from promptkit.files.reading import MAX_SOURCE_BYTES
 
-__all__ = [
-    "SCOPES",
-    "Function",
-    "Span",
-    "forget_sources",
-    "function_at",
-    "line_of",
-    "nodes_below",
-    "nodes_of",
-    "own_nodes",
-    "parameters_of",
-    "plain_pieces",
-    "segment_of",
-    "span_at",
-    "span_of",
-    "span_of_part",
-    "text_of",
-    "tree_of",
-]
-
 #: What ``def`` and ``async def`` make.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 

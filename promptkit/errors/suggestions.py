@@ -7,8 +7,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-__all__ = ["is_misspelt", "near_file", "nearest"]
-
 #: How much of the longer of two names the other one has, in order, if it is a slip of the hand.
 _SHARE: Final = 2 / 3
 

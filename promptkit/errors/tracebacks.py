@@ -14,8 +14,6 @@ from promptkit.errors.exceptions import ResultError
 from promptkit.errors.filled_text import explain_filling
 from promptkit.files.reading import INSTALLED
 
-__all__ = ["authors_line", "current_frames", "drop_internal_frames", "format_exception", "is_authors_file"]
-
 if TYPE_CHECKING:
     from traceback import TracebackException
     from types import TracebackType

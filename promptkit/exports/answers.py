@@ -9,8 +9,6 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.types.schemas import answer_name, answer_schema
 
-__all__ = ["ANTHROPIC", "GEMINI", "OPENAI", "Strictness", "UnsupportedAnswerError", "schema_name"]
-
 #: What every vendor knows of JSON Schema.
 _COMMON: Final = frozenset(
     (

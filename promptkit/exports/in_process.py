@@ -27,8 +27,6 @@ from promptkit.version import VERSION
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
-__all__ = ["InProcessServer"]
-
 
 class InProcessServer:
     """

@@ -10,8 +10,6 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
 from promptkit.language.messages import Workflow
 
-__all__ = ["anthropic_messages", "anthropic_parts", "gemini_contents", "openai_chat", "openai_responses"]
-
 _PDF: Final = "application/pdf"
 
 #: Documents that OpenAI's responses take, and the ends of their names.

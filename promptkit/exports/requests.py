@@ -6,8 +6,6 @@ from promptkit.exports.answers import ANTHROPIC, GEMINI, OPENAI, schema_name
 from promptkit.exports.messages import anthropic_parts, gemini_contents, openai_chat, openai_responses
 from promptkit.language.messages import Workflow, workflow_of
 
-__all__ = ["anthropic_request", "gemini_request", "openai_chat_request", "openai_responses_request"]
-
 
 def openai_chat_request(
     workflow: Workflow,

@@ -11,9 +11,9 @@ from promptkit.catalog.arguments import Argument, short
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
-from promptkit.language.content import Role
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
+from promptkit.language.validation import Role
 from promptkit.server.user_code import explanation
 from promptkit.types.kinds import plain
 

@@ -14,14 +14,13 @@ import attrs
 from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.language.content import Content, Role
+from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media
 from promptkit.language.media_checks import canonical_type
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
-
-__all__ = ["ExportError", "File", "Part", "Turn", "UnsupportedPart", "Vendor", "turns_of"]
+from promptkit.language.validation import Role
 
 #: One part of a turn, as a vendor writes it.
 Part: TypeAlias = dict[str, Any]

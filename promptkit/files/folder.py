@@ -20,8 +20,6 @@ from typing import Final
 
 from promptkit.files.reading import check_regular
 
-__all__ = ["Folder", "FolderLockedError", "check_plain"]
-
 #: Whether names can be opened relative to an open folder. Elsewhere (Windows) links need privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 

@@ -13,28 +13,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final, TypeAlias
 
-__all__ = [
-    "INSTALLED",
-    "MAX_SOURCE_BYTES",
-    "NotRegularError",
-    "Stamp",
-    "Stamps",
-    "TooLargeError",
-    "check_regular",
-    "file_stamp",
-    "is_another_user",
-    "is_foreign",
-    "may_exist",
-    "open_input",
-    "open_regular_file",
-    "read_beginning",
-    "read_confined_file",
-    "read_named_file",
-    "read_regular_file",
-    "replace_regular_file",
-]
-
-
 #: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Programs can set
 #: all of them but the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]

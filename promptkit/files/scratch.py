@@ -13,17 +13,6 @@ from threading import RLock
 from typing import IO, Any, Final
 from weakref import WeakValueDictionary
 
-__all__ = [
-    "MOST_IN_MEMORY",
-    "SpooledBytes",
-    "create_scratch_folder",
-    "keep",
-    "open_unnamed_file",
-    "remove_scratch_folder",
-    "scratch_file",
-    "scratch_folder",
-]
-
 
 def create_scratch_folder(prefix: str) -> str:
     """Create a temporary folder, and return its path. Raises OSError if there is no place for one."""

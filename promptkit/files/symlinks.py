@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["remove_outward_links"]
-
 
 def remove_outward_links(folder: Path) -> None:
     """

@@ -4,8 +4,6 @@ import re
 import tomllib
 from typing import Any, Final
 
-__all__ = ["parse_toml"]
-
 #: Strings and comments. Each alternative matches as soon as it begins, so that a search takes linear time.
 _TEXT: Final = re.compile(
     rb'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'''

@@ -14,21 +14,6 @@ from platformdirs import user_state_path
 
 from promptkit.files.folder import Folder
 
-__all__ = [
-    "FileContents",
-    "FileRefusedError",
-    "ForeignEntryError",
-    "back_up",
-    "check",
-    "joined",
-    "newline_of",
-    "open_log",
-    "read_file",
-    "replace_file",
-    "write_new_secret",
-]
-
-
 #: A larger file is no configuration; that of Claude Code is its memory, too.
 _MAX_BYTES: Final = 16 << 20
 

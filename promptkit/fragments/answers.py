@@ -9,8 +9,6 @@ from promptkit.language.lines import hanging_indent
 from promptkit.language.text import Text
 from promptkit.types.schemas import answer_schema
 
-__all__ = ["answer_format"]
-
 #: What people call the types of JSON.
 _NAMES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 

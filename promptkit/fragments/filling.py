@@ -7,8 +7,6 @@ from promptkit.fragments.text import dedent
 from promptkit.language.placeholders import TextWithPlaceholders
 from promptkit.language.text import HoleValue, Text, hole_texts, plain_string, with_annotations
 
-__all__ = ["fill", "forget_texts"]
-
 #: A longer text is read anew each time, in characters: an author may give one that changes.
 _LONGEST_KEPT: Final = 100_000
 

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["escape_invisible", "strip_invisible"]
-
 # Compiled when they are first used: together, these patterns take milliseconds.
 
 #: All line ends but the line feed: those of Windows and old Macs, and Unicode's own.

@@ -8,8 +8,6 @@ from typing import Final
 
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["command_line", "quoted", "quoted_path"]
-
 #: How a word is written in which nothing is invisible.
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 

@@ -14,23 +14,6 @@ from promptkit.language.bounds import all_of
 from promptkit.language.lines import LINE_END, put_behind
 from promptkit.language.text import Scalar, Text, mark_of, marked, plain_string, scalar_text, with_annotations
 
-__all__ = [
-    "Cell",
-    "Item",
-    "Part",
-    "blocks",
-    "checked_name",
-    "checked_sequence",
-    "dedent",
-    "inline",
-    "kept_parts",
-    "lines",
-    "tag",
-    "truncate",
-    "untrusted",
-]
-
-
 #: What `section` and `tag` are made of.
 Part: TypeAlias = str | Text | Literal[False] | None
 
@@ -77,9 +60,12 @@ class Template(Protocol):
     """
 
     @property
-    def strings(self) -> tuple[str, ...]: ...
+    def strings(self) -> tuple[str, ...]:
+        """The constant parts."""
+
     @property
-    def interpolations(self) -> tuple[Any, ...]: ...
+    def interpolations(self) -> tuple[Any, ...]:
+        """The values between them."""
 
 
 def dedent(text: str | Text | Template) -> Text:

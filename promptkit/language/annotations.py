@@ -15,8 +15,6 @@ import attrs
 
 from promptkit.language.validation import optional_text
 
-__all__ = ["NO_DEFAULT", "NO_SCOPES", "Arg", "is_scope", "scopes_of"]
-
 #: The default of a parameter that has none. None itself is an ordinary default.
 NO_DEFAULT: Final = inspect.Parameter.empty
 

@@ -8,8 +8,6 @@ from promptkit.language.media import Image, png_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import UnsendableError, describe
 
-__all__ = ["block_of", "system_block", "system_text"]
-
 
 def block_of(value: object) -> Content | None:
     """

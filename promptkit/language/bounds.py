@@ -6,8 +6,6 @@ from typing import Any, Final, TypeVar
 from promptkit.language.content import Content
 from promptkit.language.text import Text
 
-__all__ = ["LONGEST_REPLY", "Bound", "TooLongError", "all_of", "all_of_async"]
-
 T = TypeVar("T")
 
 #: How many bytes a reply has at most unless a server is told otherwise. Where there is no server, that holds,

@@ -12,16 +12,6 @@ from typing import Final, TypeAlias
 from promptkit.language.content import Content
 from promptkit.language.text import Text
 
-__all__ = [
-    "SYSTEM",
-    "CachePosition",
-    "moved_points",
-    "next_in_system",
-    "next_in_turn",
-    "settled_in_turn",
-    "settled_points",
-]
-
 CachePosition: TypeAlias = tuple[int, int]
 
 #: The number that the system part has among the messages.

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["RequestCancelledError", "cancelled_by", "check_cancelled", "is_cancelled"]
-
 _is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=bool)
 
 

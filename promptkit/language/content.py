@@ -19,8 +19,6 @@ from promptkit.language.validation import (
     describe,
 )
 
-__all__ = ["Annotations", "Content", "Role"]
-
 
 class Annotations(TypedDict, total=False):
     """

@@ -11,8 +11,6 @@ import attrs
 from promptkit.errors.exceptions import MissingClientCapabilityError
 from promptkit.language.cancellation import check_cancelled
 
-__all__ = ["Context", "Progress"]
-
 #: Clients read numbers as floats.
 _LARGEST: Final = sys.float_info.max
 

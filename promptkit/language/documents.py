@@ -24,8 +24,6 @@ from promptkit.language.validation import (
     optional_text,
 )
 
-__all__ = ["EmbeddedResource", "ResourceLink"]
-
 
 @final
 @attrs.frozen(repr=False, eq=False)

@@ -11,23 +11,6 @@ from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.files.reading import NotRegularError, TooLargeError, read_confined_file, read_named_file
 from promptkit.language.media_checks import MAX_AUDIO_BYTES, too_large_message
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "MAX_PATH_LENGTH",
-    "confine",
-    "files_read",
-    "folder_of",
-    "note_read",
-    "package_folder",
-    "read_authors_file",
-    "read_below",
-    "read_confined",
-    "reads_once",
-    "recipe_uri",
-    "source_file",
-    "source_folder",
-]
-
 #: The longest path that a client may send, in characters; no common system opens longer ones.
 MAX_PATH_LENGTH: Final = 4096
 

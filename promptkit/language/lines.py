@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["LINE_END", "hanging_indent", "put_behind"]
-
 #: Markdown has no other line ends.
 LINE_END: Final = re.compile(r"\r\n?|\n")
 

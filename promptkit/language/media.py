@@ -19,8 +19,6 @@ from promptkit.language.media_checks import (
 )
 from promptkit.language.validation import checked_sizes, checked_theme, checked_uri, optional_text
 
-__all__ = ["Audio", "Icon", "Image", "Media", "Showable", "png_of"]
-
 
 class _ShowsPng(Protocol):
     """The method that notebooks call; PIL images have it."""

@@ -8,21 +8,6 @@ from typing import Final
 
 from promptkit.errors.exceptions import MediaError
 
-__all__ = [
-    "AUDIO_TYPES",
-    "IMAGE_TYPES",
-    "MAX_AUDIO_BYTES",
-    "MAX_IMAGE_BYTES",
-    "MAX_IMAGE_SIDE",
-    "canonical_type",
-    "checked_type",
-    "document_type",
-    "human_size",
-    "sniff",
-    "summary",
-    "too_large_message",
-]
-
 #: What the models behind today's clients accept. Anything else can make every later turn of a client's
 #: session fail, so it is refused here, where the author can fix it.
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

@@ -8,20 +8,12 @@ import attrs
 from promptkit.language.blocks import block_of, system_block, system_text
 from promptkit.language.bounds import all_of
 from promptkit.language.cache_points import moved_points, settled_points
-from promptkit.language.content import Content, Role
+from promptkit.language.content import Content
 from promptkit.language.text import Text
-from promptkit.language.validation import checked_role, describe
+from promptkit.language.validation import Role, checked_role, describe
 
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
-
-__all__ = [
-    "Joinable",
-    "Message",
-    "Workflow",
-    "message_of",
-    "workflow_of",
-]
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"

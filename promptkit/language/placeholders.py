@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from promptkit.language.lines import put_behind
 
-__all__ = ["TextWithPlaceholders", "placeholders_in"]
-
 #: A hole, if there is a value of its name.
 _HOLE: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
 

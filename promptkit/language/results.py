@@ -15,8 +15,6 @@ from promptkit.language.validation import UnsendableError, is_role_tuple
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
 
-__all__ = ["FREE_MESSAGES", "Renderable", "Said", "workflow_from"]
-
 #: What a prompt may return or yield.
 Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
 

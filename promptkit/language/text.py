@@ -9,26 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 import attrs
 
 from promptkit.language.content import Content
-from promptkit.language.text_files import filled_file, filled_file_below, source_file, source_folder
+from promptkit.language.files import source_file, source_folder
+from promptkit.language.text_files import filled_file, filled_file_below
 from promptkit.language.validation import checked_text
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = [
-    "HoleValue",
-    "Mark",
-    "Scalar",
-    "Text",
-    "hole_texts",
-    "mark_of",
-    "marked",
-    "plain_string",
-    "plain_text",
-    "scalar_text",
-    "with_annotations",
-]
-
 
 #: What a text is where it is put into another: a block needs lines of its own, and a list is a block.
 Mark: TypeAlias = Literal["block", "list"]

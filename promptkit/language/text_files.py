@@ -10,18 +10,7 @@ import attrs
 from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.files.reading import Stamp, file_stamp
 from promptkit.language import files
-from promptkit.language.files import source_file, source_folder
 from promptkit.language.placeholders import TextWithPlaceholders
-
-__all__ = [
-    "filled_file",
-    "filled_file_below",
-    "kept_paths",
-    "look_again",
-    "source_file",
-    "source_folder",
-    "text_below",
-]
 
 #: Properties in front of Markdown, as many tools write them in YAML: they are not for the model. A block
 #: between two lines of hyphens is text if it begins with none, behind blank lines and comments.

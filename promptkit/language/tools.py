@@ -4,8 +4,6 @@ import attrs
 
 from promptkit.language.validation import check_flag
 
-__all__ = ["Tool"]
-
 
 def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
     check_flag(attribute.name, value)

@@ -4,15 +4,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 from promptkit.language.blocks import block_of, system_text
 from promptkit.language.cache_points import next_in_system, next_in_turn, settled_in_turn, settled_points
-from promptkit.language.content import Content, Role
+from promptkit.language.content import Content
 from promptkit.language.messages import Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
-from promptkit.language.validation import UnsendableError, describe
+from promptkit.language.validation import Role, UnsendableError, describe
 
 if TYPE_CHECKING:
     from promptkit.language.media import Showable
-
-__all__ = ["CachePoint", "Part", "assistant", "cache_point", "system", "user"]
 
 #: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
 Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None"

@@ -17,27 +17,6 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
-__all__ = [
-    "Role",
-    "UnsendableError",
-    "check_flag",
-    "check_optional_text",
-    "checked_audience",
-    "checked_last_modified",
-    "checked_name",
-    "checked_priority",
-    "checked_role",
-    "checked_size",
-    "checked_sizes",
-    "checked_text",
-    "checked_theme",
-    "checked_uri",
-    "describe",
-    "hint_for",
-    "is_role_tuple",
-    "optional_text",
-]
-
 #: Who says a message, or should see a block.
 Role: TypeAlias = Literal["user", "assistant"]
 

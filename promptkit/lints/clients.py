@@ -11,15 +11,14 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.clients.profiles import ClientProfile, Kind, client_of
-from promptkit.errors.diagnostics import Diagnostic, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Report
+from promptkit.errors.rules import Rule
 from promptkit.language.messages import Workflow
 from promptkit.lints.conversations import SentMessages
 from promptkit.lints.name_resolution import Scope
 from promptkit.lints.prompts import accepts
 from promptkit.types.kinds import is_enum, is_literal, members_of, plain
 from promptkit.types.readers import reader_of
-
-__all__ = ["lint_client", "lint_workflow"]
 
 #: What to do about content that does not arrive.
 _INSTEAD: Final[dict[Kind, str]] = {

@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["MOST_WAYS", "choices_of", "items_of", "ways_through"]
-
 #: A function of very many branches is not followed into each combination of them.
 MOST_WAYS: Final = 32
 

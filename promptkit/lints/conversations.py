@@ -19,8 +19,6 @@ from promptkit.language.turns import assistant, cache_point, system, user
 from promptkit.lints.control_flow import MOST_WAYS, choices_of, items_of, ways_through
 from promptkit.lints.name_resolution import Scope
 
-__all__ = ["SentMessage", "SentMessages", "kind_made", "role_of"]
-
 _KINDS: Final[dict[type[Content], Kind]] = {
     Text: "text",
     Image: "image",

@@ -19,14 +19,13 @@ from typing import Any, Final
 
 from promptkit.declarations.name_hints import missing_name, undefined_name
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
 from promptkit.lints.functions import LINTS
 from promptkit.lints.name_resolution import Scope
 from promptkit.loader.import_errors import missing_module
 from promptkit.loader.targets import project_root
-
-__all__ = ["lint_source"]
 
 #: Each node of a file is asked for these: to write them with | would make a union each time.
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.diagnostics import Report
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, nodes_of, plain_pieces
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.fragments.markdown import BLOCKS
@@ -19,9 +20,6 @@ from promptkit.lints.control_flow import choices_of, items_of
 from promptkit.lints.conversations import role_of
 from promptkit.lints.name_resolution import TEXT_METHODS, CallResult, Scope, Unawaited
 from promptkit.lints.texts import lint_filled_text, lint_holes, lint_shifted_lines, shown_container
-
-__all__ = ["LINTS", "lint_command"]
-
 
 #: Words behind which a program reads no options; git knows both.
 _ENDS: Final = ("--", "--end-of-options")

@@ -27,9 +27,6 @@ from promptkit.lints.prompts import lint_first_message, lint_prompt, with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.loader.recipes import LoadedFile
 
-__all__ = ["Checks", "lint_catalog", "lint_file", "lint_suppressions", "without_suppressed"]
-
-
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
 _NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore[PK207]"

@@ -21,8 +21,6 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import Function, function_at, own_nodes, parameters_of
 from promptkit.lints.control_flow import items_of
 
-__all__ = ["TEXT_METHODS", "CallResult", "Scope", "Unawaited"]
-
 #: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),

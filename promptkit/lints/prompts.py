@@ -20,8 +20,9 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
-from promptkit.errors.diagnostics import Diagnostic, Report, Rule
+from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
@@ -33,8 +34,6 @@ from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits
 from promptkit.types.unstructuring import text_of
-
-__all__ = ["accepts", "lint_cases", "lint_first_message", "lint_prompt", "with_lints"]
 
 
 def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:

@@ -9,9 +9,8 @@ from urllib.parse import unquote
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
-from promptkit.errors.diagnostics import Diagnostic, Report, Rule
-
-__all__ = ["lint_skill", "lint_skill_names"]
+from promptkit.errors.diagnostics import Diagnostic, Report
+from promptkit.errors.rules import Rule
 
 #: What is advised to be read at once: so many lines, and so many tokens, of about four characters each.
 _LINES: Final = 500

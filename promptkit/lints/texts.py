@@ -10,9 +10,10 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final, get_origin
 
-from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.filled_text import FilledText, filled_text
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import nodes_of, own_nodes, text_of
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.filling import fill
@@ -23,9 +24,6 @@ from promptkit.language.text_files import text_below
 from promptkit.lints.control_flow import choices_of
 from promptkit.lints.name_resolution import Scope
 from promptkit.loader.targets import display_path
-
-__all__ = ["lint_filled_text", "lint_holes", "lint_shifted_lines", "shown_container"]
-
 
 #: Types of parameters, by what people call their values.
 _KINDS: Final[dict[Any, str]] = {

@@ -13,23 +13,6 @@ from typing import Final, NamedTuple
 
 from promptkit.files.reading import read_beginning
 
-__all__ = [
-    "DEFAULT_FOLDERS",
-    "PROJECT_MARKERS",
-    "FolderWalk",
-    "FoundFiles",
-    "end_of",
-    "find_recipes",
-    "folders_with_recipes",
-    "holds_recipes",
-    "is_cases",
-    "is_folder",
-    "is_recipe",
-    "is_test",
-    "may_enter",
-    "mentions_prompts",
-]
-
 #: Where recipes lie if nothing says so: the first of these folders that exists.
 DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 

@@ -18,8 +18,6 @@ from promptkit.files.reading import INSTALLED, Stamp, file_stamp
 from promptkit.loader import module_records
 from promptkit.loader.module_records import Executions, SourceLoader
 
-__all__ = ["RecipeFinder", "active_finders", "forget_folders", "place_module", "remove_module"]
-
 #: Where modules of a package are looked for; None for those of no package.
 SearchPath: TypeAlias = Sequence[str] | None
 

@@ -23,9 +23,10 @@ from promptkit.declarations.name_hints import (
     public_names,
     undefined_name,
 )
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
+from promptkit.errors.diagnostics import Diagnostic, Location, printable
 from promptkit.errors.distribution import DISTRIBUTION, other_package, pip, quoted
 from promptkit.errors.filled_text import explain_filling
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, nodes_of, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.errors.tracebacks import is_authors_file
@@ -34,9 +35,6 @@ from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import FolderWalk, FoundFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import project_root
-
-__all__ = ["fault_of", "import_from_project", "import_hint", "missing_module", "not_served"]
-
 
 #: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")

@@ -17,9 +17,6 @@ from promptkit.loader.packages import abandon_imports
 from promptkit.loader.targets import Targets, place_of, targets_of
 from promptkit.standard_error import say
 
-__all__ = ["ImportClock", "ImportTimeoutError", "Importer", "import_progress"]
-
-
 #: The import of a file is slow, and is reported, after this many seconds.
 _REPORT_AFTER_S: Final = 5.0
 

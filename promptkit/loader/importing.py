@@ -20,8 +20,6 @@ from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_dec
 from promptkit.loader.skill_folders import load_skills
 from promptkit.loader.targets import is_within
 
-__all__ = ["FolderImport", "do_nothing"]
-
 T = TypeVar("T")
 
 

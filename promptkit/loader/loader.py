@@ -27,8 +27,6 @@ from promptkit.loader.packages import install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import Targets, is_within, project_root, split_target, suggest, targets_of
 
-__all__ = ["FolderImport", "ModuleImport", "RecipeImport", "Recipes", "begin", "load"]
-
 
 def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cases: bool = False) -> Recipes:
     """

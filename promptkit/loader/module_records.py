@@ -20,18 +20,6 @@ from promptkit.files.reading import MAX_SOURCE_BYTES, Stamp, TooLargeError, file
 from promptkit.language.files import files_read
 from promptkit.memory import return_free_memory
 
-__all__ = [
-    "Execution",
-    "Executions",
-    "SourceLoader",
-    "collect",
-    "collecting",
-    "forget_modules",
-    "forget_parts",
-    "freeze",
-]
-
-
 T = TypeVar("T")
 
 #: By path: the code of each file that this process has executed, and the file's stamp before it was read.

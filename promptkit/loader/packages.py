@@ -17,15 +17,6 @@ from promptkit.loader.finder import RecipeFinder, active_finders, forget_folders
 from promptkit.loader.module_records import Execution, Executions
 from promptkit.loader.targets import package_of, project_root
 
-__all__ = [
-    "ImportSnapshot",
-    "abandon_imports",
-    "import_package",
-    "install_finders",
-    "known_finders",
-    "read_files",
-]
-
 #: The finder of the last load of each folder, with the root of its project.
 _finders: dict[tuple[Path, str], RecipeFinder] = {}
 

@@ -29,8 +29,6 @@ from promptkit.loader.packages import import_package, install_finders, known_fin
 from promptkit.loader.recipes import declared_in
 from promptkit.types.functions import annotations_of
 
-__all__ = ["declared_at", "reduced", "reduced_compiled"]
-
 #: A module, and the prompts that it has made.
 _Imported: TypeAlias = tuple[ModuleType, Iterable[Prompt[..., Any]]]
 

@@ -17,8 +17,6 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
 
-__all__ = ["LoadedFile", "Recipes", "declared_in", "named_declarations"]
-
 if TYPE_CHECKING:  # most recipes hold neither
     from promptkit.declarations.resources import Resource
     from promptkit.declarations.skill_files import SkillFolder

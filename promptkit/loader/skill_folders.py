@@ -10,8 +10,6 @@ from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.scratch import SpooledBytes
 from promptkit.loader.recipes import LoadedFile
 
-__all__ = ["load_skills"]
-
 #: The folder of skills, which is no part of their URIs.
 _CONVENTION: Final = "skills"
 

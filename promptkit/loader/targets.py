@@ -12,21 +12,6 @@ from promptkit.loader.discovery import PROJECT_MARKERS, folders_with_recipes
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = [
-    "Targets",
-    "display_path",
-    "is_project",
-    "is_within",
-    "package_of",
-    "place_of",
-    "project_root",
-    "recipes_near",
-    "split_target",
-    "suggest",
-    "target_of",
-    "targets_of",
-]
-
 #: What names recipes: a folder, a file, a module or ``module:object``; or several of these.
 Targets: TypeAlias = "str | Path | Iterable[str | Path]"
 

@@ -24,8 +24,6 @@ from promptkit.loader.discovery import FolderWalk, end_of, is_folder, is_test, m
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-__all__ = ["DEBOUNCE", "Debounce", "WatchedFiles", "changes_in", "find_files"]
-
 #: Editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
 _TEMPORARY_NAME: Final = "4913"

@@ -13,8 +13,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from promptkit.preview.templating import page
 
-__all__ = ["TOKEN", "PageGuard"]
-
 #: The parameter of the first address. No argument of a prompt has a name like this.
 TOKEN: Final = "access-token"  # noqa: S105 (the name of it)
 

@@ -27,8 +27,6 @@ from promptkit.preview.rendering import body_of, read
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path
 from promptkit.preview.uploads import number_in
 
-__all__ = ["application"]
-
 #: So many lines a palette lists.
 _MOST_IN_PALETTE: Final = 30
 

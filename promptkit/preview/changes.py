@@ -14,8 +14,6 @@ from promptkit.preview.live import CatalogVersion
 from promptkit.preview.media import BoundedStore
 from promptkit.preview.rendering import render
 
-__all__ = ["SINCE", "CaseChange", "Changes", "Comparison", "Comparisons"]
-
 #: The name of a case, and what is said for it: before, and now. None if there is no such case.
 Said: TypeAlias = tuple[str, str | None, str | None]
 

@@ -15,8 +15,6 @@ from promptkit.lints.conversations import SentMessages
 from promptkit.preview.rendering import Rendering, failure
 from promptkit.server.user_code import rendering_of, time_limit
 
-__all__ = ["Arrival", "ClientView", "client_view", "sent_by"]
-
 
 @attrs.frozen
 class Arrival:

@@ -26,8 +26,6 @@ from promptkit.types.kinds import is_closed, is_list, members_of, plain
 from promptkit.types.readers import reader_of
 from promptkit.types.unstructuring import text_of
 
-__all__ = ["Choice", "Control", "control_of", "is_by_line", "is_json", "takes_file", "typeable", "value_of"]
-
 #: What browsers change: they send each carriage return as part of a line end, and pages hold no NUL.
 _UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
 

@@ -22,8 +22,6 @@ from promptkit.language.text import Text
 from promptkit.preview.media import MediaKind, MediaStore, kind_of
 from promptkit.preview.templating import SHORT, formatted
 
-__all__ = ["ALL_TURNS", "Conversation", "Document", "Medium", "TurnView", "Writing"]
-
 #: A longer text is shown as it is, since nobody waits for its Markdown.
 _MARKDOWN: Final = 50_000
 

@@ -21,8 +21,6 @@ from promptkit.preview.controls import Control, control_of, is_by_line, takes_fi
 from promptkit.preview.uploads import Upload, Uploads, number_in
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
-__all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
-
 #: Controls in which people see what they can enter.
 _PLAIN: Final = frozenset({"radios", "select", "switch", "moment", "file"})
 

@@ -26,8 +26,6 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["CatalogVersion", "Live", "tag_search"]
-
 #: How a word of a search begins that is a tag.
 _TAG: Final = "tag:"
 

@@ -9,8 +9,6 @@ from starlette.responses import Response
 
 from promptkit.language.media_checks import AUDIO_TYPES, IMAGE_TYPES
 
-__all__ = ["BoundedStore", "MediaKind", "MediaStore", "kind_of"]
-
 T = TypeVar("T")
 
 #: How browsers show bytes. A file can only be saved.

@@ -11,8 +11,6 @@ from promptkit.preview.live import CatalogVersion, Live
 from promptkit.preview.media import MediaStore
 from promptkit.preview.templating import page
 
-__all__ = ["Endpoints", "unless_gone"]
-
 T = TypeVar("T")
 
 

@@ -31,8 +31,6 @@ from promptkit.preview.templating import prompt_path
 from promptkit.preview.uploads import Uploads, form_of, number_in
 from promptkit.server.user_code import CallTimeoutError, time_limit
 
-__all__ = ["PANELS", "SHOW_ALL", "CaseView", "PromptPages", "opening", "views_of"]
-
 
 @attrs.frozen
 class CaseView:

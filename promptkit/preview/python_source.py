@@ -17,8 +17,6 @@ from promptkit.exports import REQUESTS
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.rendering import Rendering
 
-__all__ = ["PytestSource", "case_source", "pytest_source", "request_source", "variable"]
-
 #: Characters of a line, as formatters have them.
 _WIDTH: Final = 88
 

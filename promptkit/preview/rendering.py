@@ -30,8 +30,6 @@ from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["LimitedCalls", "Reading", "Rendering", "body_of", "call", "failure", "read", "render"]
-
 T = TypeVar("T")
 
 #: How many calls for one thing may run. One that cannot be stopped counts until it ends.

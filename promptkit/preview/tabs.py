@@ -25,8 +25,6 @@ from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.elicitation_forms import elicitation
 from promptkit.server.server import PROMPTKIT
 
-__all__ = ["TABS", "Block", "TabContent", "content_of"]
-
 #: What people see of a vendor's form, and the method of the SDK that takes it.
 _VENDORS: Final = {
     "openai-chat": ("OpenAI chat", "chat.completions.create"),

@@ -25,18 +25,6 @@ from promptkit.language.media_checks import human_size
 from promptkit.preview.live import tag_search
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 
-__all__ = [
-    "FOLDER",
-    "SHORT",
-    "coloured",
-    "environment",
-    "formatted",
-    "page",
-    "prompt_path",
-    "search_path",
-    "static_path",
-]
-
 #: Where the templates lie, and beside them what browsers load.
 FOLDER: Final = Path(__file__).parent
 

@@ -18,8 +18,6 @@ from promptkit.language.media_checks import human_size
 from promptkit.preview.controls import value_of
 from promptkit.preview.media import BoundedStore
 
-__all__ = ["MAX_UPLOAD_SIZE", "Upload", "Uploads", "form_of", "number_in"]
-
 #: Bytes of the files of one field. forms.js looks at them before it sends any.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 

@@ -11,18 +11,6 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound, RequestId, encode
 from promptkit.protocol.revisions import Revision
 
-__all__ = [
-    "METHODS",
-    "TOOL_METHODS",
-    "Capabilities",
-    "Method",
-    "PageKey",
-    "ResultEncoder",
-    "ServerInfo",
-    "ToolMode",
-    "method_not_found",
-]
-
 #: How long a client may cache what does not change while the server runs, in milliseconds.
 _CACHE_MS: Final = 300_000
 

@@ -19,8 +19,6 @@ from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryL
 from promptkit.protocol.message_checks import refuse_unread
 from promptkit.protocol.session import Session
 
-__all__ = ["Connection", "LineBuffer"]
-
 _decode_any: Final = msgspec.json.Decoder().decode
 
 

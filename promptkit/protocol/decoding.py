@@ -39,8 +39,6 @@ from promptkit.protocol.limits import (
 )
 from promptkit.types.scalar_parsing import extent
 
-__all__ = ["Message", "check_arguments", "check_params", "decode_message", "find_excess", "leading_id"]
-
 #: The longest id, and the longest method, in bytes.
 _MAX_NAME: Final = 1024
 

@@ -15,8 +15,6 @@ from promptkit.standard_error import say
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
 
-__all__ = ["Batch", "Cancelled", "Channel", "ClientResponse", "Event", "MemoryBudget", "Request", "Send"]
-
 #: Takes whole lines to be sent. It may be called from several threads.
 Send: TypeAlias = Callable[[bytes], None]
 

@@ -18,32 +18,6 @@ from promptkit.errors.exceptions import (
     UnknownPromptError,
 )
 
-__all__ = [
-    "CANCELLED",
-    "CLIENT_ERRORS",
-    "UNREADABLE",
-    "HeaderMismatch",
-    "InternalError",
-    "InvalidParams",
-    "InvalidRequest",
-    "JsonRpcError",
-    "MethodNotFound",
-    "MissingCapability",
-    "ParseError",
-    "Reply",
-    "RequestId",
-    "ResourceNotFound",
-    "TooManyRequests",
-    "UnsupportedVersion",
-    "cut",
-    "encode",
-    "encode_error",
-    "encode_notification",
-    "encode_request",
-    "encode_result",
-    "message_of",
-]
-
 RequestId: TypeAlias = int | str
 
 

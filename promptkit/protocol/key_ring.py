@@ -18,17 +18,6 @@ import msgspec
 
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = [
-    "MIN_KEY_BYTES",
-    "OVERHEAD",
-    "KeyRing",
-    "Keys",
-    "Opened",
-    "Refusal",
-    "RequestStateSigner",
-    "TokenRefusedError",
-]
-
 #: Keys, or what returns those that hold at the moment.
 Keys: TypeAlias = Iterable[bytes] | Callable[[], tuple[bytes, ...]]
 

@@ -5,21 +5,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-__all__ = [
-    "GRACE_S",
-    "HTTP_GRACE_S",
-    "LARGE_MESSAGE",
-    "MAX_PARAMS",
-    "OPTIONS",
-    "PAGE_SIZE",
-    "PREFIX_BYTES",
-    "WAITING_BYTES",
-    "LimitOption",
-    "Limits",
-    "OutOfMemoryLine",
-    "OverlongLine",
-]
-
 #: How many prompts or resources one page of a list holds. Many frameworks read the first page alone.
 PAGE_SIZE: Final = 1000
 

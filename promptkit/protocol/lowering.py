@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.media import Audio, Icon, Image
 
-__all__ = ["Lowering", "lowering_for"]
-
 T = TypeVar("T")
 
 #: The bytes that were encoded last, and what came of them: so large ones, in bytes, and so many at most. They

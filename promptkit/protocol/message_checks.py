@@ -33,19 +33,6 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, Revision
 from promptkit.standard_error import say
 
-__all__ = [
-    "check_envelope",
-    "decode_again",
-    "decode_sender",
-    "no_session",
-    "not_in_a_batch",
-    "raw_meta",
-    "refuse_batch",
-    "refuse_envelope",
-    "refuse_unknown",
-    "refuse_unread",
-]
-
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 _decode_client: Final = msgspec.json.Decoder(wire.ClientInfo).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

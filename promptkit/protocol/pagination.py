@@ -16,9 +16,6 @@ from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
-__all__ = ["LISTS", "Pages", "lists_the_same", "pages_of"]
-
-
 try:  # the C module alone loads at once, while hashlib brings in all of OpenSSL
     from _blake2 import blake2b
 except ImportError:

@@ -5,8 +5,6 @@ from typing import Protocol
 
 import attrs
 
-__all__ = ["Principal", "TokenVerifier", "VerifierUnavailableError"]
-
 
 def _check_exact(_principal: object, _attribute: object, subject: str) -> None:
     try:

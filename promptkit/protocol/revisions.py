@@ -8,8 +8,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-__all__ = ["LATEST_HANDSHAKE", "MODERN", "REVISIONS", "Revision", "negotiate"]
-
 
 class Revision(Struct, frozen=True, eq=False):
     """

@@ -46,8 +46,6 @@ from promptkit.protocol.message_checks import (
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["Observe", "Session"]
-
 Observe: TypeAlias = Callable[[Request, Reply], object]
 
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode

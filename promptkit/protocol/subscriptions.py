@@ -16,8 +16,6 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 
-__all__ = ["Subscriptions"]
-
 
 class _Kind(Struct, frozen=True):
     """The lists whose changes have one notification, and the member of a filter that asks for it."""

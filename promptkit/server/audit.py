@@ -29,8 +29,6 @@ from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
 from promptkit.standard_error import say
 
-__all__ = ["LONGEST", "MOST", "Audit"]
-
 #: How many characters are kept of each text that a client chooses, and how many arguments.
 LONGEST: Final = 64
 MOST: Final = 64

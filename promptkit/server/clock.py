@@ -9,8 +9,6 @@ from typing import Final
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say
 
-__all__ = ["TICK_S", "Clock"]
-
 #: How often the clock looks while a request may be stuck, in seconds.
 TICK_S: Final = 0.005
 

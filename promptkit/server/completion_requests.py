@@ -16,8 +16,6 @@ from promptkit.server.user_code import call_author
 if TYPE_CHECKING:  # not every client completes values
     from promptkit.catalog.completion import Completer
 
-__all__ = ["CompletionMethod"]
-
 
 class CompletionMethod:
     """

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
     from promptkit.server.event_loop import EventLoopThread
 
-__all__ = ["Dispatcher", "Handler"]
-
 T = TypeVar("T")
 
 #: Returns the result of a request as JSON, or None if it comes later.

@@ -26,8 +26,6 @@ from promptkit.server import elicitation_forms
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 
-__all__ = ["Elicitation", "Question", "askable"]
-
 #: How long to wait for an answer: people need time to think. A `requestState` is valid for as long.
 _ANSWER_WITHIN_S: Final = 900.0
 

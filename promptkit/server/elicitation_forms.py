@@ -21,8 +21,6 @@ from promptkit.types.kinds import is_closed, is_list, plain
 from promptkit.types.readers import reader_of
 from promptkit.types.scalars import Reader
 
-__all__ = ["answers", "elicitation", "message", "requested_schema"]
-
 Schema: TypeAlias = dict[str, Any]
 
 #: The formats that a field of text may declare.

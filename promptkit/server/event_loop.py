@@ -17,8 +17,6 @@ from promptkit.server.pending import PendingRequest
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say
 
-__all__ = ["EventLoopThread"]
-
 T = TypeVar("T")
 
 #: How many threads the coroutines may delegate to. They start when they are needed. Python's own default is

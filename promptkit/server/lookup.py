@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["RequestTarget", "chosen_arguments", "hide", "name_of", "read_hidden", "target_of", "unmet_scopes"]
-
 
 class RequestTarget(Struct, frozen=True):
     """

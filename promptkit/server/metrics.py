@@ -23,8 +23,6 @@ from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import target_of
 from promptkit.server.observers import OpenRequests, known_method
 
-__all__ = ["Metrics"]
-
 #: Where prometheus_client finds the folder.
 _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 

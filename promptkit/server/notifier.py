@@ -10,8 +10,6 @@ from promptkit.protocol.jsonrpc import InternalError, encode_result
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["MAX_STREAMS", "Notifier", "Streams"]
-
 #: How many streams may be open at once.
 MAX_STREAMS: Final = 1024
 

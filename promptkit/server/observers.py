@@ -10,8 +10,6 @@ from promptkit.protocol.capabilities import METHODS, TOOL_METHODS
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
 
-__all__ = ["Observer", "OpenRequests", "known_method"]
-
 #: For a request that is still open at the end.
 _UNANSWERED: Final = Reply(b"", "unanswered")
 

@@ -11,8 +11,6 @@ from promptkit.protocol.jsonrpc import Reply, encode_error, encode_result
 from promptkit.server.lookup import name_of
 from promptkit.server.snapshot import Snapshot
 
-__all__ = ["PendingRequest"]
-
 
 class PendingRequest(Struct, eq=False):
     """

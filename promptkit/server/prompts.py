@@ -23,8 +23,6 @@ from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket
 from promptkit.server.user_code import call_author
 
-__all__ = ["PromptMethods"]
-
 
 class PromptMethods:
     """

@@ -19,8 +19,6 @@ from promptkit.server.lookup import RequestTarget, name_of, target_of
 from promptkit.server.pending import PendingRequest
 from promptkit.standard_error import say
 
-__all__ = ["reply_to", "timeout_error"]
-
 
 def timeout_error(pending: PendingRequest, importing: Callable[[], str]) -> InternalError:
     """

@@ -14,9 +14,6 @@ from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import WAITING_BYTES
 from promptkit.server.pending import PendingRequest
 
-__all__ = ["MOST_SUBJECTS", "REPORTS_PER_S", "TokenBucket", "TokenBuckets", "WaitingLine"]
-
-
 #: How many subjects are counted at the same time. The one that has not asked for longest is forgotten.
 MOST_SUBJECTS: Final = 10_000
 

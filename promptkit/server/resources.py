@@ -16,8 +16,6 @@ from promptkit.server.user_code import call_author
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.resources import CompiledResource
 
-__all__ = ["ResourceMethods"]
-
 
 class ResourceMethods:
     """

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
     from promptkit.server.observers import Observer
 
-__all__ = ["Server"]
-
 #: What a server is called unless its author says otherwise.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
 

@@ -10,8 +10,6 @@ from promptkit.server.lookup import unmet_scopes
 from promptkit.server.server import Server
 from promptkit.server.snapshot import Snapshot
 
-__all__ = ["SharedServer"]
-
 
 class SharedServer(Server):
     """

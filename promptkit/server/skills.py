@@ -16,8 +16,6 @@ from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.pagination import Pages
 from promptkit.server.pending import PendingRequest
 
-__all__ = ["METHODS", "get_skill", "read_directory"]
-
 
 def get_skill(pending: PendingRequest) -> bytes:
     """

@@ -23,8 +23,6 @@ from promptkit.protocol.revisions import REVISIONS, Revision
 if TYPE_CHECKING:
     from promptkit.protocol.pagination import Pages
 
-__all__ = ["CACHED", "CACHED_BYTES", "MOST_VIEWS", "ReplyCache", "Snapshot"]
-
 #: How many replies of prompts with `cache` are kept, and how large they and their keys may be together.
 CACHED: Final = 256
 CACHED_BYTES: Final = 16 * 1024 * 1024

@@ -22,8 +22,6 @@ from promptkit.server.lookup import target_of
 from promptkit.server.observers import OpenRequests, known_method
 from promptkit.version import VERSION
 
-__all__ = ["PIPE", "TCP", "Telemetry", "is_recorded"]
-
 #: The transports, as OpenTelemetry calls them.
 PIPE: Final = "pipe"
 TCP: Final = "tcp"

@@ -8,9 +8,6 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any, Final
 
-__all__ = ["DaemonThread", "Watchdog"]
-
-
 #: How long a thread may take to start.
 _START_WITHIN_S: Final = 1.0
 

@@ -21,17 +21,6 @@ from promptkit.language.cancellation import cancelled_by
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 
-__all__ = [
-    "CANCEL_GRACE_S",
-    "AuthorCall",
-    "CallTimeoutError",
-    "call_author",
-    "explanation",
-    "rendering_of",
-    "time_limit",
-]
-
-
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 

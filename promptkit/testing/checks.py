@@ -24,16 +24,6 @@ from promptkit.loader.targets import Targets
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = [
-    "CaseError",
-    "Checked",
-    "CheckedTarget",
-    "RenderingError",
-    "check_case",
-    "check_examples",
-    "check_generated",
-]
-
 Declared: TypeAlias = Prompt[..., Any] | Resource[..., Any]
 
 

@@ -21,8 +21,6 @@ from promptkit.types.unstructuring import json_of, text_of
 if TYPE_CHECKING:
     from promptkit.testing.skills import ReceivedSkill
 
-__all__ = ["Client"]
-
 T = TypeVar("T", bound=Struct)
 
 

@@ -28,8 +28,6 @@ from promptkit.testing.checks import (
     check_generated,
 )
 
-__all__ = ["add_targets", "configured_catalog", "recipe_file", "targets_for"]
-
 
 def configured_catalog(config: pytest.Config) -> Catalog:
     """Return the compiled prompts of the targets. The test fails if there are none."""

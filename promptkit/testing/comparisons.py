@@ -8,8 +8,6 @@ from typing import Any, Final, TypeAlias
 from promptkit.language.messages import Message, Workflow
 from promptkit.testing.transcripts import Line, has_transcript, lines_of
 
-__all__ = ["differences", "explain"]
-
 #: In characters: how long a shown line may be, and how much of it is shown before a difference.
 _MAX_LINE: Final = 100
 _CONTEXT: Final = 40

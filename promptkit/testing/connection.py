@@ -17,8 +17,6 @@ from promptkit.server import Server
 from promptkit.testing.received import ProtocolError
 from promptkit.version import VERSION
 
-__all__ = ["ServerConnection"]
-
 
 class ServerConnection:
     """

@@ -21,9 +21,6 @@ import pytest
 from promptkit.files.reading import read_beginning
 from promptkit.loader.discovery import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
-__all__ = ["make_importable", "root_of"]
-
-
 #: The configuration of promptkit, in any table or key of a ``pyproject.toml``.
 _TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
 

@@ -16,8 +16,6 @@ from promptkit.declarations.frontmatter import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.documents import EmbeddedResource
 
-__all__ = ["ListedSkill", "ListedSkillFile", "ReceivedSkill", "SkillMismatchError", "received_skill"]
-
 
 class ListedSkillFile(Struct, frozen=True):
     """

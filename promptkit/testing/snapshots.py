@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 #: A larger file is not a snapshot.
 _MAX_BYTES: Final = 1 << 26
 
-__all__ = ["MarkdownSnapshots", "changes_of"]
-
 
 class MarkdownSnapshots(SingleFileSnapshotExtension):
     """

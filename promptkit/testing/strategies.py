@@ -28,8 +28,6 @@ with needed_by("making arguments up (wire_arguments, call_arguments, pytest --pr
     from hypothesis import HealthCheck, given, reject, settings
     from hypothesis import strategies as st
 
-__all__ = ["argument_texts", "call_arguments", "try_generated", "wire_arguments"]
-
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
 

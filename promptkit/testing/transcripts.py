@@ -11,15 +11,6 @@ from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 
-__all__ = [
-    "Line",
-    "Turns",
-    "has_transcript",
-    "lines_of",
-    "transcript",
-    "visible_line_ends",
-]
-
 #: What a prompt renders to, or a part of it.
 Turns: TypeAlias = Workflow | Message | Content
 

@@ -17,18 +17,6 @@ from promptkit.loader.targets import Targets, targets_of
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 from promptkit.standard_error import say
 
-__all__ = [
-    "MAKE_A_KEY",
-    "VARIABLE",
-    "InvalidSecretsError",
-    "SecretFile",
-    "own_key",
-    "read_key_file",
-    "read_keys",
-    "read_secret_file",
-    "state_keys",
-]
-
 _Secrets = TypeVar("_Secrets")
 
 #: A larger file holds something else.

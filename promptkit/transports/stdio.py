@@ -22,8 +22,6 @@ from promptkit.server import Server
 from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
-__all__ = ["StdioPipes", "exit_after", "exit_now", "redirect_stdio", "serve"]
-
 #: The most that one read returns. All its requests are decoded before the first is answered: those of a full
 #: pipe, some 500, would not fit into a processor's cache.
 _CHUNK_BYTES: Final = 1 << 14

@@ -14,8 +14,6 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_literal, plain
 from promptkit.types.scalars import Reader
 
-__all__ = ["Orders", "enum_reader", "literal_reader", "one_of", "orders_of", "values_of"]
-
 #: Longer text is no sum of flags, and takes long to be read as a number.
 _MOST_DIGITS: Final = 40
 

@@ -11,25 +11,6 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as mi
 
-__all__ = [
-    "HAS_OFFSET",
-    "NO_OFFSET",
-    "InZone",
-    "base64_length",
-    "describe_base64",
-    "describe_length",
-    "describe_moment",
-    "describe_number",
-    "describe_text",
-    "located",
-    "moment_example",
-    "moment_facets",
-    "moment_pattern",
-    "number_example",
-    "offset_fault",
-    "zone_of",
-]
-
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
 _TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"

@@ -10,18 +10,16 @@ from msgspec import Struct, field, structs, to_builtins
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.blocks import block_of, system_text
-from promptkit.language.content import Content, Role
+from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, message_of, workflow_of
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
-from promptkit.language.validation import checked_role
+from promptkit.language.validation import Role, checked_role
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.types.proxies import Surrogate
 from promptkit.types.scalar_parsing import BASE64
-
-__all__ = ["SURROGATES", "sequence_surrogate"]
 
 T = TypeVar("T")
 

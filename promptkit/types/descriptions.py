@@ -17,8 +17,6 @@ from promptkit.types.kinds import fields_of, is_enum, is_list, is_literal, is_un
 from promptkit.types.scalars import scalar_of
 from promptkit.types.unstructuring import json_of
 
-__all__ = ["default_clause", "describe", "describe_choices", "described", "example_text", "expected_of"]
-
 #: How deep an example goes: a type that contains itself ends there.
 _MAX_DEPTH: Final = 4
 

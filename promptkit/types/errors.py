@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "error_of_union"]
-
 #: Stands for a value that is missing.
 ABSENT: Final = object()
 

@@ -34,8 +34,6 @@ from promptkit.types.scalar_parsing import Read
 from promptkit.types.scalars import SCALARS
 from promptkit.types.structuring import structurer
 
-__all__ = ["fast_path", "json_read"]
-
 #: The records around a type, which may not hold one another: structuring bounds how deep they are nested.
 _Around: TypeAlias = frozenset[type]
 

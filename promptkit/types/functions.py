@@ -11,17 +11,6 @@ from typing import Any, Final, TypeVar, cast
 
 from promptkit.types.kinds import is_union
 
-__all__ = [
-    "FORWARD",
-    "annotations_of",
-    "is_asynchronous",
-    "notes_of",
-    "read_return",
-    "resolved",
-    "run_async",
-    "with_own_defaults",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 

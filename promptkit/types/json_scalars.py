@@ -16,8 +16,6 @@ from promptkit.types.kinds import is_constrained, is_enum, is_literal
 from promptkit.types.scalar_parsing import Read, convert_key
 from promptkit.types.scalars import SCALARS
 
-__all__ = ["is_leaf", "key_converter", "leaf", "sized", "step"]
-
 
 def is_leaf(annotation: Any) -> bool:
     """Tell whether *annotation* is a type whose values have no parts."""

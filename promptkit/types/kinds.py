@@ -15,36 +15,6 @@ from promptkit.types.content import SURROGATES, sequence_surrogate
 from promptkit.types.errors import ConversionError
 from promptkit.types.proxies import Surrogate
 
-__all__ = [
-    "SEQUENCES",
-    "Member",
-    "checked_hashed",
-    "fields_of",
-    "fits",
-    "has_parts",
-    "hints_of",
-    "is_bytes",
-    "is_closed",
-    "is_constrained",
-    "is_enum",
-    "is_list",
-    "is_literal",
-    "is_mapping",
-    "is_named_tuple",
-    "is_own",
-    "is_record",
-    "is_sequence",
-    "is_struct",
-    "is_union",
-    "members_of",
-    "members_of_record",
-    "parts_of",
-    "plain",
-    "surrogate_of",
-    "type_name",
-    "type_tree",
-]
-
 #: How many values from outside a set holds, and how many keys that are not text a dict holds; and how many of
 #: these have one hash. Clients can choose numbers that collide, which take quadratic time: this bounds it.
 _MAX_HASHED: Final = 10_000

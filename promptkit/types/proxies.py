@@ -5,8 +5,6 @@ from typing import Any
 
 from msgspec import Struct
 
-__all__ = ["Surrogate"]
-
 
 class Surrogate(Struct, frozen=True):
     """

@@ -20,8 +20,6 @@ from promptkit.errors.suggestions import nearest
 from promptkit.types.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.types.proxies import Surrogate
 
-__all__ = ["forget_types", "pydantic_surrogate"]
-
 #: By the type of a schema: the type that is read in place of a class, what it takes, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "object": (dict[str, Any], "a JSON object", {}),

@@ -38,8 +38,6 @@ from promptkit.types.kinds import (
 from promptkit.types.scalar_parsing import MAX_DIGITS, Read
 from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
 
-__all__ = ["reader_of", "split_list"]
-
 
 def reader_of(annotation: Any) -> Reader | None:
     """Return the reader of a type; None if the type is not supported."""

@@ -13,31 +13,6 @@ import msgspec
 
 from promptkit.types.errors import ConversionError
 
-__all__ = [
-    "BASE64",
-    "DECIMAL",
-    "DURATION",
-    "INTEGER_KEY",
-    "MAX_DIGITS",
-    "UUID_TEXT",
-    "Read",
-    "convert_decimal",
-    "convert_int_key",
-    "convert_key",
-    "duration_text",
-    "extent",
-    "holds_more",
-    "parse_bool",
-    "parse_bytes",
-    "parse_decimal",
-    "parse_duration",
-    "parse_float",
-    "parse_int",
-    "parse_path",
-    "parse_text",
-    "parsed",
-]
-
 #: Digits that a number may have before or after the point. Python's own limit for whole numbers is the same.
 MAX_DIGITS: Final = 4300
 

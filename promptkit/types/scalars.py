@@ -22,18 +22,6 @@ from promptkit.types import scalar_parsing as parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsing import Read, parsed
 
-__all__ = [
-    "SCALARS",
-    "Reader",
-    "ScalarType",
-    "Schema",
-    "forget_replaced",
-    "register_type",
-    "scalar_of",
-    "scalar_of_value",
-    "text_scalar",
-]
-
 #: Takes a JSON value and the type, with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
 

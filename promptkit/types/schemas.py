@@ -36,17 +36,6 @@ from promptkit.types.readers import reader_of
 from promptkit.types.scalars import SCALARS, scalar_of
 from promptkit.types.unstructuring import can_be_sent, json_of
 
-__all__ = [
-    "Definitions",
-    "Schema",
-    "answer_name",
-    "answer_schema",
-    "schema_of_surrogate",
-    "type_schema",
-    "with_words",
-]
-
-
 Schema: TypeAlias = dict[str, Any]
 
 

@@ -37,8 +37,6 @@ from promptkit.types.kinds import (
 )
 from promptkit.types.scalar_parsing import Read
 
-__all__ = ["forget_types", "structurer"]
-
 _TOO_DEEP: Final = "is nested too deeply"
 _NO_MEMBER: Final = "is not a member of this object"
 

@@ -8,8 +8,6 @@ import msgspec
 from promptkit.types.kinds import surrogate_of
 from promptkit.types.scalars import scalar_of_value
 
-__all__ = ["can_be_sent", "is_row", "json_of", "text_of", "typed_text"]
-
 
 def json_of(value: Any) -> Any:
     """

@@ -15,8 +15,6 @@ from promptkit.language.cancellation import is_cancelled
 from promptkit.workspace.execution import Outcome, execute
 from promptkit.workspace.paths import workspace
 
-__all__ = ["run", "run_async"]
-
 #: What a command is made of.
 Word: TypeAlias = str | os.PathLike[str] | None
 

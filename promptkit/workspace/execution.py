@@ -34,8 +34,6 @@ else:
     _KILL: Final = signal.SIGKILL
     _signal: Final = os.killpg
 
-__all__ = ["Outcome", "end_all", "execute"]
-
 #: How often it is looked whether anybody still waits for a command, in seconds.
 _LOOK_EVERY_S: Final = 0.05
 

@@ -13,9 +13,6 @@ from promptkit.errors.exceptions import PromptError
 from promptkit.language.cancellation import is_cancelled
 from promptkit.workspace.execution import execute
 
-__all__ = ["VARIABLE", "files", "workspace"]
-
-
 #: What ``promptkit serve`` sets, and anybody may. Empty, it means that there is none.
 VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 

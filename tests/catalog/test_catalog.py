@@ -23,7 +23,8 @@ from promptkit import (
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors import UnknownResourceError
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location
+from promptkit.errors.rules import Rule
 
 
 @prompt

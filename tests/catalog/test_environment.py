@@ -11,7 +11,7 @@ from promptkit import Arg, ArgumentsError, prompt, resource
 from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.server.elicitation import askable
 from tests.wire import Client
 

@@ -12,7 +12,8 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.output import Output
 from promptkit.clients import profiles
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location
+from promptkit.errors.rules import Rule
 from promptkit.workspace import run
 from tests.terminal import command, on_terminal
 

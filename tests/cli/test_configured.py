@@ -8,7 +8,7 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.options import configure, parse
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from tests.terminal import command
 
 pytestmark = pytest.mark.sampled

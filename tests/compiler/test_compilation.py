@@ -5,8 +5,9 @@ import pytest
 
 from promptkit import Arg, ArgumentsError, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
-from promptkit.loader.loader import Recipes, load
+from promptkit.errors.rules import Rule
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import Recipes
 from tests.mistakes import FOUND, SIX_MISTAKES
 
 

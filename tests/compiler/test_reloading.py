@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
 from promptkit.loader.module_records import forget_parts

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from promptkit import prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, REVISIONS

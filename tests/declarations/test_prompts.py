@@ -27,7 +27,7 @@ from promptkit import (
     user,
 )
 from promptkit.errors import EmptyPromptError
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
 
 #: A function whose return type is not there when it runs.

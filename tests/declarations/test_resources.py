@@ -28,8 +28,9 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.compilation import compile
 from promptkit.declarations.resources import Resource as Made
-from promptkit.errors.diagnostics import Rule
-from promptkit.loader.loader import Recipes, load
+from promptkit.errors.rules import Rule
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import Recipes
 
 calls = []
 

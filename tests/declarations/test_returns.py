@@ -1,6 +1,6 @@
 import pytest
 
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 
 RETURNS = """
 from collections.abc import (

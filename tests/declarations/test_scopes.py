@@ -3,8 +3,8 @@
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.errors.diagnostics import Rule
 from promptkit.errors.exceptions import CompileError
+from promptkit.errors.rules import Rule
 
 
 def greeting(scopes):

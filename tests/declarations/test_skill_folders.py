@@ -7,7 +7,7 @@ import pytest
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.reloading import Reloader
 from promptkit.declarations.skill_files import MOST_FILES, SkillError, paths_below, read_files
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 
 HELLO = "from promptkit import prompt\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
 

@@ -4,7 +4,7 @@ import pytest
 
 from promptkit import Image, Text, assistant, prompt, skill, system, user
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.fragments import blocks, section
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"

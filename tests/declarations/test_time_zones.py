@@ -13,7 +13,7 @@ from msgspec import Meta
 from promptkit import Arg, ArgumentsError, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.errors.distribution import pip
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.types.unstructuring import text_of
 
 Aware = Annotated[dt.datetime, Meta(tz=True)]

@@ -25,7 +25,7 @@ from promptkit import (
     prompt,
     resource,
 )
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.types.readers import reader_of
 
 T = TypeVar("T")

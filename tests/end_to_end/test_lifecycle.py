@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import Audio, Context, Icon, ResourceLink, Text, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.requirements.requirement import HANDSHAKE_SINCE_2025_03
 from tests.wire import (
     HANDSHAKES,

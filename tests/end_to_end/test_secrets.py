@@ -21,7 +21,7 @@ from promptkit.catalog import redaction
 from promptkit.catalog.redaction import HIDDEN, STRETCH, RecentSecrets, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client, initialize, line, notification, request
 
 #: Quotes, a backslash, a line end and a letter that is no ASCII are each written in several ways.

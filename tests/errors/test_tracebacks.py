@@ -8,7 +8,7 @@ import pytest
 from promptkit import Image, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.errors.tracebacks import format_exception, is_authors_file
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, Context, assistant, prompt, resource, user
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.server import Server
 from tests.wire import MODERN, initialize, line, modern, notification, request
 

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from promptkit import Arg, Context, Icon, PromptError, Text, prompt, resource, skill, user
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import METHODS
 from promptkit.protocol.jsonrpc import JsonRpcError
 from tests.requirements.requirement import SINCE_2025_06, SINCE_2025_11

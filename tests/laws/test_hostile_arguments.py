@@ -11,7 +11,7 @@ from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.errors import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client, line, request
 
 pytestmark = [pytest.mark.sampled, pytest.mark.timeout(20)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.server import Server
 from promptkit.types.unstructuring import json_of
 from tests.laws.test_types import ALL, JSON, TYPES, beyond_schemas, closed, lenient, near, share

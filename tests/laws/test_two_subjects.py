@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.subjects import Site, caller, cursor_in
 from tests.wire import initialize, modern, request
 

@@ -11,7 +11,8 @@ from promptkit.clients.profiles import CLIENTS, ClientProfile, UnknownClientErro
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.lints.clients import lint_client, lint_workflow
-from promptkit.loader.loader import Recipes, load
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import Recipes
 
 pytestmark = pytest.mark.sampled
 

@@ -4,10 +4,10 @@ import pytest
 
 from promptkit import Image, assistant, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.language.media_checks import MAX_IMAGE_BYTES
 from promptkit.lints.prompts import lint_first_message
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 
 HEAD = """
 from pathlib import Path

@@ -5,8 +5,9 @@ import pytest
 
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
-from promptkit.loader.loader import Recipes, load
+from promptkit.errors.rules import Rule
+from promptkit.loader.loader import load
+from promptkit.loader.recipes import Recipes
 
 
 class TestSaysNothing:

@@ -9,7 +9,7 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.errors import LoadError
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
 from promptkit.loader.module_records import SourceLoader
 

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.loader.discovery import FolderWalk, holds_recipes
 from promptkit.loader.loader import load
 

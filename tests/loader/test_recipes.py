@@ -7,7 +7,8 @@ import pytest
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile_files
 from promptkit.compiler.linking import link, merge
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location
+from promptkit.errors.rules import Rule
 from promptkit.loader.recipes import LoadedFile, Recipes
 
 

@@ -13,7 +13,7 @@ IMPATIENT = """
 import sys
 from threading import Event
 from promptkit.cli import main
-from promptkit.loader import slow_imports
+from promptkit.loader import import_thread
 from promptkit.transports import stdio
 
 def say_and_note(text):
@@ -21,8 +21,8 @@ def say_and_note(text):
     if "slow.py" in text:
         sys.reported.set()
 
-sys.reported, say, slow_imports.say = Event(), slow_imports.say, say_and_note
-slow_imports._REPORT_AFTER_S, slow_imports._LOOK_EVERY_S = 0.1, 0.05
+sys.reported, say, import_thread.say = Event(), import_thread.say, say_and_note
+import_thread._REPORT_AFTER_S, import_thread._LOOK_EVERY_S = 0.1, 0.05
 stdio._LOOK_FOR_PARENT_EVERY_S = 0.1
 sys.exit(main(sys.argv[1:]))
 """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt, resource
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection, LineBuffer
 from promptkit.protocol.decoding import leading_id

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from promptkit import Arg, Audio, EmbeddedResource, Icon, Image, Message, ResourceLink, Text, Workflow, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import pages_of

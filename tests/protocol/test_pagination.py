@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import lists_the_same, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE

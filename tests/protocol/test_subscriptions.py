@@ -7,7 +7,7 @@ from promptkit import prompt, resource
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.subscriptions import MAX_CHARACTERS, MAX_SUBSCRIPTIONS, Subscriptions
 from promptkit.protocol.wire import SubscriptionFilter

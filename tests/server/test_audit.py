@@ -12,7 +12,7 @@ import pytest
 
 from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import CANCELLED, Reply

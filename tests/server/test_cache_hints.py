@@ -2,7 +2,7 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client
 
 FORM = {"elicitation": {"form": {}}}

@@ -10,7 +10,7 @@ import pytest
 from promptkit import Arg, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError, Reply

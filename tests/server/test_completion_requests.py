@@ -8,8 +8,8 @@ import pytest
 
 from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
-from promptkit.loader.loader import Recipes
+from promptkit.errors.rules import Rule
+from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, REVISIONS, Client
 
 FILES = {"api": ["routes.py", "models.py"], "web": ["index.ts"]}

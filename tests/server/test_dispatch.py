@@ -15,7 +15,7 @@ import pytest
 
 from promptkit import Context, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.server import dispatch as dispatch_module

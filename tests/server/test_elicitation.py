@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol import key_ring
 from promptkit.protocol.jsonrpc import JsonRpcError
 from promptkit.protocol.limits import Limits

@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.events import ClientResponse
 from promptkit.server import Server
 from promptkit.server.replies import reply_to

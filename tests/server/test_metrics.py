@@ -12,7 +12,7 @@ from promptkit import Arg, PromptError, prompt
 from promptkit.cli.options import parse
 from promptkit.cli.serve_http import metrics_of
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.server.metrics import Metrics
 from tests.wire import MODERN, Client

@@ -11,7 +11,7 @@ from promptkit import Context, PromptError, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.language.cancellation import RequestCancelledError
 from promptkit.language.context import Progress
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import REVISIONS, Client, line, notification
 
 

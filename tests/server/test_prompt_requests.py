@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit import EmbeddedResource, Image, Text, prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, REVISIONS, Client
 
 ABLE = {"elicitation": {"form": {}}}

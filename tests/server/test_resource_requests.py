@@ -5,8 +5,8 @@ import pytest
 
 from promptkit import PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Rule
-from promptkit.loader.loader import Recipes
+from promptkit.errors.rules import Rule
+from promptkit.loader.recipes import Recipes
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from promptkit import PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.server.snapshot import MOST_VIEWS, Snapshot
 from promptkit.testing import Client, ProtocolError
 from tests.subjects import Site, caller

@@ -8,7 +8,7 @@ import pytest
 
 from promptkit import ArgumentsError, Context, EmbeddedResource, PromptError, assistant, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.wire import HANDSHAKES, REVISIONS, Client, line, request, validate
 
 

@@ -10,7 +10,7 @@ import pytest
 from promptkit import prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from tests.server.busy_server import BUSY

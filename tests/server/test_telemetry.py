@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from promptkit import Arg, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.errors.distribution import install_command
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.jsonrpc import CANCELLED
 from promptkit.server.telemetry import PIPE, TCP, Telemetry
 from promptkit.transports.http.application import Application

@@ -24,7 +24,7 @@ from promptkit import (
     user,
 )
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server.audit import Audit
 from tests.clients.recipes._samples import PNG, WAV

@@ -8,7 +8,7 @@ import pytest
 
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from tests.wire import initialize, line, notification, request

@@ -15,7 +15,7 @@ import pytest
 
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.server import Server
 from promptkit.server.threads import Watchdog
 from tests.wire import initialize, line, modern, request

@@ -202,7 +202,7 @@ def test_the_server_answers_and_goes_on(revision):
     """
     from promptkit import prompt
     from promptkit.compiler.compilation import compile
-    from promptkit.loader.loader import Recipes
+    from promptkit.loader.recipes import Recipes
 
     @prompt
     def add(numbers: set[int]) -> str:

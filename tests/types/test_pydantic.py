@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from promptkit import ArgumentsError, prompt
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.rules import Rule
 from promptkit.testing import Client, call_arguments
 from promptkit.types.kinds import surrogate_of
 from promptkit.types.pydantic import forget_types

@@ -19,7 +19,7 @@ import promptkit
 from promptkit import ArgumentsError, prompt, register_type
 from promptkit.catalog.json_schema import schema_of
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.types.kinds import type_tree
 from promptkit.types.readers import reader_of
 from promptkit.types.scalars import SCALARS, ScalarType, text_scalar

@@ -17,9 +17,6 @@ from msgspec import Struct
 from promptkit.catalog.prompts import SCHEMA
 from promptkit.catalog.skills import SKILL_FILE
 
-__all__ = ["WORDS", "Difference", "Kind", "changes_between", "definitions_of", "takes_all"]
-
-
 Schema: TypeAlias = Mapping[str, Any]
 
 #: What is said of a value, and does not bound it.

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-__all__ = ["AnswerError", "Lists", "Renderings", "decode_answer"]
-
 #: What a client sends for a case or an example: arguments, or a URI.
 Sent: TypeAlias = dict[str, Any] | str
 

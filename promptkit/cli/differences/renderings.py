@@ -27,9 +27,6 @@ from promptkit.cli.differences.word_diff import Line, TextChange, changed_words,
 from promptkit.cli.loading import load_recipes
 from promptkit.errors.exceptions import PromptkitError
 
-__all__ = ["Said", "SinceCommit", "compared_renderings", "main", "renderings_side"]
-
-
 #: The cases of each prompt and resource: by their names, what a client sends.
 Cases: TypeAlias = Mapping[str, Mapping[str, Any]]
 

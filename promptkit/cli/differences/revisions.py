@@ -14,9 +14,6 @@ from promptkit.files.scratch import scratch_folder
 from promptkit.files.symlinks import remove_outward_links
 from promptkit.loader.targets import split_target
 
-__all__ = ["Repository", "RevisionError", "loading_from", "written"]
-
-
 #: No program that a repository configures runs: hooks, monitors of files, what fetches missing objects. An
 #: index that is split has a part in the repository.
 _NO_PROGRAMS: Final = (

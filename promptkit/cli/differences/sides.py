@@ -33,8 +33,6 @@ from promptkit.workspace.paths import VARIABLE, workspace
 if TYPE_CHECKING:  # most recipes hold none
     from promptkit.catalog.skills import CompiledSkill
 
-__all__ = ["Side", "ask_side", "faults_of", "key_of", "main", "own_examples", "run_side", "side_of"]
-
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
 

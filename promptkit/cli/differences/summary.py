@@ -12,9 +12,6 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
 
-__all__ = ["as_summary", "code_span", "count_changes", "html_code"]
-
-
 #: The longest title, in characters.
 _MAX_TITLE: Final = 500
 

@@ -16,8 +16,6 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
 
-__all__ = ["FAILS", "TextChange", "as_comment", "changed_words", "summary_of", "text_changes"]
-
 #: How a transcript begins of a case that can be neither rendered nor refused.
 FAILS: Final = "[fails] "
 

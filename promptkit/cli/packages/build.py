@@ -27,8 +27,6 @@ from promptkit.files.folder import Folder
 from promptkit.files.reading import check_regular
 from promptkit.loader.targets import is_project, place_of, project_root
 
-__all__ = ["package"]
-
 #: The options of a server that its lists depend on: others are those of a machine.
 _LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
 

@@ -24,8 +24,6 @@ from promptkit.files.reading import INSTALLED
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_test, may_enter
 from promptkit.loader.targets import is_within
 
-__all__ = ["Contents", "read_contents", "requirements_of"]
-
 #: How many files a package has, and how long the path of each is: longer ones fail on some systems.
 _MAX_FILES: Final = 10_000
 _MAX_PATH: Final = 1_000

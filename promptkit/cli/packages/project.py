@@ -19,8 +19,6 @@ from promptkit.files.toml import parse_toml
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.version import VERSION
 
-__all__ = ["PackageError", "PackagedProject", "distribution_of", "read_project"]
-
 #: What is taken over as it is.
 _TAKEN: Final = (
     *("authors", "maintainers", "keywords", "classifiers", "urls", "license", "license-files"),

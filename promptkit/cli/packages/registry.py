@@ -10,8 +10,6 @@ from typing import Any, Final, NamedTuple
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli.packages.project import PackagedProject, PackageError
 
-__all__ = ["RegistryName", "registry_name", "server_entry", "variables_of"]
-
 _SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
 #: What the schema takes.

@@ -19,8 +19,6 @@ from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 
-__all__ = ["PackagedFile", "SecretFiles", "SourceReader", "find_secrets"]
-
 #: By device and inode, so that links and hard links are found: the option that names the file.
 SecretFiles: TypeAlias = Mapping[tuple[int, int], str]
 

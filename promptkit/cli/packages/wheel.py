@@ -30,9 +30,6 @@ from promptkit.declarations.skill_files import is_left_out
 from promptkit.files.folder import Folder, check_plain
 from promptkit.files.scratch import scratch_folder
 
-__all__ = ["Wheel", "WheelParts", "build_wheel", "find_licenses", "readme_text"]
-
-
 #: How many files and folders are compared with patterns.
 _MAX_ENTRIES: Final = 100_000
 

@@ -29,8 +29,6 @@ from promptkit.clients.slash_commands.command import (
 from promptkit.clients.slash_commands.frontmatter import CommandFile, one_line, read_markdown
 from promptkit.clients.slash_commands.names import identifier
 
-__all__ = ["APPENDED", "read_claude_command"]
-
 #: What stands before arguments that a command has no place for.
 APPENDED: Final = "\n\nARGUMENTS: "
 

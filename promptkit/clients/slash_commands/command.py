@@ -9,26 +9,6 @@ from typing import Final, TypeAlias
 
 import attrs
 
-__all__ = [
-    "ArgumentPart",
-    "CommandParameter",
-    "CommandPart",
-    "CommandSyntaxError",
-    "FilePart",
-    "LineNumbers",
-    "Loss",
-    "Part",
-    "SlashCommand",
-    "TextPart",
-    "brief",
-    "in_order",
-    "joined_parts",
-    "parts_of",
-    "why_no_words",
-    "words_of",
-]
-
-
 #: How many characters of a file's text a message shows.
 _SHOWN: Final = 200
 

@@ -13,8 +13,6 @@ from promptkit.clients import yaml_edits
 from promptkit.clients.slash_commands.command import CommandSyntaxError, Loss, brief
 from promptkit.files.writing import FileRefusedError
 
-__all__ = ["CommandField", "CommandFile", "one_line", "read_markdown"]
-
 #: What is between two lines of hyphens, at the beginning.
 _BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 

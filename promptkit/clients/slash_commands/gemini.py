@@ -31,8 +31,6 @@ from promptkit.clients.slash_commands.command import (
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.files.writing import FileRefusedError
 
-__all__ = ["read_gemini_command"]
-
 _ARGUMENTS: Final = "arguments"
 _HOLE: Final = "{{args}}"
 

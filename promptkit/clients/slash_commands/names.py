@@ -8,8 +8,6 @@ from unicodedata import combining, normalize
 
 from promptkit.loader.discovery import is_recipe, may_enter
 
-__all__ = ["FreeNames", "file_stem", "folder_name", "identifier", "prompt_name"]
-
 #: Names that recipes use.
 _TAKEN: Final = frozenset(
     {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "words"}

@@ -20,8 +20,6 @@ from promptkit.clients.slash_commands.names import FreeNames, identifier
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 
-__all__ = ["written"]
-
 #: Quotation marks that would end a docstring, or would be joined with those at its end.
 _CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 

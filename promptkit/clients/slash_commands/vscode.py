@@ -23,8 +23,6 @@ from promptkit.clients.slash_commands.command import (
 from promptkit.clients.slash_commands.frontmatter import read_markdown
 from promptkit.clients.slash_commands.names import FreeNames, identifier
 
-__all__ = ["read_vscode_prompt"]
-
 _PLACEHOLDER: Final = re.compile(
     r"\$\{input:(?P<input>[^:{}\n]+)(?::(?P<hint>[^{}\n]*))?\}"
     r"|(?P<variable>\$\{(?:workspaceFolder|workspaceFolderBasename|selection|selectedText|lineNumber"

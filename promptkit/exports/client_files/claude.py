@@ -12,8 +12,6 @@ from promptkit.declarations.frontmatter import write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, hint_of, refuse_at
 from promptkit.exports.templates import Placeholder
 
-__all__ = ["frozen", "live"]
-
 #: What stands for arguments, unless a backslash stands before it.
 _PLACEHOLDER: Final = re.compile(r"\$(?=[0-9]+(?!\w)|ARGUMENTS)")
 

@@ -11,8 +11,6 @@ from typing import Final
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, refuse, refuse_at
 
-__all__ = ["frozen", "live"]
-
 #: What stands for all that was typed.
 _HOLE: Final = "{{args}}"
 

@@ -9,16 +9,6 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.exports.templates import Placeholder, TemplateError, template_of
 
-__all__ = [
-    "ExportRefusedError",
-    "LiveCommand",
-    "frozen_parts",
-    "hint_of",
-    "refuse",
-    "refuse_at",
-    "target_word",
-]
-
 #: What else can be done.
 _LIVE: Final = "--live writes a file that renders it each time"
 

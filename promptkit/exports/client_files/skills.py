@@ -10,8 +10,6 @@ from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, re
 from promptkit.exports.templates import Placeholder
 from promptkit.files.scratch import SpooledBytes, keep
 
-__all__ = ["frozen", "live", "only_when_asked", "skill_name"]
-
 #: How a model gives arguments.
 _HOW: Final = (
     "Add each argument as `NAME=VALUE`, in quotes that keep a shell from reading it. Write a value that is "

@@ -35,8 +35,6 @@ from promptkit.protocol.session import Observe, Session
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Endpoint", "response_to"]
-
 #: The status of each error, by its code. Others have 200: one request over a limit does, too, because the
 #: official Python client 1.x ends its session at any status of 400 or more.
 _STATUSES: Final[Mapping[int | None, int]] = {

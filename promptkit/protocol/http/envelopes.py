@@ -23,8 +23,6 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.message_checks import check_envelope, raw_meta
 
-__all__ = ["Envelope", "disagreement", "peek"]
-
 #: The fields of a head, each with its name in small letters.
 _VERSION: Final = ("MCP-Protocol-Version", b"mcp-protocol-version")
 _METHOD: Final = ("Mcp-Method", b"mcp-method")

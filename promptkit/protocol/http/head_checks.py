@@ -10,8 +10,6 @@ from promptkit.errors.exceptions import shortened
 from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest
 
-__all__ = ["ENDPOINT", "Guard", "accepts", "check_framing"]
-
 #: Where clients send their requests. A slash at the end makes no difference: clients do not follow a
 #: redirect with a body.
 ENDPOINT: Final = "/mcp"

@@ -8,17 +8,6 @@ from msgspec import UNSET, Struct, UnsetType
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.jsonrpc import RequestId, encode_error
 
-__all__ = [
-    "CLOSE",
-    "JSON",
-    "JSON_BODY",
-    "RETRY",
-    "Head",
-    "HttpResponse",
-    "read_head",
-    "refuse",
-]
-
 JSON: Final = b"application/json"
 
 #: Says that a body is JSON.

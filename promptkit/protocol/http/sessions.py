@@ -22,8 +22,6 @@ from promptkit.protocol import wire
 from promptkit.protocol.key_ring import OVERHEAD, KeyRing, TokenRefusedError
 from promptkit.protocol.revisions import REVISIONS, Revision
 
-__all__ = ["LIFETIME_S", "MAX_LENGTH", "SealedSession", "Sessions"]
-
 #: How many characters a session id has at most. With the other headers of a reply it has to fit into 4 KiB,
 #: which is all that nginx takes unless it is told otherwise.
 MAX_LENGTH: Final = 2048

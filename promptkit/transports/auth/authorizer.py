@@ -25,8 +25,6 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
 from promptkit.transports.auth.token_file import TokenFile
 
-__all__ = ["KNOWN_S", "Authorizer", "protect"]
-
 #: How long a verified token is not verified again, in seconds, even if it expires later.
 KNOWN_S: Final = 300.0
 

@@ -19,8 +19,6 @@ from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
-__all__ = ["UNAVAILABLE", "BearerScheme", "is_token", "secure_url"]
-
 #: Where the metadata of a resource is, and what the path of the resource is appended to.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 

@@ -30,8 +30,6 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import secure_url
 from promptkit.version import VERSION
 
-__all__ = ["COOL_DOWN_S", "FRESH_S", "TRUSTED_S", "DocumentUnavailableError", "Issuer", "fetch_document"]
-
 #: How long keys are used without asking again, in seconds; and how long if the issuer cannot be reached.
 FRESH_S: Final = 300.0
 TRUSTED_S: Final = 3600.0

@@ -20,8 +20,6 @@ from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
 from promptkit.transports.auth.issuer import Issuer
 
-__all__ = ["ALGORITHMS", "LEEWAY_S", "JwtVerifier"]
-
 #: What tokens may be signed with. All of them have a public key: with a shared one, who verifies could
 #: sign, too. A token says which of them it uses, and never that it uses another.
 ALGORITHMS: Final = frozenset(

@@ -10,8 +10,6 @@ from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.bearer_header import is_token
 from promptkit.transports.secret_files import InvalidSecretsError, SecretFile
 
-__all__ = ["MIN_TOKEN", "VALID_S", "TokenFile", "read_tokens"]
-
 #: Shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN: Final = 32
 

@@ -11,8 +11,6 @@ from promptkit.standard_error import say
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.asgi_types import Event, Receive, Scope, Send
 
-__all__ = ["LoggedApplication"]
-
 
 class LoggedApplication(Application):
     """

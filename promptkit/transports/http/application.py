@@ -39,8 +39,6 @@ from promptkit.version import VERSION
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
 
-__all__ = ["Application"]
-
 #: One field of a head.
 Field: TypeAlias = tuple[bytes, bytes]
 

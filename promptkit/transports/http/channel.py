@@ -16,8 +16,6 @@ from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooMany
 from promptkit.protocol.principals import Principal
 from promptkit.transports.http.asgi_types import Receive
 
-__all__ = ["HttpChannel", "Sent", "StreamEvent", "UnansweredRequests", "drop_body", "nowhere"]
-
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024

@@ -11,8 +11,6 @@ from promptkit.transports.http.connection_limits import Connections, Phase, refu
 from promptkit.transports.http.request_cycle import CONTINUE, RequestCycle, scope_of, target
 from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
 
-__all__ = ["HttpConnection"]
-
 #: The fields that say where a body ends.
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 

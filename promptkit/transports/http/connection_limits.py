@@ -13,8 +13,6 @@ from msgspec import Struct
 from promptkit.memory import return_free_memory
 from promptkit.protocol.limits import Limits
 
-__all__ = ["Backlogs", "ConnectionLimits", "Connections", "Phase", "refusal"]
-
 #: How many bytes a client has to read in a second, of what does not fit into its window.
 _LEAST_RATE: Final = 4096
 

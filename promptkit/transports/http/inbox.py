@@ -12,8 +12,6 @@ from promptkit.protocol.jsonrpc import InternalError
 from promptkit.standard_error import say
 from promptkit.transports.http.channel import HttpChannel
 
-__all__ = ["Inbox"]
-
 _ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
 
 

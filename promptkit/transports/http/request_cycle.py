@@ -14,8 +14,6 @@ from promptkit.protocol.http.messages import CLOSE
 from promptkit.standard_error import say
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
-__all__ = ["CONTINUE", "JOINED_BYTES", "RequestCycle", "scope_of", "target"]
-
 #: Up to so many bytes are sent together with the head before them; to copy more takes longer than a call.
 JOINED_BYTES: Final = 64 * 1024
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.auth.authorizer import Authorizer
 
-__all__ = ["BODY_BYTES", "Settings", "public_names"]
-
 #: The longest body, in bytes, unless another limit is given. The official servers have the same.
 BODY_BYTES: Final = 4 * 1024 * 1024
 

@@ -18,9 +18,6 @@ from msgspec.structs import replace
 
 from promptkit.transports.http.connection_limits import ConnectionLimits
 
-__all__ = ["ListenError", "Listener", "listen_inherited", "listen_tcp", "listen_unix", "systemd_descriptors"]
-
-
 if sys.platform != "win32":
     from fcntl import ioctl
     from termios import FIONREAD

@@ -17,8 +17,6 @@ from msgspec import Struct
 from promptkit.standard_error import finish, say
 from promptkit.transports.http.worker import die_of
 
-__all__ = ["Supervisor"]
-
 #: A worker that lived for less than so long, in seconds, did not come to serve.
 _SHORT_LIFE_S: Final = 1.0
 

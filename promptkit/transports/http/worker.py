@@ -19,8 +19,6 @@ from promptkit.transports.http.sockets import Balance, keep_little_unsent, withi
 from promptkit.transports.stdio import exit_after
 from promptkit.workspace.execution import end_all
 
-__all__ = ["HttpWorker", "Served", "die_of"]
-
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
 

@@ -8,7 +8,7 @@ from itertools import count
 
 from promptkit import Context, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 
 #: Set when the prompt of this name has begun, and how often each has begun and ended.
 BEGUN, ENDED = [], []

@@ -10,7 +10,7 @@ import pytest
 
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.shared_server import SharedServer
 from promptkit.server.snapshot import Snapshot

@@ -8,7 +8,7 @@ import pytest
 
 from promptkit.asgi import Principal, VerifierUnavailableError, app
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.transports.auth.authorizer import protect
 from promptkit.transports.http.application import Application

@@ -7,7 +7,7 @@ import pytest
 
 from promptkit import resource
 from promptkit.compiler.compilation import compile
-from promptkit.loader.loader import Recipes
+from promptkit.loader.recipes import Recipes
 from tests.posting import application, post
 from tests.transports.http import recipes
 from tests.transports.http.test_disconnects import calm, get, hello
