@@ -10,7 +10,7 @@ from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.principals import Principal
-from promptkit.server.shared_server import SharedServer
+from promptkit.server.server import SharedServer
 from tests.posting import KEY, body_of, head, repeat
 
 LIMITS = Limits(completions=1e9)

@@ -5,7 +5,7 @@ Batches: a prompt, rendered for every row of a table.
 interfaces of vendors. Neither pyarrow nor an engine is imported by promptkit.
 """
 
-from promptkit.batch.columns import ColumnError, RowError
 from promptkit.batch.renderer import Renderer
+from promptkit.batch.rows import ColumnError, RowError
 
 __all__ = ["ColumnError", "Renderer", "RowError"]

@@ -9,10 +9,9 @@ import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS, LineFormat
-from promptkit.batch.rows import Chunk, Row, row_of
+from promptkit.batch.rows import Chunk, Columns, Row, RowError, row_of
 
 #: How long a digest in an identifier is, in bytes.
 _DIGEST_SIZE: Final = 8

@@ -9,8 +9,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 from msgspec import Struct
 
-from promptkit.batch.columns import RowError, check_key
-from promptkit.batch.rows import RowsError, Table, row_of
+from promptkit.batch.rows import RowError, RowsError, Table, check_key, row_of
 from promptkit.batch.shards import Keys, KeysError
 from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder

@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from promptkit.batch.body_templates import Bodies, Said
-from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.dataframes import ColumnTypes, columns_of, known_table, rows_of, with_columns
 from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.rows import Columns, RowError
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError

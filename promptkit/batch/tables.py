@@ -16,9 +16,8 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 import msgspec
 from msgspec import Struct, structs
 
-from promptkit.batch.columns import RowError, listed
 from promptkit.batch.dataframes import columns_of, rows_of
-from promptkit.batch.rows import Chunk, Raw, Row, RowsError, Table, chunks_of, rows_after
+from promptkit.batch.rows import Chunk, Raw, Row, RowError, RowsError, Table, chunks_of, listed, rows_after
 from promptkit.errors.distribution import install_command
 from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file

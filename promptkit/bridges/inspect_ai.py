@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from promptkit.batch.columns import RowError
 from promptkit.batch.dataframes import columns_of, known_table, rows_of
 from promptkit.batch.renderer import Renderer
+from promptkit.batch.rows import RowError
 from promptkit.declarations.prompts import Prompt
 from promptkit.exports.turns import ExportError, File, Part, Vendor, turns_of
 from promptkit.language.media_checks import IMAGE_TYPES

@@ -14,11 +14,10 @@ import msgspec
 from promptkit import compiler
 from promptkit.batch.checkpoints import REJECTED, Checkpoint, UnfinishedBatchError, batch_files, is_whole
 from promptkit.batch.chunks import ChunkRenderer, RenderedChunk
-from promptkit.batch.columns import ColumnError
 from promptkit.batch.joining import joined
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
-from promptkit.batch.rows import RowsError, Table
+from promptkit.batch.rows import ColumnError, RowsError, Table
 from promptkit.batch.shards import Keys, KeysError, Shards, Tally, write
 from promptkit.batch.tables import open_table
 from promptkit.batch.workers import WorkerEndedError, start_workers

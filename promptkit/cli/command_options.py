@@ -37,6 +37,9 @@ def _client(text: str) -> str:
     return text
 
 
+#: The formats that `export` writes.
+FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
+
 _TARGET: Final[dict[str, Any]] = {
     "type": _target,
     "metavar": "TARGET",
@@ -229,6 +232,21 @@ def _add_import(importing: ArgumentParser) -> None:
     add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
 
 
+def _add_export(export: ArgumentParser) -> None:
+    add = export.add_argument
+    form = (
+        "slash commands of Claude Code or Gemini CLI, prompts as skills for Codex, or all prompts and skills"
+    )
+    add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
+    add("folder", metavar="DIR", help="where the client looks for them, as in .claude/commands")
+    add("names", nargs="*", metavar="PROMPT", help="which ones (default: all)")
+    add("--target", dest="targets", action="append", **_TARGETS)
+    live = "write what runs 'promptkit render', so that all prompts can be written, and none is out of date"
+    add("--live", action="store_true", help=live)
+    add("--remove", action="store_true", help="remove what was written, if nobody has changed it since")
+    add("--dry-run", action="store_true", help="print what would change, and change nothing")
+
+
 def _add_new(new: ArgumentParser) -> None:
     folder = "where to write (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
@@ -258,7 +276,6 @@ def _added_by(module: str, name: str) -> Callable[[ArgumentParser], None]:
     return lambda command: getattr(import_module(f"promptkit.cli.{module}"), name)(command, _TARGETS)
 
 
-_add_export: Final = _added_by("export_options", "add_export")
 _add_install: Final = _added_by("install_options", "add_install")
 _add_uninstall: Final = _added_by("install_options", "add_uninstall")
 
@@ -279,32 +296,3 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "install": ("put a server of prompts into the configuration of a client, or skills", _add_install),
     "uninstall": ("take a server of prompts, or skills, out of a client", _add_uninstall),
 }
-
-
-#: What can be written.
-FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
-
-
-def add_export(export: ArgumentParser, target: dict[str, Any]) -> None:
-    """
-    Add the options to a parser.
-
-    Args:
-        export:
-            The parser.
-
-        target:
-            What is known of targets.
-    """
-    add = export.add_argument
-    form = (
-        "slash commands of Claude Code or Gemini CLI, prompts as skills for Codex, or all prompts and skills"
-    )
-    add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
-    add("folder", metavar="DIR", help="where the client looks for them, as in .claude/commands")
-    add("names", nargs="*", metavar="PROMPT", help="which ones (default: all)")
-    add("--target", dest="targets", action="append", **target)
-    live = "write what runs 'promptkit render', so that all prompts can be written, and none is out of date"
-    add("--live", action="store_true", help=live)
-    add("--remove", action="store_true", help="remove what was written, if nobody has changed it since")
-    add("--dry-run", action="store_true", help="print what would change, and change nothing")

@@ -12,10 +12,17 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail
 from promptkit.cli.output import Output
 from promptkit.clients.slash_commands.claude import read_claude_command
-from promptkit.clients.slash_commands.command import CommandSyntaxError, SlashCommand, brief
+from promptkit.clients.slash_commands.command import (
+    CommandSyntaxError,
+    FreeNames,
+    SlashCommand,
+    brief,
+    file_stem,
+    folder_name,
+    prompt_name,
+)
 from promptkit.clients.slash_commands.frontmatter import one_line
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.names import FreeNames, file_stem, folder_name, prompt_name
 from promptkit.clients.slash_commands.recipe_source import written
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.errors.suggestions import near_file

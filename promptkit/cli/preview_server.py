@@ -28,8 +28,8 @@ from promptkit.preview.access import TOKEN
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
 from promptkit.standard_error import say
-from promptkit.transports.http.asgi_types import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.sockets import Listener
 from promptkit.transports.http.worker import HttpWorker
 

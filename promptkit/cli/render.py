@@ -36,11 +36,12 @@ from promptkit.cli.output_formats import (
     as_markdown,
     encoded,
     exported_as_json,
+    printed,
     request_as_json,
     text_alone,
+    variables,
     write_media,
 )
-from promptkit.cli.promptfoo import printed, variables
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError

@@ -11,10 +11,15 @@ import attrs
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.declarations.base import Declared
-from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.options import check_scopes, check_sendable
 from promptkit.declarations.parameters import compile_arguments
-from promptkit.declarations.signature import cached_property, copied_attributes, is_local, read_signature
+from promptkit.declarations.signature import (
+    cached_property,
+    copied_attributes,
+    is_local,
+    read_signature,
+    read_summary,
+)
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule

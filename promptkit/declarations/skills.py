@@ -11,10 +11,9 @@ import attrs
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
 from promptkit.declarations.base import PickledByReference
-from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import copied_attributes
+from promptkit.declarations.signature import copied_attributes, read_summary
 from promptkit.declarations.skill_files import SkillError, compiled_skill, paths_below, read_files
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.filled_text import explain_filling

@@ -176,7 +176,7 @@ class RecipeFinder:
         """Whether the file of any module of the package has changed since it was executed."""
         return any(one.stamp != file_stamp(one.file) for one in self.executions if one.file)
 
-    def read_files(self) -> set[str]:
+    def imported_files(self) -> set[str]:
         """Return the paths of the files that all was made from, and of those that were looked for in vain."""
         files = {file for file, _ in list(self.project.values())} | self.missing
         for execution in self.executions:

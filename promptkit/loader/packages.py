@@ -86,13 +86,13 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     importlib.import_module(name)
 
 
-def read_files() -> set[str]:
+def imported_files() -> set[str]:
     """
     Return the paths of the files that were read for the last packages, from their folders and projects.
 
     They include files that were looked for and not found.
     """
-    return set[str]().union(*(finder.read_files() for finder in active_finders()))
+    return set[str]().union(*(finder.imported_files() for finder in active_finders()))
 
 
 def abandon_imports(thread: int) -> None:

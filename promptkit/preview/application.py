@@ -20,12 +20,11 @@ from promptkit.preview.access import PageGuard
 from promptkit.preview.changes import Comparison
 from promptkit.preview.conversation import Conversation
 from promptkit.preview.live import Live
-from promptkit.preview.media import MediaStore
+from promptkit.preview.media import MediaStore, number_in
 from promptkit.preview.page_base import Endpoints, unless_gone
 from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, PromptPages
 from promptkit.preview.rendering import body_of, read
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path, static_path
-from promptkit.preview.uploads import number_in
 
 #: So many lines a palette lists.
 _MOST_IN_PALETTE: Final = 30

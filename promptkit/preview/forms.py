@@ -18,7 +18,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.controls import Control, control_of, is_by_line, takes_file, typeable
-from promptkit.preview.uploads import Upload, Uploads, number_in
+from promptkit.preview.media import Upload, Uploads, number_in
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
 #: Controls in which people see what they can enter.

@@ -23,12 +23,11 @@ from promptkit.preview.changes import SINCE, Comparison, Comparisons
 from promptkit.preview.conversation import ALL_TURNS, Conversation, TurnView
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
 from promptkit.preview.live import CatalogVersion, Live
-from promptkit.preview.media import MediaStore
+from promptkit.preview.media import MediaStore, Uploads, form_of, number_in
 from promptkit.preview.page_base import Endpoints, unless_gone
 from promptkit.preview.rendering import LimitedCalls, Rendering, failure, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import prompt_path
-from promptkit.preview.uploads import Uploads, form_of, number_in
 from promptkit.server.user_code import CallTimeoutError, time_limit
 
 

@@ -22,7 +22,7 @@ from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptE
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.preview.uploads import Upload
+from promptkit.preview.media import Upload
 from promptkit.server.elicitation import askable
 from promptkit.server.elicitation_forms import message
 from promptkit.server.user_code import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit

@@ -16,9 +16,9 @@ from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
 from promptkit.preview.client_views import ClientView, client_view
 from promptkit.preview.controls import Choice
+from promptkit.preview.media import Upload
 from promptkit.preview.python_source import case_source, pytest_source, request_source, variable
 from promptkit.preview.rendering import Rendering
-from promptkit.preview.uploads import Upload
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS

@@ -23,7 +23,7 @@ from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.media_checks import human_size
 from promptkit.preview.live import tag_search
-from promptkit.preview.uploads import MAX_UPLOAD_SIZE
+from promptkit.preview.media import MAX_UPLOAD_SIZE
 
 #: Where the templates lie, and beside them what browsers load.
 FOLDER: Final = Path(__file__).parent

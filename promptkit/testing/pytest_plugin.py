@@ -182,7 +182,7 @@ def pytest_assertrepr_compare(
         return None
     if type(right).__module__.startswith("syrupy") or type(left).__module__.startswith("syrupy"):
         return None  # it shows by itself how a snapshot differs
-    from promptkit.testing.comparisons import explain
+    from promptkit.testing.transcripts import explain
 
     return explain(op, left, right, whole=config.getoption("verbose") > 1)
 

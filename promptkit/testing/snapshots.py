@@ -11,8 +11,7 @@ from promptkit.files.reading import read_regular_file, replace_regular_file
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
-from promptkit.testing.comparisons import differences
-from promptkit.testing.transcripts import transcript, visible_line_ends
+from promptkit.testing.transcripts import differences, transcript, visible_line_ends
 
 with needed_by("promptkit_snapshot", "syrupy"):
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode

@@ -11,10 +11,9 @@ import pytest
 
 from benchmarks.hostile import TIMES, Growth
 from promptkit.batch.checkpoints import Checkpoint
-from promptkit.batch.columns import RowError
 from promptkit.batch.joining import joined
 from promptkit.batch.request_lines import LINE_FORMATS
-from promptkit.batch.rows import row_of
+from promptkit.batch.rows import RowError, row_of
 from promptkit.batch.shards import Shards
 from promptkit.batch.tables import open_table
 from promptkit.files.folder import Folder

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.batch.columns import RowError
+from promptkit.batch.rows import RowError
 from promptkit.batch.tables import open_table
 from promptkit.errors.distribution import install_command
 from tests.batch.conftest import requests_in

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from promptkit.files.symlinks import remove_outward_links
+from promptkit.files.folder import remove_outward_links
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need privileges")
 

@@ -9,8 +9,7 @@ from promptkit.preview.media import MediaStore
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client
-from promptkit.testing.comparisons import explain
-from promptkit.testing.transcripts import transcript
+from promptkit.testing.transcripts import explain, transcript
 from tests.wire import validate
 
 BRIEF = system("Be brief.")

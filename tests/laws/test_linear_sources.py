@@ -3,7 +3,7 @@
 import pytest
 
 from promptkit.cli import main
-from promptkit.declarations.docstrings import read_descriptions, read_summary
+from promptkit.declarations.signature import read_descriptions, read_summary
 
 pytestmark = pytest.mark.timeout(60)
 

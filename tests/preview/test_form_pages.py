@@ -105,7 +105,7 @@ class TestForms:
         """
         It is refused by the size that it says, or as it says none; a part of the page says why.
         """
-        monkeypatch.setattr("promptkit.preview.uploads._MAX_FORM_SIZE", 1_000)
+        monkeypatch.setattr("promptkit.preview.media._MAX_FORM_SIZE", 1_000)
         headers = {"content-type": "application/x-www-form-urlencoded", "hx-request": "true"}
         headers |= {"content-length": "10000"} if is_told else {}
         client = preview(shelf=SHELF).client

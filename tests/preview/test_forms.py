@@ -14,8 +14,8 @@ from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 from promptkit import Arg, ArgumentsError, Audio, Image, Workflow, prompt
 from promptkit.preview import forms
 from promptkit.preview.forms import Submission, query_of
+from promptkit.preview.media import MAX_UPLOAD_SIZE, Uploads
 from promptkit.preview.templating import environment
-from promptkit.preview.uploads import MAX_UPLOAD_SIZE, Uploads
 from promptkit.testing import wire_arguments
 from tests.ids import shown
 from tests.laws.test_types import TYPES, share
@@ -634,7 +634,7 @@ class TestUploads:
         """
         Those that were used longest ago are forgotten.
         """
-        monkeypatch.setattr("promptkit.preview.uploads._MOST_KEPT", 3_000)
+        monkeypatch.setattr("promptkit.preview.media._MOST_KEPT", 3_000)
         arguments, uploads = arguments_of(bytes), Uploads()
         forms_of = {}
         for name in ("a", "b", "c"):

@@ -34,11 +34,10 @@ from promptkit.clients.profiles import CLIENTS, ClientProfile
 from promptkit.compiler.compilation import compile
 from promptkit.exports import REQUESTS
 from promptkit.preview.client_views import sent_by
-from promptkit.preview.media import MediaStore
+from promptkit.preview.media import MediaStore, Upload
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import environment
-from promptkit.preview.uploads import Upload
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client, ProtocolError
 from tests.preview import submission

@@ -9,8 +9,8 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, Message, ResourceLink, Text, Workflow, assistant, user
 from promptkit.loader.targets import project_root
-from promptkit.testing.comparisons import explain
 from promptkit.testing.pytest_plugin import make_importable, root_of
+from promptkit.testing.transcripts import explain
 
 pytestmark = pytest.mark.sampled
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.errors.exceptions import LoadError, PromptkitError
-from promptkit.files.folder import Folder
+from promptkit.files.folder import Folder, remove_outward_links
 from promptkit.files.scratch import scratch_folder
-from promptkit.files.symlinks import remove_outward_links
 from promptkit.loader.targets import split_target
 
 #: No program that a repository configures runs: hooks, monitors of files, what fetches missing objects. An

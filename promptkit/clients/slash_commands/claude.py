@@ -20,6 +20,7 @@ from promptkit.clients.slash_commands.command import (
     SlashCommand,
     TextPart,
     brief,
+    identifier,
     in_order,
     joined_parts,
     parts_of,
@@ -27,7 +28,6 @@ from promptkit.clients.slash_commands.command import (
     words_of,
 )
 from promptkit.clients.slash_commands.frontmatter import CommandFile, one_line, read_markdown
-from promptkit.clients.slash_commands.names import identifier
 
 #: What stands before arguments that a command has no place for.
 APPENDED: Final = "\n\nARGUMENTS: "

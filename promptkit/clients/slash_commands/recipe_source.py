@@ -11,12 +11,13 @@ from promptkit.clients.slash_commands.command import (
     CommandPart,
     CommandSyntaxError,
     FilePart,
+    FreeNames,
     Part,
     SlashCommand,
     TextPart,
+    identifier,
 )
 from promptkit.clients.slash_commands.frontmatter import one_line
-from promptkit.clients.slash_commands.names import FreeNames, identifier
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 

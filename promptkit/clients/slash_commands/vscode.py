@@ -11,17 +11,18 @@ from typing import Final
 from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
+    FreeNames,
     LineNumbers,
     Loss,
     Part,
     SlashCommand,
     TextPart,
     brief,
+    identifier,
     in_order,
     parts_of,
 )
 from promptkit.clients.slash_commands.frontmatter import read_markdown
-from promptkit.clients.slash_commands.names import FreeNames, identifier
 
 _PLACEHOLDER: Final = re.compile(
     r"\$\{input:(?P<input>[^:{}\n]+)(?::(?P<hint>[^{}\n]*))?\}"

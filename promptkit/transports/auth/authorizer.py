@@ -20,7 +20,7 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.http.messages import Head, HttpResponse
 from promptkit.protocol.jsonrpc import InvalidRequest, Reply
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
-from promptkit.server.shared_server import SharedServer
+from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
 from promptkit.transports.auth.token_file import TokenFile

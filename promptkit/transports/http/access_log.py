@@ -9,7 +9,7 @@ from promptkit.protocol.http.messages import RETRY
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.standard_error import say
 from promptkit.transports.http.application import Application
-from promptkit.transports.http.asgi_types import Event, Receive, Scope, Send
+from promptkit.transports.http.settings import Event, Receive, Scope, Send
 
 
 class LoggedApplication(Application):

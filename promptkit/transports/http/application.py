@@ -22,18 +22,17 @@ from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
 from promptkit.server.observers import Observer
-from promptkit.server.shared_server import SharedServer
-from promptkit.transports.http.asgi_types import Receive, Scope, Send
+from promptkit.server.server import SharedServer
 from promptkit.transports.http.channel import (
     HttpChannel,
+    Inbox,
     Sent,
     StreamEvent,
     UnansweredRequests,
     drop_body,
     nowhere,
 )
-from promptkit.transports.http.inbox import Inbox
-from promptkit.transports.http.settings import Settings
+from promptkit.transports.http.settings import Receive, Scope, Send, Settings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:

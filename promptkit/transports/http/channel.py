@@ -2,19 +2,22 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.memory import return_free_memory
-from promptkit.protocol.events import MemoryBudget, Request, Send
+from promptkit.protocol.events import Event, MemoryBudget, Request, Send
+from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.head_checks import accepts
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
-from promptkit.protocol.jsonrpc import InvalidRequest, Reply, RequestId, TooManyRequests
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, RequestId, TooManyRequests
 from promptkit.protocol.principals import Principal
-from promptkit.transports.http.asgi_types import Receive
+from promptkit.standard_error import say
+from promptkit.transports.http.settings import Receive
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
@@ -387,3 +390,74 @@ async def drop_body(receive: Receive, seconds: float) -> bool:
 
 def nowhere(_line: bytes) -> None:
     """Where lines go that belong to no request, or to that of a client that takes no stream: to nobody."""
+
+
+_ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
+
+
+class Inbox:
+    """
+    Messages of many clients, in the order in which they have arrived.
+
+    Args:
+        endpoint:
+            Reads them.
+
+    Attributes:
+        challenge:
+            Returns the response to requests whose clients can get the scopes that they lack; else None.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._messages: SimpleQueue[HttpChannel | None] = SimpleQueue()
+        self._is_closed = False
+        self.challenge: Callable[[Sequence[Request]], HttpResponse | None] | None = None
+
+    def put(self, channel: HttpChannel) -> None:
+        """Add a message. It is answered in any case."""
+        self._messages.put(channel)
+        if self._is_closed:  # nobody may be left to take it
+            self.refuse_rest()
+
+    def close(self) -> None:
+        """Have nobody wait for messages any more."""
+        self._is_closed = True
+        self._messages.put(None)
+
+    def refuse_rest(self) -> None:
+        """Answer what is posted after the end, or at the same moment. Who takes a message answers it."""
+        with suppress(Empty):
+            while True:
+                if (channel := self._messages.get_nowait()) is not None:
+                    channel.respond(_ENDED)
+        self._messages.put(None)
+
+    def next_events(self) -> list[Event] | None:
+        """Wait for messages, and return the requests in them. The leader of the server calls this."""
+        events: list[Event] = []
+        channel = self._messages.get()
+        while channel is not None:
+            events += self._receive(channel)
+            if self._messages.empty():
+                return events
+            channel = self._messages.get()
+        self._messages.put(None)  # it is still the end, for the next one who waits
+        return events or None
+
+    def _receive(self, channel: HttpChannel) -> list[Request]:
+        if channel.gone:
+            return []
+        try:
+            found = self._endpoint.receive(channel.head, channel.body, channel)
+            if self.challenge is not None and not isinstance(found, HttpResponse):
+                found = self.challenge(found) or found
+        except Exception as error:  # noqa: BLE001 (the next message may be read)
+            say(f"a message of {len(channel.body):,} bytes could not be read: {error!r}")
+            found = refuse(500, InternalError("this message could not be read"))
+        channel.body = b""
+        if isinstance(found, HttpResponse):
+            channel.respond(found)
+            return []
+        channel.requests, channel.modern = found, found[0].revision.stateless
+        return found

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from promptkit.transports.http.asgi_types import ASGIApplication
 from promptkit.transports.http.connection_limits import Connections, Phase, refusal
 from promptkit.transports.http.request_cycle import CONTINUE, RequestCycle, scope_of, target
+from promptkit.transports.http.settings import ASGIApplication
 from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
 
 #: The fields that say where a body ends.

@@ -12,7 +12,7 @@ from httptools import HttpParserInvalidURLError, parse_url
 from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.http.messages import CLOSE
 from promptkit.standard_error import say
-from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
+from promptkit.transports.http.settings import ASGIApplication, Event, Scope
 
 #: Up to so many bytes are sent together with the head before them; to copy more takes longer than a call.
 JOINED_BYTES: Final = 64 * 1024

@@ -1,7 +1,7 @@
 """How recipes are served over HTTP."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -113,3 +113,10 @@ def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         msg = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
         raise ValueError(msg)
     return (parts.netloc,), (f"{parts.scheme}://{parts.netloc}",)
+
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Event: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Event]]
+Send: TypeAlias = Callable[[Event], Awaitable[None]]
+ASGIApplication: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Final, Protocol
 
 from promptkit.standard_error import finish, say
-from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.connection import HttpConnection
 from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
+from promptkit.transports.http.settings import Receive, Scope, Send
 from promptkit.transports.http.sockets import Balance, keep_little_unsent, within_descriptors
 from promptkit.transports.stdio import exit_after
 from promptkit.workspace.execution import end_all

@@ -12,7 +12,7 @@ from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.server.shared_server import SharedServer
+from promptkit.server.server import SharedServer
 from promptkit.server.snapshot import Snapshot
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import Settings
