@@ -1043,23 +1043,6 @@ class TestUsage:
         assert ended.value.code == 2
         assert "usage: promptkit" in capsys.readouterr().err
 
-    @pytest.mark.parametrize("argv", [["--help"], ["serve", "--help"], ["check", "--help"]], ids=" ".join)
-    def test_help_tells_the_exit_codes(self, argv, capsys):
-        """
-        Every command's help says what its exit code means.
-        """
-        with pytest.raises(SystemExit) as ended:
-            main(argv)
-
-        out = capsys.readouterr().out
-        assert ended.value.code == 0
-        for code in (
-            "0    everything is fine",
-            "1    recipes have faults, a prompt failed, a row or a file was left out, or diff found what",
-            "2    wrong usage",
-        ):
-            assert code in out
-
     def test_a_reader_that_has_seen_enough(self, faulty):
         """
         ``promptkit check | head`` ends without a message about the closed pipe.

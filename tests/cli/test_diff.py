@@ -668,15 +668,6 @@ class TestPrograms:
         assert (code, out) == (2, "")
         assert err.endswith(" is in 1,500 folders, and at most 200 are written\n")
 
-    def test_the_help_says_whose_code_runs(self, capsys):
-        """
-        Who compares with a revision runs its recipes.
-        """
-        with pytest.raises(SystemExit):
-            main(["diff", "--help"])
-
-        assert "imports the recipes of that revision" in " ".join(capsys.readouterr().out.split())
-
 
 def evaluated(value, inputs, context):
     """What GitHub makes of a value: of the expressions that the action has, and no others."""

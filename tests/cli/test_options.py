@@ -192,19 +192,6 @@ class TestCommands:
         assert "promptkit help COMMAND shows the options of one" in said[2]
         assert all(f"    {command} " in said[2] for command in COMMANDS)
 
-    @pytest.mark.parametrize("name", COMMANDS)
-    def test_what_may_be_left_out_stands_in_brackets(self, name, capsys):
-        """
-        The usage tells what is optional, and the help what is taken in its place.
-        """
-        with pytest.raises(SystemExit):
-            main([name, "--help"])
-        out = " ".join(capsys.readouterr().out.split())
-
-        words = {"render": "[TARGET] NAME [KEY=VALUE ...]", "complete": "--target TARGET "}
-        assert words.get(name, "[TARGET ...]") in out
-        assert "(default: the folder recipes, else prompts)" in out
-
 
 class TestTarget:
     @pytest.mark.parametrize(

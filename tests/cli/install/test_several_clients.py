@@ -150,19 +150,6 @@ class TestClientsAndTargets:
 
         assert [one["client"] for one in clients] == ["zed", "goose"]
 
-    @pytest.mark.parametrize("command", ["install", "uninstall"])
-    def test_the_help_says_so(self, command, capsys):
-        """
-        That clients stand first, and how a folder of such a name is written.
-        """
-        from promptkit.cli import main
-
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        said = " ".join(capsys.readouterr().out.split())
-
-        assert "Names of clients stand first: a folder that is called as one is written ./NAME" in said
-
 
 class TestSkills:
     SKILL = (

@@ -197,18 +197,6 @@ class TestOptions:
         assert refused("install", "zed", "--", *served).startswith(said)
         assert not file_of("zed").exists()
 
-    def test_the_help_says_so(self, promptkit, capsys):
-        """
-        Where they stand, and what becomes of them.
-        """
-        with pytest.raises(SystemExit):
-            promptkit("install", "--help")
-        said = " ".join(capsys.readouterr().out.split())
-
-        assert (
-            "Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5." in said
-        )
-
 
 class TestLimitations:
     @pytest.mark.parametrize("name", INSTALLABLE)
