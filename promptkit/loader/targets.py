@@ -31,7 +31,7 @@ def target_of(file: str, targets: Sequence[str]) -> str:
     """Return the target that a file is served from, among those that are served."""
     places = {target: os.path.realpath(split_target(target)[0]) for target in targets}
     holding = (target for target, place in places.items() if is_within(os.path.realpath(file), place))
-    modules = (target for target in targets if place_of(target) is None)
+    modules = (target for target in targets if locate_target(target) is None)
     return next(holding, None) or next(modules, targets[0])  # what no folder and no file holds is a module's
 
 
@@ -46,7 +46,7 @@ def split_target(target: str) -> tuple[str, str]:
     return (target, "") if not colon or os.path.exists(target) else (name, attribute)
 
 
-def place_of(target: str) -> tuple[str, str] | None:
+def locate_target(target: str) -> tuple[str, str] | None:
     """Return the folder that *target* names, without links, and what to load from it; None for a module."""
     name, attribute = split_target(target)
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from promptkit.files.reading import Stamp, Stamps, file_stamp
-from promptkit.loader.discovery import FolderWalk, end_of, is_folder, is_test, may_enter
+from promptkit.loader.discovery import FolderWalk, resolve_link, is_folder, is_test, may_enter
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -126,7 +126,7 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
                 continue
             files[path] = file_stamp(path)
             if entry.is_symlink():  # an edit changes what it leads to
-                link_targets.append(end_of(path))
+                link_targets.append(resolve_link(path))
         scanned |= dict.fromkeys(walk.entered, suffix)
         skipped += [f"{path!a}: {reason}" for path, reason in walk.skipped]
         skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_text(path)]
