@@ -20,7 +20,7 @@ from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
-from promptkit.loader.import_errors import fault_of
+from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile, Recipes
 
@@ -126,7 +126,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: LintFile, compiling: Callable[[Pa
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (authors' code may raise anything)
-        diagnostic = fault_of(file, file.parent, error)
+        diagnostic = diagnose_import(file, file.parent, error)
         return CompiledFile(file, (), (*loaded.diagnostics, diagnostic), is_sound=False)
 
 

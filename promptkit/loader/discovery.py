@@ -101,7 +101,7 @@ class FoundFiles(NamedTuple):
         skipped:
             The folders that cannot be searched, each with the reason.
 
-        others:
+        unserved:
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
 
         cases:
@@ -114,7 +114,7 @@ class FoundFiles(NamedTuple):
     names: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
-    others: tuple[str, ...]
+    unserved: tuple[str, ...]
     cases: tuple[str, ...]
     skills: tuple[str, ...]
 
@@ -130,7 +130,7 @@ def find_recipes(folder: str) -> FoundFiles:
     Raises:
         OSError: If the folder cannot be read.
     """
-    names, cases, unreadable, others = list[str](), list[str](), list[tuple[str, str]](), list[str]()
+    names, cases, unreadable, unserved = list[str](), list[str](), list[tuple[str, str]](), list[str]()
     walk = FolderWalk(folder)
     prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
@@ -141,13 +141,13 @@ def find_recipes(folder: str) -> FoundFiles:
                 elif reason:
                     unreadable.append((entry.path, reason))
             if is_case or is_test(entry.name) or entry.name == "__init__.py":
-                others.append(entry.path)
+                unserved.append(entry.path)
     if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
     skills = tuple(sorted(walk.skills))
     skipped = tuple(walk.skipped)
     return FoundFiles(
-        tuple(sorted(names)), tuple(unreadable), skipped, tuple(others), tuple(sorted(cases)), skills
+        tuple(sorted(names)), tuple(unreadable), skipped, tuple(unserved), tuple(sorted(cases)), skills
     )
 
 

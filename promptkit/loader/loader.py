@@ -20,7 +20,7 @@ from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.discovery import FoundFiles, find_recipes, is_cases
 from promptkit.loader.finder import RecipeFinder
-from promptkit.loader.import_errors import fault_of
+from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
 from promptkit.loader.module_records import collecting
 from promptkit.loader.packages import install_finders
@@ -95,7 +95,7 @@ def begin(
     ]
     start_import = partial(FolderImport, importing=importing, keep=keep, cases=cases, skills=skills)
     imports = [
-        start_import(finder, names, named=folder.named, found=folder.found)
+        start_import(finder, names, named=folder.named, files=folder.files)
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
     ]
     return RecipeImport((*imports, *modules))
@@ -107,7 +107,7 @@ class _Folder(Struct):
     target: str
     names: list[str] = []
     named: dict[str, str] = {}
-    found: FoundFiles | None = None
+    files: FoundFiles | None = None
 
 
 def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
@@ -127,7 +127,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     _check_apart(target, path, folders)
     if is_folder:
         files = _find_in(path, target)
-        folders[path] = _Folder(target, [*files.names], found=files)
+        folders[path] = _Folder(target, [*files.names], files=files)
     else:
         folder, file = os.path.split(path)
         entry = folders.setdefault(folder, _Folder(target))
@@ -138,16 +138,18 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
 
 def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
     """Return the files with cases for the recipes in a folder."""
-    if folder.found is not None:
-        return folder.found.cases
+    if folder.files is not None:
+        return folder.files.cases
     return sorted({*filter(is_cases, os.listdir(path))}.difference(folder.names))
 
 
 def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
     """Raise LoadError if a target shares files with another one, which would be imported twice."""
     for folder, other in folders.items():
-        taken = [folder] if other.found is not None else [os.path.join(folder, name) for name in other.names]
-        if any(is_within(path, taken_path) or is_within(taken_path, path) for taken_path in taken):
+        taken_paths = (
+            [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
+        )
+        if any(is_within(path, taken_path) or is_within(taken_path, path) for taken_path in taken_paths):
             raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
 
 
@@ -232,7 +234,7 @@ class ModuleImport(Struct, frozen=True):
             if missing and f"{self.name}.".startswith(f"{missing}."):
                 reason = f"there is no such folder, file or module{suggest(self.name)}"
                 raise LoadError(self.target, reason) from None
-            diagnostic = fault_of(Path(self.name), None, error)
+            diagnostic = diagnose_import(Path(self.name), None, error)
             return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(diagnostic,))])
         file = Path(getattr(module, "__file__", None) or self.name)
         if self.attribute:
@@ -243,7 +245,7 @@ class ModuleImport(Struct, frozen=True):
             named = {"__init__.py": ""}
             (finder,) = install_finders([file.parent], self.finders)
             self.finders.append(finder)
-            return FolderImport(finder, names, self.importing, named, found=files, keep=True).finish()
+            return FolderImport(finder, names, self.importing, named, files=files, keep=True).finish()
         own = [prompt for prompt in prompts if prompt.__module__ == self.name]
         return Recipes(by_file=[declared_in(file, module, own, self.name)])
 
