@@ -144,8 +144,5 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
 def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:
     return sorted(
         definitions,
-        key=lambda definition: (
-            definition.location,
-            definition.options.name if isinstance(definition, Prompt) else definition.name,
-        ),
+        key=lambda item: (item.location, item.options.name if isinstance(item, Prompt) else item.name),
     )

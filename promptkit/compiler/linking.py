@@ -47,11 +47,8 @@ def without_clashes(
             if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
                 message = f"it lies in the folder of skill {outer.name!r}, which has other files there"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
-        if (
-            other := next((skill_resources[uri] for uri in skill.resources if uri in skill_resources), None)
-            if skill_resources
-            else None
-        ):
+        clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
+        if other := next(clashing, None) if skill_resources else None:
             message = f"{other.uri_template!r} is already defined at {other.location}"
             report.add(Rule.DUPLICATE_SKILL, message, "change the URI of that resource")
         if not report.found:
@@ -269,25 +266,19 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
-    definition, earlier, location = (
-        declaration.definition,
-        first.definition.location,
-        declaration.definition.location,
-    )
+    definition, earlier = declaration.definition, first.definition.location
+    location = definition.location
     if isinstance(definition, Prompt):
         message = f"prompt {definition.options.name!r}: already defined at {earlier}"
         hint = f"rename one of the two, or give it a name with @prompt(name='{definition.options.name}-2')"
         return Diagnostic(Rule.DUPLICATE_NAME, message, hint, location)
-    message = (
-        f"{definition.kind} {definition.name!r}: {definition.uri_template!r} is already defined at {earlier}"
-    )
-    if definition.kind == "skill":
-        return Diagnostic(
-            Rule.DUPLICATE_SKILL, message, "give one of the two another name, or prefix", location
-        )
-    return Diagnostic(
-        Rule.DUPLICATE_TEMPLATE, message, "change the URI of one of the two, or remove it", location
-    )
+    kind, name, uri = definition.kind, definition.name, definition.uri_template
+    message = f"{kind} {name!r}: {uri!r} is already defined at {earlier}"
+    if kind == "skill":
+        hint = "give one of the two another name, or prefix"
+        return Diagnostic(Rule.DUPLICATE_SKILL, message, hint, location)
+    hint = "change the URI of one of the two, or remove it"
+    return Diagnostic(Rule.DUPLICATE_TEMPLATE, message, hint, location)
 
 
 def _no_prompts(path: Path | None) -> Diagnostic:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt
 
-if TYPE_CHECKING:  # most recipes hold neither
+if TYPE_CHECKING:
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
     from promptkit.declarations.resources import Resource

@@ -119,7 +119,7 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
 
 
 def _may_have_offset(default: Any) -> bool:
-    """Whether to check a default with `promptkit.declarations.time_zones`, which is slow to import."""
+    """Whether a default may contain a date or time, whose offset must be checked."""
     items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
     return not all(item is None or isinstance(item, Enum) or _has_no_offset(item) for item in items)
 

@@ -164,9 +164,7 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     @cached_property
     def uri_faults(self) -> tuple[Diagnostic, ...]:
-        """
-        Errors of the template, and mismatches of template and function; the resource has no URI with any.
-        """
+        """Errors of the template, and mismatches with the function. With any, the resource has no URI."""
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
         self._check_agreement(report)

@@ -301,7 +301,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 def _is_context(annotation: Any) -> bool:
     members = typing.get_args(annotation) if is_union(annotation) else [annotation]
-    # An annotation with Context has imported the module. Most prompts do not need this slow import.
+    # Looked up without an import: an annotation with Context implies that its module is imported.
     module = sys.modules.get("promptkit.language.context")
     return module is not None and module.Context in members
 

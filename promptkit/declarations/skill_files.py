@@ -126,7 +126,7 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, SpooledByt
             The absolute path of each file by its path in the skill.
 
         root:
-            The folder that no file may be outside of, even if links change while reading.
+            The folder that must contain every file, even if links change while reading.
 
     Raises:
         SkillError: If a file cannot be read, or the files are too large.

@@ -197,7 +197,7 @@ class RecipeFinder:
         if not self.has_own_module(name):
             return False
         # Another finder, or another folder of `sys.path`, may have a module of that name.
-        paths = [path for path in sys.path if path != self.root]
+        paths = [entry for entry in sys.path if entry != self.root]
         finders = [finder for finder in sys.meta_path if not isinstance(finder, RecipeFinder)]
         specs = (finder.find_spec(name, paths if finder is PathFinder else None) for finder in finders)
         return all(spec is None for spec in specs)

@@ -117,7 +117,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
-    except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
+    except (OSError, ValueError) as error:  # the current folder is deleted, or the path is invalid
         raise LoadError(target, f"it cannot be found: {error}") from None
     is_folder = os.path.isdir(path)
     if not is_folder and not os.path.isfile(path):
@@ -252,7 +252,7 @@ class ModuleImport(Struct, frozen=True):
 
 def _extend_path(name: str) -> None:
     """Make modules of the current folder and its project importable, after all others."""
-    with suppress(OSError):  # the current folder may be gone
+    with suppress(OSError):  # the current folder may be deleted
         here = os.getcwd()
         folders = (here, project_root(os.path.join(here, name)))
         sys.path += [folder for folder in folders if folder not in sys.path]

@@ -17,7 +17,7 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
 
-if TYPE_CHECKING:  # most recipes hold neither
+if TYPE_CHECKING:
     from promptkit.declarations.resources import Resource
     from promptkit.declarations.skill_files import SkillFolder
     from promptkit.declarations.skills import Skill
@@ -197,7 +197,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
 
 def _instances_of(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
     """Return the instances of a class among *values*, without duplicates."""
-    # Any instance implies that the class is imported, which takes a while. Most modules have none.
+    # Any instance implies that the module of its class is imported.
     if (defining := sys.modules.get(module)) is None:
         return ()
     kind = getattr(defining, name)
