@@ -167,8 +167,8 @@ class FolderWalk:
     """
     A walk through a folder and its subfolders: an iterator of the path and the entries of each.
 
-    Links to folders are followed only within the folder, which the ConfigMaps of Kubernetes require. No folder
-    is entered twice.
+    Links to folders are followed only within the folder, which the ConfigMaps of Kubernetes require.
+    No folder is entered twice.
 
     Args:
         folder:
