@@ -87,7 +87,7 @@ def _report(parameter: Parameter, problem: str, hint: str, report: Report) -> No
 
 
 def _with_note(annotation: Any, note: Any) -> Any:
-    """Return a type with *note* at each datetime in it, except those that must be naive."""
+    """Return a type with *note* at each datetime in it that can have an offset."""
     annotation = plain(annotation)
     if annotation is datetime:
         return Annotated[datetime, note]
