@@ -12,7 +12,7 @@ from promptkit.errors.rules import Rule
 from promptkit.loader.import_thread import ImportClock
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
-from promptkit.loader.targets import place_of
+from promptkit.loader.targets import locate_target
 from promptkit.standard_error import say, stderr_stream
 
 #: How many of what is hidden are named.
@@ -50,7 +50,7 @@ def check_existence(targets: Iterable[str]) -> None:
         LoadError: If one of the targets does not exist.
     """
     for target in targets:
-        if place_of(target) is None:
+        if locate_target(target) is None:
             load_recipes([target])
 
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.declarations.skill_files import MOST_BYTES, MOST_FILES, is_left_out
+from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, is_left_out
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, check_plain
 from promptkit.files.reading import may_exist
@@ -130,7 +130,7 @@ class FolderChange(Struct, frozen=True):
         """Return whether a file exists. Raises OSError if it has none of the *digests*."""
         if self.folder.status(path) is None:
             return False
-        if self.folder.digest(path, MOST_BYTES) not in digests - {None}:
+        if self.folder.digest(path, MAX_BYTES) not in digests - {None}:
             raise _changed_meanwhile(path)
         return True
 
@@ -255,7 +255,7 @@ def _present_files(
         status = folder.status(path)
         if status is None or (stat.S_ISDIR(status.st_mode) and _has_below(written, path)):
             continue
-        digest = folder.digest(path, MOST_BYTES)
+        digest = folder.digest(path, MAX_BYTES)
         allowed = {written.get(path), coming[path].digest if path in coming else None}
         if digest is None or digest not in allowed:
             how = "was changed since it was written" if path in written else "was not written by promptkit"
@@ -332,7 +332,7 @@ def _check_note(note: Mapping[str, _Written]) -> None:
         if "/" in name or is_left_out(name) or not _is_plain(name):
             msg = f"{name[:100]!r} is not a name in the folder"
             raise FolderRefusedError(msg)
-        if len(written.source) > _MAX_SOURCE or len(written.files) > MOST_FILES:
+        if len(written.source) > _MAX_SOURCE or len(written.files) > MAX_FILES:
             msg = f"{name[:100]!r} has a source of more than {_MAX_SOURCE:,} characters, or too many files"
             raise FolderRefusedError(msg)
         for path, digest in written.files.items():

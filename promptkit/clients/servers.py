@@ -15,7 +15,7 @@ from msgspec import Struct
 from promptkit.clients.configurations import ConfigurationFile
 from promptkit.clients.profiles import ClientConfiguration
 from promptkit.errors.exceptions import LoadError
-from promptkit.loader.targets import is_project, place_of, project_root, split_target, suggest
+from promptkit.loader.targets import is_project, locate_target, project_root, split_target, suggest
 
 #: What no client takes in a name: Claude Code has letters, digits, ``-`` and ``_`` alone.
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -102,7 +102,7 @@ def local_server(
 def default_name(targets: Sequence[str]) -> str:
     """Return what a server of recipes is called: as the folder of the first's project, or as the module."""
     target = targets[0]
-    place = place_of(target)
+    place = locate_target(target)
     if place is None:
         return as_name(target)
     folder, _ = place
@@ -181,7 +181,7 @@ def _promptkit(place: ConfigurationFile) -> tuple[str, ...]:
 
 def _located(target: str, place: ConfigurationFile) -> str:
     name, attribute = split_target(target)
-    if place_of(target) is not None:
+    if locate_target(target) is not None:
         path = place.written(name)
         return f"{path}:{attribute}" if attribute else path
     if os.path.sep in name or not _is_installed(name):

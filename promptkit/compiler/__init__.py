@@ -1,4 +1,4 @@
-"""Authors' functions become a catalog: `compile` is what programs and tests call."""
+"""The compiler: turns authors' functions into a catalog. `compile` is its public entry point."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ __all__ = ["compile"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `compile` when it is first used: a recipe that imports a decorator needs no compiler."""
+    """Import `compile` on first use, because a recipe that only imports a decorator needs no compiler."""
     if name != "compile":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

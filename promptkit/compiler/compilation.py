@@ -1,8 +1,8 @@
 """
-The compiler: what the loader found, or whatever else can be served, becomes a catalog.
+The compiler: turns loaded recipes into a catalog.
 
-Each file is compiled by itself; `promptkit.compiler.linking` makes one catalog of all of them.
-One pass finds every error of what was imported, and equal input gives an equal catalog.
+Each file is compiled separately; `promptkit.compiler.linking` combines the files into one catalog. One pass
+reports every error in the imported files, and equal input gives an equal catalog.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,19 +20,20 @@ from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import CompileError
-from promptkit.loader.import_errors import fault_of
+from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile, Recipes
 
-#: What can be served: a folder, a file, a module, a catalog, or prompts and resources; or several targets.
+#: A target that can be compiled: a folder, file, module or catalog; prompts and resources; or several
+#: targets.
 Target: TypeAlias = "str | Path | ModuleType | Catalog | Definition | Iterable[Definition | str | Path]"
 
-#: Yields the warnings about a file, with what it declares.
+#: Yields the warnings for a file and its declarations.
 LintFile: TypeAlias = Callable[[LoadedFile, Iterable[Declaration]], Iterable[Diagnostic]]
 
 
 class LoadedRecipes(Struct):
-    """One load: what was imported and compiled."""
+    """The result of one load: the imported recipes and their compiled files."""
 
     recipes: Recipes
     files: Sequence[CompiledFile]
@@ -40,51 +41,51 @@ class LoadedRecipes(Struct):
 
 def compile(target: "Recipes | Target", *, lint: bool = False) -> Catalog:
     """
-    Compile what is at a target, or was loaded already: ``compile("prompts")["review"]``.
+    Compile the recipes at a target, or recipes that are already loaded: ``compile("prompts")["review"]``.
 
     Args:
         target:
-            A folder, a file or a module, or several; prompts and resources; a catalog, which is returned as
-            it is; or what `promptkit.loader.loader.load` found.
+            A folder, a file or a module, or several of these; prompts and resources; a catalog, which is
+            returned unchanged; or the result of `promptkit.loader.loader.load`.
 
         lint:
-            Whether to look for probable mistakes, too, in what can be served. Serving does not
-            do so, as it takes time.
+            Whether to look for probable mistakes in working recipes, too. Serving skips this, because it
+            takes time.
 
     Returns:
-        A catalog of every prompt and resource that can be served. The errors of all others are in its
-        diagnostics, each with file, line and hint. Of two prompts with one name, and of two
-        resources with one URI template, the one that is defined second is not served.
+        A catalog of every prompt and resource that can be served. Its diagnostics have the errors of all
+        others, each with file, line and hint. Of two prompts with the same name, or two resources with the
+        same URI template, only the first one is served.
 
     Raises:
-        LoadError: If there is nothing at *target*.
+        LoadError: If *target* does not exist.
     """
     if isinstance(target, Catalog):
         return target
-    recipes = target if isinstance(target, Recipes) else _recipes_of(target)
+    recipes = target if isinstance(target, Recipes) else _load_recipes(target)
     if not lint:
         return link(compile_files(recipes), root=recipes.root).catalog
-    from promptkit.lints import linter  # which a server does not need
+    from promptkit.lints import linter  # not needed by servers
 
     files = compile_files(recipes, lint=linter.lint_file)
     return linter.lint_catalog(link(files, root=recipes.root).catalog)
 
 
-def _recipes_of(target: "Target") -> Recipes:
+def _load_recipes(target: "Target") -> Recipes:
     if isinstance(target, ModuleType):
         target = target.__name__
     if isinstance(target, str | Path):
         return load(target)
 
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
-    made = [target] if isinstance(target, kinds) else list(cast("Iterable[Any]", target))
-    if made and all(isinstance(one, str | Path) for one in made):
-        return load(made)
-    return Recipes(*([one for one in made if isinstance(one, kind)] for kind in kinds))
+    definitions = [target] if isinstance(target, kinds) else list(cast("Iterable[Any]", target))
+    if definitions and all(isinstance(item, str | Path) for item in definitions):
+        return load(definitions)
+    return Recipes(*([item for item in definitions if isinstance(item, kind)] for kind in kinds))
 
 
 def sound(catalog: Catalog) -> Catalog:
-    """Return *catalog*. Raises `CompileError` if something is missing in it."""
+    """Return *catalog*. Raises `CompileError` if a prompt, resource or skill is missing from it."""
     if not catalog.healthy:
         raise CompileError(catalog.diagnostics)
     return catalog
@@ -97,23 +98,24 @@ def compile_files(
     compiling: Callable[[Path], None] = lambda _: None,
 ) -> list[CompiledFile]:
     """
-    Compile what each file declares, by itself.
+    Compile the declarations of each file separately.
 
     Args:
         recipes:
-            What was loaded.
+            The loaded recipes.
 
         lint:
-            Yields the warnings about one file.
+            Yields the warnings for one file.
 
         compiling:
-            Called with each file before it is compiled. If it raises, that is an error of the file.
+            Called with each file before it is compiled. If it raises, the exception is reported as an error
+            of the file.
     """
-    return [_compile_or_fail(one, lint, compiling) for one in recipes.by_file]
+    return [_compile_or_fail(loaded, lint, compiling) for loaded in recipes.by_file]
 
 
 def _compile_or_fail(loaded: LoadedFile, lint: LintFile, compiling: Callable[[Path], None]) -> CompiledFile:
-    """Compile one file. What its defaults, annotations and completers raise becomes a diagnostic."""
+    """Compile one file. Exceptions of its defaults, annotations and completers become a diagnostic."""
     file = loaded.file
     if file is None:
         return _compile_file(loaded, lint)
@@ -123,17 +125,17 @@ def _compile_or_fail(loaded: LoadedFile, lint: LintFile, compiling: Callable[[Pa
         return _compile_file(loaded, lint)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)
-        fault = fault_of(file, file.parent, error)
-        return CompiledFile(file, (), (*loaded.diagnostics, fault), is_sound=False)
+    except BaseException as error:  # noqa: BLE001 (authors' code may raise anything)
+        diagnostic = diagnose_import(file, file.parent, error)
+        return CompiledFile(file, (), (*loaded.diagnostics, diagnostic), is_sound=False)
 
 
 def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
     diagnostics = list(loaded.diagnostics)
     declarations = []
     for definition in _in_source_order(loaded.definitions):
-        compiled, found = definition.compile()
-        diagnostics += found
+        compiled, new_diagnostics = definition.compile()
+        diagnostics += new_diagnostics
         declarations.append(Declaration(key_of(definition), definition, compiled))
     diagnostics += lint(loaded, declarations)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
@@ -141,5 +143,6 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
 
 def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:
     return sorted(
-        definitions, key=lambda one: (one.location, one.options.name if isinstance(one, Prompt) else one.name)
+        definitions,
+        key=lambda item: (item.location, item.options.name if isinstance(item, Prompt) else item.name),
     )

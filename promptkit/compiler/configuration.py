@@ -1,7 +1,7 @@
 """
-Configuration: the table ``[tool.promptkit]`` of the ``pyproject.toml`` at the project's root.
+Configuration: the table ``[tool.promptkit]`` in the ``pyproject.toml`` at the project's root.
 
-It is looked for only where a command, or a test, is not told what to do.
+It is used only by commands and tests that are not given explicit targets or options.
 """
 
 import os
@@ -22,19 +22,19 @@ from promptkit.loader.targets import is_project
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Why the usual folder is not loaded where nothing is named.
+#: Error for a default folder that another user owns.
 NOT_MINE: Final = "it belongs to another user: name it if you trust what is in it"
 
-#: Why their configuration is not read: a target in it is code to be run.
-_THEIRS: Final = (
+#: Error for a configuration that another user owns: its targets are code that would be executed.
+_FOREIGN_FILE: Final = (
     "it belongs to another user, whose code it would run: "
     "name the recipes on the command line, and it is not read, or make it yours"
 )
 
-#: A larger file is no configuration that somebody wrote.
+#: Limit for the file; a larger one was not written by hand.
 _MAX_BYTES: Final = 1 << 20
 
-#: Why nothing can be loaded where nothing is named.
+#: Error without a target and without a default folder.
 NO_FOLDER: Final = (
     f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: name one, or set target in [tool.promptkit]"
 )
@@ -42,27 +42,27 @@ NO_FOLDER: Final = (
 
 class Configuration(Struct, frozen=True):
     """
-    What a project says of its prompts.
+    A project's configuration.
 
     Args:
         file:
-            The ``pyproject.toml``, an absolute path; ``""`` if there is none.
+            The absolute path of the ``pyproject.toml``; ``""`` if there is none.
 
         targets:
-            The recipes: absolute paths, or modules; none if they are not said.
+            The recipes: absolute paths, or modules; empty if not configured.
 
         clients:
             The clients that the prompts are meant for.
 
         ignore:
-            The codes of the findings that are not reported.
+            The codes of the diagnostics that are not reported.
 
         fail_on:
-            The least severity of what ``promptkit check`` finds that makes it end with 1.
+            The lowest severity that makes ``promptkit check`` exit with 1.
 
         serve:
-            The options of ``promptkit serve``, by their names without the dashes in front, as they
-            are written: whoever knows the options checks them, with `check_keys`.
+            The options of ``promptkit serve`` by name, without leading dashes and with unchecked values. The
+            command checks them with `check_keys`.
     """
 
     file: str = ""
@@ -75,49 +75,49 @@ class Configuration(Struct, frozen=True):
 
 def find_configuration(start: "str | Path" = ".", *, only_own: bool = False) -> Configuration:
     """
-    Return what the project says that *start* is in.
+    Return the configuration of the project that contains *start*.
 
     Args:
         start:
-            A folder. The ``pyproject.toml`` may lie in it, or in a folder above it. The search ends at the
-            first folder with one, or with a ``.git``.
+            A folder. The search for a ``pyproject.toml`` starts there, continues in the folders above, and
+            ends at the first folder with that file or a ``.git``.
 
         only_own:
-            Whether to go without a file that belongs to another user, in place of refusing it.
+            Whether to ignore a file of another user, instead of rejecting it.
 
     Raises:
-        ConfigurationError: If the file cannot be read, says what it cannot say, or belongs to another user.
+        ConfigurationError: If the file cannot be read, is invalid, or belongs to another user.
     """
     folder = os.path.abspath(start)
     while not is_project(folder):
-        if (above := os.path.dirname(folder)) == folder:
+        if (parent := os.path.dirname(folder)) == folder:
             return Configuration()
-        folder = above
+        folder = parent
     file = os.path.join(folder, "pyproject.toml")
-    is_theirs = is_foreign(file) or is_foreign(folder)
-    table = None if is_theirs and only_own else _table(file)
+    is_foreign_file = is_foreign(file) or is_foreign(folder)
+    table = None if is_foreign_file and only_own else _read_table(file)
     if table is None:
         return Configuration()
-    if is_theirs:
-        raise ConfigurationError(file, _THEIRS)
-    return _configuration(file, table)
+    if is_foreign_file:
+        raise ConfigurationError(file, _FOREIGN_FILE)
+    return _parse_table(file, table)
 
 
 def find_targets(start: "str | Path" = ".") -> tuple[str, ...]:
     """
-    Return the recipes to take where none are named.
+    Return the default recipes, for commands without a target.
 
     Args:
         start:
             The folder to start from.
 
     Returns:
-        What the configuration says, or else the path of the folder ``recipes`` or ``prompts`` in *start*.
+        The configured targets, or the path of the folder ``recipes`` or ``prompts`` in *start*.
 
     Raises:
-        ConfigurationError: As `find_configuration` does.
+        ConfigurationError: As in `find_configuration`.
 
-        LoadError: If there is nothing of it.
+        LoadError: If there are no such targets.
     """
     if targets := find_configuration(start).targets:
         return targets
@@ -131,23 +131,23 @@ def find_targets(start: "str | Path" = ".") -> tuple[str, ...]:
 
 def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name: str) -> None:
     """
-    Check that a table has no other keys than those that mean something.
+    Check that all keys of a table are known.
 
     Args:
         table:
-            What was read.
+            The parsed table.
 
         known:
             The keys that it may have.
 
         file:
-            Where it was read.
+            The file that contains it.
 
         name:
-            What the table is called there, as in ``tool.promptkit``.
+            The table's name there, as in ``tool.promptkit``.
 
     Raises:
-        ConfigurationError: With the first key that is unknown, and the nearest one.
+        ConfigurationError: For the first unknown key, with the nearest known one.
     """
     for key in table:
         if key not in known:
@@ -156,8 +156,8 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
             raise ConfigurationError(file, f"[{name}] has no setting {key!r}: {hint}")
 
 
-def _table(file: str) -> dict[str, Any] | None:
-    """Return the table ``[tool.promptkit]`` of *file*; None if there is no such file, or table."""
+def _read_table(file: str) -> dict[str, Any] | None:
+    """Return the table ``[tool.promptkit]`` of *file*; None if the file or the table does not exist."""
     try:
         text = read_regular_file(file, _MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
@@ -168,26 +168,28 @@ def _table(file: str) -> dict[str, Any] | None:
         return None
     try:
         table = parse_toml(text).get("tool", {}).get("promptkit")
-    except ValueError as error:  # no TOML, or no UTF-8
+    except ValueError as error:  # not TOML, or not UTF-8
         raise ConfigurationError(file, f"it is not TOML: {error}") from None
     if table is not None and not isinstance(table, dict):
         raise ConfigurationError(file, "tool.promptkit is no table")
     return table
 
 
-def _configuration(file: str, table: dict[str, Any]) -> Configuration:
-    """Return what a table says. Raises ConfigurationError if a key or a value is none that it has."""
+def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
+    """Convert a table. Raises ConfigurationError for an unknown key or an invalid value."""
     check_keys(table, _SETTINGS, file, "tool.promptkit")
     for key, value in table.items():
-        takes, fits = _SETTINGS[key]
-        if not fits(value):
-            raise ConfigurationError(file, f"[tool.promptkit] {key} takes {takes}, not {value!r}")
+        expected, is_valid = _SETTINGS[key]
+        if not is_valid(value):
+            raise ConfigurationError(file, f"[tool.promptkit] {key} takes {expected}, not {value!r}")
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
     _check_names(file, **lists)
     targets = table.get("target", [])
     return Configuration(
         file,
-        tuple(_located(target, file) for target in ([targets] if isinstance(targets, str) else targets)),
+        tuple(
+            _resolve_target(target, file) for target in ([targets] if isinstance(targets, str) else targets)
+        ),
         **lists,
         fail_on=table.get("fail-on", "error"),
         serve=table.get("serve", {}),
@@ -195,7 +197,7 @@ def _configuration(file: str, table: dict[str, Any]) -> Configuration:
 
 
 def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -> None:
-    """Check that each client and each code is one. Few projects name any."""
+    """Raise ConfigurationError for an unknown client or code."""
     setting = "clients"
     try:
         if clients:
@@ -209,11 +211,11 @@ def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -
         raise ConfigurationError(file, f"[tool.promptkit] {setting}: {error}") from None
 
 
-def _located(target: str, file: str) -> str:
-    """Return *target* as it can be found from anywhere: it is written as seen from the folder of *file*."""
+def _resolve_target(target: str, file: str) -> str:
+    """Resolve *target* against the folder of *file* if that path exists; otherwise return it unchanged."""
     path = os.path.join(os.path.dirname(file), target)
-    place, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
-    return path if os.path.exists(place) else target
+    existing, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
+    return path if os.path.exists(existing) else target
 
 
 def _is_texts(value: object) -> TypeGuard[list[str]]:
@@ -225,7 +227,7 @@ def _is_target(value: object) -> bool:
     return _is_texts(targets) and bool(targets) and all(targets)
 
 
-#: The settings: what each takes, in words, and what tells whether a value is that.
+#: The settings: a description of the expected value, and a function that checks a value.
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module, or a list of them", _is_target),
     "clients": ("a list of names", _is_texts),

@@ -1,4 +1,4 @@
-"""Linking: compiled files become one catalog, and broken files keep what they served before."""
+"""Linking: combines compiled files into one catalog. Broken files keep their previous declarations."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,49 +24,54 @@ def without_clashes(
     skills: Sequence[CompiledSkill], resources: Iterable[CompiledResource]
 ) -> tuple[list[CompiledSkill], list[Diagnostic]]:
     """
-    Return the skills that can be served together, and why the others cannot be.
+    Return the skills that can be served together, and diagnostics for the others.
 
     Args:
         skills:
-            All of them.
+            All skills.
 
         resources:
-            What is declared beside them.
+            All resources.
     """
     outermost_first = sorted(skills, key=lambda skill: len(skill.folder))
-    served, found = dict[str, CompiledSkill](), list[Diagnostic]()
-    own = {one.uri_template: one for one in resources if one.uri_template.startswith("skill:")}
+    served, diagnostics = dict[str, CompiledSkill](), list[Diagnostic]()
+    skill_resources = {
+        resource.uri_template: resource
+        for resource in resources
+        if resource.uri_template.startswith("skill:")
+    }
     for skill in outermost_first:
         report = Report(f"skill {skill.name!r}", skill.location)
-        for above in folders_above(skill.folder):
-            outer = served.get(above)
-            if outer is not None and _below(outer, skill.folder) != _files(skill):
-                fault = f"it lies in the folder of skill {outer.name!r}, which has other files there"
-                report.add(Rule.DUPLICATE_SKILL, fault, "give it another prefix")
-        if other := next((own[uri] for uri in skill.resources if uri in own), None) if own else None:
-            fault = f"{other.uri_template!r} is already defined at {other.location}"
-            report.add(Rule.DUPLICATE_SKILL, fault, "change the URI of that resource")
+        for folder in folders_above(skill.folder):
+            outer = served.get(folder)
+            if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
+                message = f"it lies in the folder of skill {outer.name!r}, which has other files there"
+                report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
+        clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
+        if other := next(clashing, None) if skill_resources else None:
+            message = f"{other.uri_template!r} is already defined at {other.location}"
+            report.add(Rule.DUPLICATE_SKILL, message, "change the URI of that resource")
         if not report.found:
             served[skill.folder] = skill
-        found += report.found
-    return list(served.values()), found
+        diagnostics += report.found
+    return list(served.values()), diagnostics
 
 
-def _files(skill: CompiledSkill) -> Mapping[str, SpooledBytes]:
+def _files_by_uri(skill: CompiledSkill) -> Mapping[str, SpooledBytes]:
     return {skill.uri_of(file.path): file.content for file in skill.files}
 
 
-def _below(skill: CompiledSkill, folder: str) -> Mapping[str, SpooledBytes]:
-    return {uri: content for uri, content in _files(skill).items() if uri.startswith(f"{folder}/")}
+def _files_below(skill: CompiledSkill, folder: str) -> Mapping[str, SpooledBytes]:
+    return {uri: content for uri, content in _files_by_uri(skill).items() if uri.startswith(f"{folder}/")}
 
 
-#: Which file has served what so far.
+#: The file that has served each declaration so far.
 Owners: TypeAlias = Mapping[Key, Path | None]
 
 
 class CompiledFile(Struct, frozen=True):
     """
-    What one file declares, compiled.
+    The compiled declarations of one file.
 
     Args:
         file:
@@ -76,14 +81,14 @@ class CompiledFile(Struct, frozen=True):
             Its prompts, resources and skills, in the order of their definitions.
 
         diagnostics:
-            What is wrong with the file as it is now.
+            The diagnostics of the file's current version.
 
         is_sound:
             Whether the file had no error when the declarations were loaded.
 
         age:
-            How many loads ago that was: 0 for the file as it is now. While newer versions of the
-            file have errors, the declarations stay and their age grows.
+            How many loads ago the declarations were loaded: 0 for the current version. While newer versions
+            of the file have errors, the declarations stay and their age grows.
     """
 
     file: Path | None
@@ -96,27 +101,27 @@ class CompiledFile(Struct, frozen=True):
     def prompts(self) -> tuple[CompiledPrompt, ...]:
         """The prompts that can be served."""
         compiled = (declaration.compiled for declaration in self.declarations)
-        return tuple(one for one in compiled if isinstance(one, CompiledPrompt))
+        return tuple(item for item in compiled if isinstance(item, CompiledPrompt))
 
     @property
     def served(self) -> set[Key]:
-        """The keys of what can be served."""
-        return {one.key for one in self.declarations if one.compiled is not None}
+        """The keys of the declarations that can be served."""
+        return {declaration.key for declaration in self.declarations if declaration.compiled is not None}
 
 
 class Linked(Struct, frozen=True):
     """
-    Files that were linked.
+    The result of linking files.
 
     Args:
         catalog:
-            All that they declare.
+            The catalog of all declarations.
 
         files:
             The files.
 
         by_key:
-            The declaration that has each key.
+            The declaration of each key.
     """
 
     catalog: Catalog
@@ -125,16 +130,16 @@ class Linked(Struct, frozen=True):
 
     @property
     def owners(self) -> Owners:
-        """Which file serves what."""
+        """The file that serves each declaration."""
         return {
-            one.key: file.file
+            declaration.key: file.file
             for file in self.files
-            for one in file.declarations
-            if one.compiled is not None and self.by_key[one.key] is one
+            for declaration in file.declarations
+            if declaration.compiled is not None and self.by_key[declaration.key] is declaration
         }
 
 
-#: A key, and which declaration of which file would have it.
+#: A key, and the declaration of a file that claims it.
 Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
 
 
@@ -142,36 +147,37 @@ def link(
     files: Sequence[CompiledFile], *, owners: Owners = MappingProxyType({}), root: Path | None = None
 ) -> Linked:
     """
-    Return the catalog of all that *files* declare, and which of them serves what.
+    Combine the declarations of *files* into one catalog, and choose the declaration of each key.
 
-    Each name and each URI template stands in it once. Of two declarations of one key, the one of the
-    younger file is served, and of two of one age the one that is defined first; only then the other is
-    an error.
+    Each name and each URI template appears once. If several declarations have the same key, the one of the
+    file with the lowest age is served; of the same age, the one that is defined first, and the others are
+    errors.
 
     Args:
         files:
-            What each file declares.
+            The compiled files.
 
         owners:
-            Which file has served what so far. It has precedence over a file that newly declares the same.
+            The file that has served each declaration so far. It has precedence over files that newly declare
+            the same key.
 
         root:
-            The folder that the files are in.
+            The folder that contains the files.
     """
     by_key, duplicates = _resolve(files, owners)
     compiled: dict[str, list[Any]] = {"prompt": [], "resource": [], "skill": []}
     for (kind, _), declaration in by_key.items():
         if declaration.compiled is not None:
             compiled[kind].append(declaration.compiled)
-    diagnostics = [found for file in files for found in file.diagnostics]
-    diagnostics += [found for _, found in duplicates]
+    diagnostics = [diagnostic for file in files for diagnostic in file.diagnostics]
+    diagnostics += [diagnostic for _, diagnostic in duplicates]
     if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
     if skills:
         skills, clashes = without_clashes(skills, resources)
         diagnostics += clashes
-    diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
+    diagnostics.sort(key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value, diagnostic.message))
     return Linked(Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources, skills), files, by_key)
 
 
@@ -179,72 +185,72 @@ def merge(
     before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners
 ) -> list[CompiledFile]:
     """
-    Return what to serve of each file: what it declares now, or what it declared before if now is worse.
+    Choose, for each file, the new declarations, or the old ones if the new version is worse.
 
-    A file is taken as a whole, as its prompts belong together. It is worse now if it has an error, and
-    either had none before, or would lose a prompt or resource. It is an error, too, to newly declare what
-    another file has been serving.
+    The prompts of a file belong together, so a file is replaced as a whole. A new version is worse if it has
+    an error, and the old one had none or has a prompt or resource that the new one lacks. Newly declaring a
+    key that another file has been serving is also an error.
 
     Args:
         before:
-            What is served of each file.
+            The declarations that are served, by file.
 
         after:
-            What each file declares now.
+            The new declarations, by file.
 
         owners:
-            Which file has served what so far.
+            The file that has served each declaration so far.
     """
-    found = {id(file): file for file in after}
-    for file, fault in _resolve(after, owners)[1]:
-        known = found[id(file)].diagnostics
-        found[id(file)] = structs.replace(file, diagnostics=(*known, fault), is_sound=False)
+    by_id = {id(file): file for file in after}
+    for file, diagnostic in _resolve(after, owners)[1]:
+        diagnostics = by_id[id(file)].diagnostics
+        by_id[id(file)] = structs.replace(file, diagnostics=(*diagnostics, diagnostic), is_sound=False)
     served = {str(file.file): file for file in before}  # paths are slow to compare
-    for key, now in found.items():
-        was = served.get(str(now.file))
-        if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
-            found[key] = structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1)
-    return list(found.values())
+    for key, new in by_id.items():
+        old = served.get(str(new.file))
+        if old is not None and not new.is_sound and (old.is_sound or old.served - new.served):
+            by_id[key] = structs.replace(old, diagnostics=new.diagnostics, age=old.age + 1)
+    return list(by_id.values())
 
 
 def summary(files: Sequence[CompiledFile]) -> str:
     """
-    Return which files are not served as they are now, and which have errors; ``""`` if there are none.
+    Return a message about the files whose old version is served, and those with errors; ``""`` without any.
 
     Args:
         files:
-            What is served of each file.
+            The served files.
     """
     old = [file.file for file in files if file.file and file.age]
     faulty = [file.file for file in files if file.file and not file.age and not file.is_sound]
     if not old and not faulty:
         return ""
     try:
-        above = os.path.commonpath([file.file.parent for file in files if file.file]) + os.sep
-    except ValueError:  # the targets lie on several drives
-        above = ""
+        common = os.path.commonpath([file.file.parent for file in files if file.file]) + os.sep
+    except ValueError:  # the targets are on several drives
+        common = ""
 
-    def named(found: Sequence[Path]) -> str:
-        return ", ".join(printable(str(file).removeprefix(above)) for file in found)
+    def format_paths(paths: Sequence[Path]) -> str:
+        return ", ".join(printable(str(file).removeprefix(common)) for file in paths)
 
-    parts = [f"still as before, until fixed: {named(old)}"] if old else []
-    parts += [f"with errors: {named(faulty)}"] if faulty else []
+    parts = [f"still as before, until fixed: {format_paths(old)}"] if old else []
+    parts += [f"with errors: {format_paths(faulty)}"] if faulty else []
     return f"reloaded; {'; '.join(parts)}"
 
 
 def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Return whether none of the diagnostics keeps something from being served."""
-    return all(found.is_ignorable for found in diagnostics)
+    """Return whether no diagnostic keeps a declaration from being served."""
+    return all(diagnostic.is_ignorable for diagnostic in diagnostics)
 
 
 def _resolve(
     files: Sequence[CompiledFile], owners: Owners
 ) -> tuple[dict[Key, Declaration], list[tuple[CompiledFile, Diagnostic]]]:
-    """The declaration that has each key, and a diagnostic for each other one of its age."""
-    by_key = {one.key: one for file in files for one in file.declarations}
+    """Return the declaration of each key, and a diagnostic for each duplicate of the same age."""
+    by_key = {declaration.key: declaration for file in files for declaration in file.declarations}
     if len(by_key) == sum(len(file.declarations) for file in files):
         return by_key, []
-    claims = [(one.key, file, one) for file in files for one in file.declarations]
+    claims = [(declaration.key, file, declaration) for file in files for declaration in file.declarations]
     first, duplicates = dict[Key, Claim](), []
     for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):
         key, file, declaration = claim
@@ -260,20 +266,24 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
-    made, earlier, place = declaration.definition, first.definition.location, declaration.definition.location
-    if isinstance(made, Prompt):
-        fault = f"prompt {made.options.name!r}: already defined at {earlier}"
-        hint = f"rename one of the two, or give it a name with @prompt(name='{made.options.name}-2')"
-        return Diagnostic(Rule.DUPLICATE_NAME, fault, hint, place)
-    fault = f"{made.kind} {made.name!r}: {made.uri_template!r} is already defined at {earlier}"
-    if made.kind == "skill":
-        return Diagnostic(Rule.DUPLICATE_SKILL, fault, "give one of the two another name, or prefix", place)
-    return Diagnostic(Rule.DUPLICATE_TEMPLATE, fault, "change the URI of one of the two, or remove it", place)
+    definition, earlier = declaration.definition, first.definition.location
+    location = definition.location
+    if isinstance(definition, Prompt):
+        message = f"prompt {definition.options.name!r}: already defined at {earlier}"
+        hint = f"rename one of the two, or give it a name with @prompt(name='{definition.options.name}-2')"
+        return Diagnostic(Rule.DUPLICATE_NAME, message, hint, location)
+    kind, name, uri = definition.kind, definition.name, definition.uri_template
+    message = f"{kind} {name!r}: {uri!r} is already defined at {earlier}"
+    if kind == "skill":
+        hint = "give one of the two another name, or prefix"
+        return Diagnostic(Rule.DUPLICATE_SKILL, message, hint, location)
+    hint = "change the URI of one of the two, or remove it"
+    return Diagnostic(Rule.DUPLICATE_TEMPLATE, message, hint, location)
 
 
-def _no_prompts(place: Path | None) -> Diagnostic:
-    near = recipes_near(place) if place is not None and place.is_dir() else []
+def _no_prompts(path: Path | None) -> Diagnostic:
+    near = recipes_near(path) if path is not None and path.is_dir() else []
     name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
-    where = "in a *.py file that begins with neither '_' nor 'test_'"
-    hint = f"{name}decorate a function with @prompt, {where}"
-    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", hint, Location(str(place or "")))
+    location = "in a *.py file that begins with neither '_' nor 'test_'"
+    hint = f"{name}decorate a function with @prompt, {location}"
+    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", hint, Location(str(path or "")))

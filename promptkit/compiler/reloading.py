@@ -1,4 +1,4 @@
-"""Reloading: when files change, all recipes are imported again while the old catalog is still served."""
+"""Reloading: when files change, imports all recipes again while the old catalog is still served."""
 
 import gc
 import os
@@ -22,45 +22,45 @@ from promptkit.loader.targets import Targets, split_target, targets_of
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.standard_error import say
 
-#: How often all files are checked where they cannot be watched, in seconds.
+#: Interval in seconds between two checks of all files where they cannot be watched.
 _POLL_EVERY_S: Final = 1.0
 
-#: How often they are checked where they are watched, in seconds: not all changes are reported, such as those
+#: Interval in seconds between two checks where they are watched: some changes are not reported, such as those
 #: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
 
 
 class Reloader:
     """
-    Loads the recipes at a target, or several, and loads them again whenever their files change.
+    Loads the recipes at one or more targets, and loads them again whenever their files change.
 
-    A file with an error keeps what it declared before, until it is fixed. If all prompts and resources
-    would be gone, what was served stays: a folder is empty for a moment while a branch is switched.
+    A file with an error keeps its previous declarations until it is fixed. If a reload would leave no prompts
+    and resources, the previous catalog stays: a folder is empty for a moment while a branch is switched.
 
     Args:
         target:
-            A folder or a file, perhaps with an object in it; or several. A module is loaded, too, but not
+            A folder or a file, optionally with an object in it; or several. A module is loaded, too, but not
             watched.
 
         report:
-            Called with each catalog whose diagnostics differ from those of the one before.
+            Called with each catalog whose diagnostics differ from those of the previous one.
 
         lint:
-            Yields the warnings about one file.
+            Yields the warnings for one file.
 
         cases:
             Whether the files with cases are imported, too.
 
     Attributes:
         is_quiet:
-            Whether nothing is said of what is found, as another process says it.
+            Whether reports are suppressed, because another process prints them.
 
         clock:
-            Reports what the first load imports if that takes long. If the main thread does not import, it has
-            to call `ImportClock.look` from time to time.
+            Reports a slow first load. If it does not run on the main thread, another thread has to call
+            `ImportClock.look` regularly.
 
         faulty:
-            How many files had a fault when they were loaded last; at least 1 if that load failed.
+            The number of files with errors in the last load; at least 1 if that load failed.
     """
 
     def __init__(
@@ -78,19 +78,19 @@ class Reloader:
         self._has_old_versions = False
         self._stop = Event()
         self._folders: dict[Path, str] = {}
-        self._targets = [self._located(one) for one in targets_of(target)]
+        self._targets = [self._watch_target(name) for name in targets_of(target)]
         self._served: Sequence[CompiledFile] = ()
         self._owners: Owners = {}
-        self._read: frozenset[str] = frozenset()
-        self._known_files = WatchedFiles({}, {}, {})
-        self._settled, self._watching, self._next_look = True, True, 0.0
+        self._read_files: frozenset[str] = frozenset()
+        self._current_files = WatchedFiles({}, {}, {})
+        self._is_settled, self._is_watching, self._next_look = True, True, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
         self._skipped: tuple[str, ...] = ()
 
     @property
     def watches(self) -> bool:
-        """Whether there are files to watch: some target is no module."""
+        """Whether there are files to watch: at least one target is not a module."""
         return bool(self._folders)
 
     def load(self) -> Catalog:
@@ -98,7 +98,7 @@ class Reloader:
         Load and compile the recipes for the first time.
 
         Raises:
-            LoadError: If there is nothing at the target.
+            LoadError: If a target does not exist.
         """
         reads_once.set()
         before = self._find_files()
@@ -107,39 +107,39 @@ class Reloader:
         self._served = merge((), loaded.files, owners={})
         linked = link(self._served, root=loaded.recipes.root)
         self._owners = linked.owners
-        self._note_files(before, loaded, self._served)
+        self._update_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
         self.faulty = linked.catalog.faulty
         return linked.catalog
 
     def start(self, publish: Callable[[Catalog], None], is_idle: Callable[[], bool] = lambda: True) -> None:
         """
-        Watch the files from now on. What has changed since `load` is loaded, too.
+        Watch the files from now on. Changes since `load` are loaded, too.
 
         Args:
             publish:
                 Called on another thread with each new catalog.
 
             is_idle:
-                Returns whether no request is being answered, so that old versions may be freed.
+                Returns whether no request is being processed, so that old versions can be freed.
         """
         self._publish, self._is_idle = publish, is_idle
         if self._folders:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
     def close(self) -> None:
-        """Stop soon, without waiting: an import that hangs does not keep the process alive."""
+        """Stop soon, without waiting: a hanging import does not keep the process alive."""
         self._stop.set()
         reads_once.clear()
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
         while not self._stop.is_set():
-            self._watching = False
+            self._is_watching = False
             try:
                 self._watch()
-            except Exception as error:  # noqa: BLE001 (what watches files fails in many ways)
-                if not self._watching and not isinstance(error, FileNotFoundError):
+            except Exception as error:  # noqa: BLE001 (file watching fails in many ways)
+                if not self._is_watching and not isinstance(error, FileNotFoundError):
                     watched = " ".join(self._targets)
                     say(f"{watched!r} cannot be watched; it is checked every second instead: {error}")
                     self._poll()
@@ -147,12 +147,12 @@ class Reloader:
 
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_EVERY_S):
-            if not self._settled or self._has_changed():
+            if not self._is_settled or self._has_changed():
                 self._reload()
             self._free_old_versions()
 
     def _watch(self) -> None:
-        """Watch the folders until one of them is replaced, or other folders hold the files."""
+        """Watch the folders until one of them is replaced, or the set of folders changes."""
         watched = self._find_files()
         self._report_skipped(watched)
         with closing(changes_in(watched.folders_to_watch, self._stop, DEBOUNCE)) as rounds:
@@ -160,22 +160,23 @@ class Reloader:
                 if due := self._is_due(paths):
                     self._reload()
                 self._free_old_versions()
-                self._watching = True
+                self._is_watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
-                if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
+                if moved or (due and self._current_files.folders_to_watch != watched.folders_to_watch):
                     return
 
     def _is_due(self, paths: Iterable[str]) -> bool:
-        """Whether the recipes may have changed, at one of *paths* or without a word."""
-        if not self._settled or any(self._known_files.concerns(path) for path in paths):
+        """Whether the recipes may have changed: at one of *paths*, or unreported."""
+        if not self._is_settled or any(self._current_files.concerns(path) for path in paths):
             return True
-        if self._watching and time.monotonic() < self._next_look:
+        if self._is_watching and time.monotonic() < self._next_look:
             return False
         self._next_look = time.monotonic() + _LOOK_EVERY_S
         return self._has_changed()
 
-    def _located(self, target: str) -> str:
-        """A target, whose files are watched, as it is found from anywhere: a recipe may change the folder."""
+    def _watch_target(self, target: str) -> str:
+        """Add the target's folder to the watched ones, and return the target with an absolute path."""
+        # A recipe may change the current folder.
         name, attribute = split_target(target)
         if not os.path.exists(name):
             return target
@@ -185,32 +186,36 @@ class Reloader:
 
     def _find_files(self) -> WatchedFiles:
         if not self._folders:
-            return self._known_files
-        return find_files(self._folders, self._read.union(text_files.kept_paths()))
+            return self._current_files
+        return find_files(self._folders, self._read_files.union(text_files.kept_paths()))
 
     def _has_changed(self) -> bool:
-        return self._find_files().files != self._known_files.files
+        return self._find_files().files != self._current_files.files
 
-    def _note_files(self, before: WatchedFiles, loaded: LoadedRecipes, files: Sequence[CompiledFile]) -> bool:
-        """Note the files that a load has read, and return whether these are as they were *before* it."""
+    def _update_files(
+        self, before: WatchedFiles, loaded: LoadedRecipes, files: Sequence[CompiledFile]
+    ) -> bool:
+        """Record the files of a load. Return whether the files that it read are unchanged since *before*."""
         read = loaded.recipes.read
         # Old declarations may depend on files that their file no longer reads.
-        self._read = read if all(file.is_sound and not file.age for file in files) else self._read | read
-        self._known_files = self._find_files()
-        # Some changes are never reported: of links to an edited file, or if there are too many at once.
-        changed = before.changed(self._known_files)
-        self._settled = not changed
+        self._read_files = (
+            read if all(file.is_sound and not file.age for file in files) else self._read_files | read
+        )
+        self._current_files = self._find_files()
+        # Some changes are never reported: of links to an edited file, or during a burst of changes.
+        changed = before.changed(self._current_files)
+        self._is_settled = not changed
         return changed.isdisjoint(read)
 
     def _reload(self) -> None:
         """Import and compile all recipes again, and publish them unless nothing would be left."""
         before = self._find_files()
-        self._settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
-        if not self._settled:
+        self._is_settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
+        if not self._is_settled:
             return  # the next round tries again
         if self._has_old_versions:  # the server is never idle
             module_records.collect()
-        gc.disable()  # with 2,000 files, it takes a third of the time, and blocks requests
+        gc.disable()  # with 2,000 files, collections take a third of the time, and block requests
         try:
             self._import_again(before)
         finally:
@@ -227,26 +232,26 @@ class Reloader:
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()
         text_files.look_again()
-        self._known_files = before
+        self._current_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
             merged = merge(self._served, loaded.files, self._owners)
             linked = link(merged, owners=self._owners, root=loaded.recipes.root)
-        except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
+        except BaseException as error:  # noqa: BLE001 (serving and watching continue after any error)
             imports.restore()
-            self._note_failure(error)
+            self._report_failure(error)
             return
-        if self._note_files(before, loaded, merged):
+        if self._update_files(before, loaded, merged):
             self._serve(merged, linked, imports)
         else:
             imports.restore()  # files changed while they were read: the next round imports them again
 
-    def _note_failure(self, error: BaseException) -> None:
+    def _report_failure(self, error: BaseException) -> None:
         self.faulty = max(self.faulty, 1)
         # The other files are imported by the next round.
-        self._settled = not isinstance(error, ImportTimeoutError)
+        self._is_settled = not isinstance(error, ImportTimeoutError)
         reason = str(error) or type(error).__name__
-        if self._settled and self._reported != reason and not self.is_quiet:
+        if self._is_settled and self._reported != reason and not self.is_quiet:
             self._reported = reason
             say(f"the previous recipes are still served: {reason}")
 
@@ -258,8 +263,8 @@ class Reloader:
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
             return
         old = [file for file in merged if file.age]
-        gone = {file.file for file in self._served} - {file.file for file in merged}
-        if gone or len(old) < len(merged):
+        removed = {file.file for file in self._served} - {file.file for file in merged}
+        if removed or len(old) < len(merged):
             if old:
                 imports.restore_missing()
             _call("publish", self._publish, catalog)
@@ -270,18 +275,18 @@ class Reloader:
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
-        # Every file that is not Python is the SKILL.md of a skill.
-        skills = [str(one.file.parent) for one in self._served if one.file and one.file.suffix == ".md"]
+        # Files that are not Python are the SKILL.md of a skill.
+        skills = [str(file.file.parent) for file in self._served if file.file and file.file.suffix == ".md"]
         imports = begin(self._targets, importing, cases=self._has_cases, skills=skills)
         recipes = imports.finish()
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 
-    def _report_changes(self, catalog: Catalog, what: str) -> None:
+    def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:
             _call("report", self._report, catalog)
         self._reported, self.faulty = catalog.diagnostics, catalog.faulty
-        if what and not self.is_quiet:
-            say(what)
+        if message and not self.is_quiet:
+            say(message)
 
     def _report_skipped(self, watched: WatchedFiles) -> None:
         for reason in watched.skipped if watched.skipped != self._skipped else ():
@@ -289,8 +294,8 @@ class Reloader:
         self._skipped = watched.skipped
 
 
-def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:
+def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) -> None:
     try:
-        call(catalog)
-    except Exception as error:  # noqa: BLE001 (the next change may go well)
-        say(f"cannot {what} the changed recipes: {type(error).__name__}: {error}")
+        function(catalog)
+    except Exception as error:  # noqa: BLE001 (the next change may succeed)
+        say(f"cannot {action} the changed recipes: {type(error).__name__}: {error}")

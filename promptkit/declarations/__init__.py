@@ -1,1 +1,1 @@
-"""Declarations: `@prompt`, `@resource` and `@skill` make prompts, resources and skills of functions."""
+"""Declarations: `@prompt`, `@resource` and `@skill` turn functions into prompts, resources and skills."""

@@ -1,4 +1,4 @@
-"""What prompts, resources and skills have in common."""
+"""Shared base classes of prompts, resources and skills."""
 
 import copyreg
 import sys
@@ -17,32 +17,34 @@ from promptkit.errors.diagnostics import Location
 P = ParamSpec("P")
 Sent = TypeVar("Sent")
 
-#: Whether cases are not kept: while the loader imports modules for a server.
+#: Whether new cases are discarded: set while the loader imports modules for a server.
 drops_cases: Final = ContextVar("drops_cases", default=False)
 
 
 class _DroppedCase:
-    """What a case is that is not kept."""
+    """A placeholder for a case that is discarded."""
 
     def refused(self, _text: str) -> "_DroppedCase":
         return self
 
 
 class SavedCases:
-    """The cases of a prompt or a resource. They are no part of what it is, so that all are equal."""
+    """
+    The cases of a prompt or resource. All instances are equal: cases do not affect their owner's equality.
+    """
 
-    __slots__ = ("_all",)  # each prompt that is served has these
+    __slots__ = ("_cases",)  # every served prompt has an instance
 
     def __init__(self) -> None:
-        self._all: tuple[Case, ...] = ()
+        self._cases: tuple[Case, ...] = ()
 
     def __call__(self) -> "tuple[Case, ...]":
-        """Return them without those of modules that have been imported anew since."""
-        return tuple(case for case in self._all if case.is_current)
+        """Return the cases, without those of modules that have been imported again since."""
+        return tuple(case for case in self._cases if case.is_current)
 
     def add(self, case: "Case") -> None:
-        """Keep one more."""
-        self._all += (case,)
+        """Add a case."""
+        self._cases += (case,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SavedCases)
@@ -51,18 +53,20 @@ class SavedCases:
         return hash(SavedCases)
 
 
-#: Imported by its name, as it needs the loader.
+#: Imported lazily, because the module imports the loader.
 _pickling: Final = partial(import_module, "promptkit.loader.pickling")
 
-# The catalog does not know who declares what it holds.
+# Registered here, because the catalog does not depend on declarations.
 copyreg.pickle(CompiledPrompt, lambda compiled: _pickling().reduced_compiled(compiled))
 
 
 class PickledByReference:
-    """What is pickled by where it is declared, and copied as functions are: it stays what it is."""
+    """
+    Base class of objects that are pickled by reference to their declaration. Copies are the object itself.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = _pickling().reduced(self, sys._getframe(1))  # noqa: SLF001 (who pickles)
+        reduced: tuple[Any, ...] = _pickling().reduced(self, sys._getframe(1))  # noqa: SLF001 (the pickler's frame)
         return reduced
 
     def __copy__(self) -> Self:
@@ -73,58 +77,62 @@ class PickledByReference:
 
 
 class Declared(PickledByReference, Generic[P, Sent]):
-    """A prompt or a resource: it is called with some parameters, and a client sends something for that."""
+    """
+    Base class of prompts and resources: objects that are called, with an equivalent request for each call.
+    """
 
     @property
     def cases(self) -> "tuple[Case, ...]":
-        """Its cases, in the order in which they were saved."""
+        """The saved cases, in the order of definition."""
         return self.saved()
 
     def case(self, name: str, /, *args: P.args, **kwargs: P.kwargs) -> "Case":
         """
-        Save an input, to see, test and compare what is said for it.
+        Save an input as a case, to preview, test and compare its rendering.
 
-        While a server serves, nothing is kept. What is wrong with a case, ``promptkit check`` finds.
+        Servers discard cases. ``promptkit check`` reports invalid ones.
 
         Args:
             name:
-                What the case is called, once for each prompt or resource.
+                The case's name, unique for the prompt or resource.
 
             *args:
-                As for a call.
+                Positional arguments of the call.
 
             **kwargs:
-                As for a call.
+                Keyword arguments of the call.
 
         Returns:
-            The case. If it has to be refused, say in which words: ``.refused("'code' is missing")``.
+            The case. If the input must be rejected, add the expected text: ``.refused("'code' is missing")``.
         """
         return self._save(name, partial(self.sent, *args, **kwargs))
 
     def case_wire(self, name: str, sent: Sent, /) -> "Case":
         """
-        Do what `case` does, for what a client sends, which may be what the types forbid.
+        Save what a client sends as a case. Unlike with `case`, it can be input that the types forbid.
 
         Args:
             name:
-                What the case is called, once for each prompt or resource.
+                The case's name, unique for the prompt or resource.
 
             sent:
-                The values of a prompt's arguments by their names, as text; the URI of a resource.
+                A prompt's arguments by name, as text; or a resource's URI.
         """
         return self._save(name, lambda: sent)
 
     @abstractmethod
     def sent(self, *args: P.args, **kwargs: P.kwargs) -> Sent:
-        """Return what a client sends for the same call. Raises TypeError if it has no way to do so."""
+        """
+        Return what a client sends for the same call. Raises TypeError if a client cannot make that call.
+        """
 
     @cached_property
     def saved(self) -> SavedCases:
-        """Returns the cases."""
+        """The container of the saved cases."""
         return SavedCases()
 
     def _save(self, name: str, sent: Callable[[], Sent]) -> "Case":
-        """Save a case for the code that calls the caller."""
+        """Save a case, with the location of the caller's caller."""
         if drops_cases.get():
             return cast("Case", _DroppedCase())
 

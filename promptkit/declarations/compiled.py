@@ -1,4 +1,4 @@
-"""One prompt, resource or skill of a recipe file, with what it was compiled to."""
+"""A prompt, resource or skill of a recipe file, with its compiled form."""
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -7,17 +7,17 @@ from msgspec import Struct
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt
 
-if TYPE_CHECKING:  # most recipes hold neither
+if TYPE_CHECKING:
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
     from promptkit.declarations.resources import Resource
     from promptkit.declarations.skill_files import SkillFolder
     from promptkit.declarations.skills import Skill
 
-#: What an author's decorator makes, or a folder is.
+#: An object that an author's decorator returns, or a skill folder.
 Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder"
 
-#: What only one declaration may have: what it is, and its name or URI template.
+#: Unique key of a declaration: its kind, and its name or URI template.
 Key: TypeAlias = tuple[Literal["prompt", "resource", "skill"], str]
 
 
@@ -27,13 +27,13 @@ class Declaration(Struct, frozen=True):
 
     Args:
         key:
-            What no other declaration may have.
+            The unique key.
 
         definition:
-            What the author's decorator made.
+            The object that the author's decorator returned.
 
         compiled:
-            What is served of it; None if it has an error.
+            The compiled form that is served; None if it has an error.
     """
 
     key: Key
@@ -42,7 +42,7 @@ class Declaration(Struct, frozen=True):
 
 
 def key_of(definition: Definition) -> Key:
-    """Return what no other declaration than that of *definition* may have."""
+    """Return the unique key of a definition."""
     if isinstance(definition, Prompt):
         return "prompt", definition.options.name
     return definition.kind, definition.uri_template

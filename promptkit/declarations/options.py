@@ -18,10 +18,10 @@ from promptkit.language.tools import Tool
 from promptkit.language.validation import check_flag, check_optional_text, describe
 from promptkit.types.schemas import answer_schema
 
-#: Names that every client can show, and that people can type.
+#: Names that every client can show, and people can type.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-#: Letters that Unicode normalization does not turn into ASCII.
+#: Letters that Unicode normalization does not convert to ASCII.
 _TRANSLITERATED: Final = str.maketrans(
     {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
 )
@@ -29,7 +29,7 @@ _TRANSLITERATED: Final = str.maketrans(
 
 def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
-    Report a name that some clients cannot show, and propose one that all can.
+    Report a name that some clients cannot show, and suggest one that all can.
 
     Args:
         name:
@@ -39,67 +39,64 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
             The author's function, whose name is the default.
 
         report:
-            Receives what is found.
+            Receives the diagnostics.
     """
     if _NAME.fullmatch(name):
         return
     slug, hint = _slug(name), "call it {!r}"
     if name == getattr(function, "__name__", None):
         slug, hint = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
-    fault = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
-    report.add(Rule.BAD_NAME, fault, hint.format(slug or "prompt"))
+    message = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+    report.add(Rule.BAD_NAME, message, hint.format(slug or "prompt"))
 
 
 def _slug(name: str) -> str:
-    """The part of *name* that every client can show, without accents."""
+    """Return *name* reduced to characters that every client can show, without accents."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
-    spelt = name.translate(_TRANSLITERATED)
-    plain = "".join(letter for letter in normalize("NFKD", spelt) if not combining(letter))
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
+    transliterated = name.translate(_TRANSLITERATED)
+    unaccented = "".join(letter for letter in normalize("NFKD", transliterated) if not combining(letter))
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", unaccented).strip("-")[:64]
     return slug if slug.strip("_-") else ""
 
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
-#: A key of ``_meta``: an optional prefix (labels with dots between them, and a slash), then a name.
-#: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+#: A key of ``_meta``: an optional prefix (labels separated by dots, and a slash), then a name. See
+#: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 _META_KEY: Final = (
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
 
-_NO_HALF: Final = "remove the half of a surrogate pair"
+_SURROGATE_HINT: Final = "remove the half of a surrogate pair"
 
-#: Keys, and labels of prefixes, that the protocol reserves for itself.
+#: Keys, and labels of prefixes, that the protocol reserves.
 _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
 def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
-    """Return icons, some of which may be given as URIs. Raises TypeError for a single one."""
+    """Convert URIs to icons. Raises TypeError if *icons* is a single string."""
     if isinstance(icons, str):
         msg = f"icons takes several icons: write icons=[{icons!r}]"
         raise TypeError(msg)
-    if not (found := tuple(icons)):
-        return ()
-
-    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
+    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
 
 
 def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return several words. Raises TypeError for a single string, which would be split into letters."""
+    """Return the tags as a tuple. Raises TypeError for a single string, which would be split into letters."""
     if isinstance(tags, str):
         msg = f"tags takes several words: write tags=[{tags!r}]"
         raise TypeError(msg)
     words = tuple(tags)
-    if wrong := [word for word in words if not isinstance(word, str)]:
-        msg = f"tags takes words, not {describe(wrong[0])}"
+    if invalid := [word for word in words if not isinstance(word, str)]:
+        msg = f"tags takes words, not {describe(invalid[0])}"
         raise TypeError(msg)
     return words
 
 
 def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of what goes into ``_meta``. Raises TypeError if it is no mapping."""
+    """Return a copy of *meta*. Raises TypeError if it is not a mapping."""
     if not isinstance(meta, Mapping):
         msg = f"meta takes a dict, not {type(meta).__name__}"
         raise TypeError(msg)
@@ -107,8 +104,8 @@ def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_seconds(name: str, value: float | None) -> None:
-    wanted: tuple[type, ...] = (int, float)
-    if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
+    numbers: tuple[type, ...] = (int, float)
+    if value is not None and not (isinstance(value, numbers) and value > 0 and value is not True):
         msg = f"{name} takes a number of seconds above zero, not {value!r}"
         raise ValueError(msg)
 
@@ -135,7 +132,7 @@ def _check_tool(value: object) -> None:
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """The options of `@prompt`; see there for what each of them does."""
+    """The options of `@prompt`, which documents each of them."""
 
     name: str
     title: str | None = None
@@ -165,7 +162,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @property
     def wire_meta(self) -> dict[str, Any]:
-        """What goes into the prompt's ``_meta``: only what the author set."""
+        """The prompt's ``_meta``, with what the author set."""
         own = {
             TAGS: list(self.tags),
             "promptkit/version": self.version,
@@ -173,8 +170,8 @@ class Options(Struct, frozen=True, kw_only=True):
         }
         return {**{key: value for key, value in own.items() if value}, **self.meta}
 
-    def told(self, description: str | None) -> str | None:
-        """The description that clients are told: first that the prompt is deprecated, if it is."""
+    def describe(self, description: str | None) -> str | None:
+        """Return the description for clients, preceded by a notice if the prompt is deprecated."""
         if self.deprecated is None:
             return description
         notice = f"Deprecated: {self.deprecated.strip().removesuffix('.')}."
@@ -187,13 +184,13 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
 
     Args:
         options:
-            What the author gave to `@prompt`.
+            The options given to `@prompt`.
 
         function:
             The author's function, whose name is the default.
 
         report:
-            Receives what is found.
+            Receives the diagnostics.
     """
     check_name(options.name, function, report)
     check_scopes(options.scopes, report)
@@ -210,8 +207,8 @@ def _check_answer(answer: Any, report: Report) -> None:
     try:
         answer_schema(answer)
     except TypeError as error:
-        fault, _, hint = str(error).partition(": ")
-        report.add(Rule.BAD_ANSWER, fault, hint)
+        message, _, hint = str(error).partition(": ")
+        report.add(Rule.BAD_ANSWER, message, hint)
 
 
 def check_scopes(scopes: object, report: Report) -> None:
@@ -220,72 +217,72 @@ def check_scopes(scopes: object, report: Report) -> None:
 
     Args:
         scopes:
-            What the author gave to `@prompt` or `@resource`.
+            The *scopes* option of `@prompt`, `@resource` or `@skill`.
 
         report:
-            Receives what is found.
+            Receives the diagnostics.
     """
     if scopes == ():
         return
 
     if isinstance(scopes, str):
-        fault = f"scopes takes several, not the text {scopes!r}"
-        report.add(Rule.BAD_SCOPE, fault, _several(scopes.split()))
+        message = f"scopes takes several, not the text {scopes!r}"
+        report.add(Rule.BAD_SCOPE, message, _scopes_hint(scopes.split()))
     elif not isinstance(scopes, list | tuple | set | frozenset):
-        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(()))
+        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _scopes_hint(()))
     else:
         for scope in scopes:
             if not is_scope(scope):
-                what = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
-                report.add(Rule.BAD_SCOPE, what, _several(str(scope).split()))
+                message = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+                report.add(Rule.BAD_SCOPE, message, _scopes_hint(str(scope).split()))
 
 
-def _several(words: Iterable[str]) -> str:
-    shown = ", ".join(repr(word) for word in words if is_scope(word))
-    return f"write them as in scopes=[{shown or repr('reviews:read')}]"
+def _scopes_hint(scopes: Iterable[str]) -> str:
+    examples = ", ".join(repr(scope) for scope in scopes if is_scope(scope))
+    return f"write them as in scopes=[{examples or repr('reviews:read')}]"
 
 
 def check_sendable(
-    values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _NO_HALF
+    values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _SURROGATE_HINT
 ) -> None:
     """
-    Report values that cannot be sent: they would break the whole list of prompts, or of resources.
+    Report values that cannot be encoded: one would break the whole list of prompts or resources.
 
     Args:
         values:
-            What clients are told of a prompt, an argument or a resource.
+            Metadata of a prompt, an argument or a resource.
 
         what:
-            What it is called.
+            The values' name in the message.
 
         report:
-            Receives what is found.
+            Receives the diagnostics.
 
         place:
-            As for `Report.add`.
+            The parameter, if any; see `Report.add`.
 
         hint:
-            What to do about it; that of text by default.
+            A fix; by default, the one for text.
     """
     try:
         msgspec.json.encode(tuple(values))
-    except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
+    except Exception as error:  # noqa: BLE001 (encoding runs code of authors' objects)
         report.add(Rule.BAD_METADATA, f"{what} cannot be sent: {error}", hint, place)
 
 
 def _check_meta_key(key: object, report: Report) -> None:
-    found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
-    if not found:
-        fault = f"meta cannot have {describe(key)} as a key"
+    match = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
+    if not match:
+        message = f"meta cannot have {describe(key)} as a key"
         hint = "write keys as in 'com.example/owner': a reversed domain, a slash and a name"
-        report.add(Rule.BAD_METADATA, fault, hint)
-    elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
-        fault = f"the key {found[0]!r} of meta is reserved for the protocol"
+        report.add(Rule.BAD_METADATA, message, hint)
+    elif _is_reserved(match[0], (match["prefix"] or "").split(".")):
+        message = f"the key {match[0]!r} of meta is reserved for the protocol"
         hint = "put it under a prefix of your own, as in 'com.example/owner'"
-        report.add(Rule.BAD_METADATA, fault, hint)
+        report.add(Rule.BAD_METADATA, message, hint)
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:
-    # Revision 2025-06-18 reserves every label of a prefix but the last. Later revisions reserve the second.
+    # Revision 2025-06-18 reserves all labels of a prefix except the last; later ones reserve the second.
     reserving = {label.lower() for label in labels[:-1] + labels[1:2]}
     return key in _RESERVED_KEYS or not reserving.isdisjoint(_RESERVED_LABELS)

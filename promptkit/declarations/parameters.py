@@ -1,4 +1,4 @@
-"""How each parameter of a prompt or resource is read, and what clients are told about it."""
+"""The arguments of a prompt or resource: how each parameter is parsed, and its metadata for clients."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from promptkit.types.unstructuring import is_row, text_of, typed_text
 
 def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
     """
-    Choose how each parameter is read and what clients are told about it.
+    Choose the reader and the metadata of each parameter.
 
     Args:
         name:
@@ -41,17 +41,17 @@ def compile_arguments(name: str, signature: Signature, report: Report, *, kind: 
             The signature of its function.
 
         report:
-            Receives every type that is not supported and every default that does not fit.
+            Receives a diagnostic for every unsupported type and every invalid default.
 
         kind:
             ``"prompt"`` or ``"resource"``.
     """
-    found = (_compile_argument(parameter, report, kind) for parameter in signature.parameters)
-    return Arguments(name, tuple(argument for argument in found if argument is not None), kind)
+    arguments = (_compile_argument(parameter, report, kind) for parameter in signature.parameters)
+    return Arguments(name, tuple(argument for argument in arguments if argument is not None), kind)
 
 
 def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argument | None:
-    """Return one parameter as an argument, or None if its type is not supported."""
+    """Return the argument for a parameter, or None if its type is not supported."""
     annotation = parameter.annotation
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
@@ -64,8 +64,8 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     if not parameter.required:
         _check_default(parameter, annotation, report)
     description = _description(parameter, reader)
-    told = f"parameter {parameter.name!r}: what clients are told of it"
-    check_sendable((parameter.arg.title, description), told, report, parameter.name)
+    subject = f"parameter {parameter.name!r}: what clients are told of it"
+    check_sendable((parameter.arg.title, description), subject, report, parameter.name)
     return Argument(
         name=parameter.name,
         annotation=annotation,
@@ -79,38 +79,38 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
 
 
 def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
-    """Report an environment variable that cannot be looked up, and one for a resource."""
-    named = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
+    """Report an invalid name of an environment variable, and any environment variable of a resource."""
+    subject = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
     if kind == "resource":
-        fault = f"{named}, but a URI has to say all that its document depends on"
-        report.add(Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name)
+        message = f"{subject}, but a URI has to say all that its document depends on"
+        report.add(Rule.BAD_VARIABLE, message, "leave env= out, or read it in the function", parameter.name)
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
-        fault = f"{named}, which cannot be the name of an environment variable"
+        message = f"{subject}, which cannot be the name of an environment variable"
         hint = "give its name alone, without $ and value, as in env='TEAM'"
-        report.add(Rule.BAD_VARIABLE, fault, hint, parameter.name)
+        report.add(Rule.BAD_VARIABLE, message, hint, parameter.name)
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
     name, annotation = parameter.name, parameter.annotation
-    part, place = unreadable_part(annotation, name)
-    inside = "" if place == name else f": {place} is of type {type_name(part)}"
-    fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
+    part, path = unreadable_part(annotation, name)
+    detail = "" if path == name else f": {path} is of type {type_name(part)}"
+    message = f"no client can fill parameter {name!r} of type {type_name(annotation)}{detail}"
     hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable(part)
     if (bounds := refused_bounds(part)) is not None:
         names, hint = bounds
-        kind, where = type_name(part.__origin__), "" if place == name else f" at {place}"
-        fault = f"parameter {name!r} has bounds{where} that {kind} does not take: {names}"
-    elif (found := no_type(part, is_part=place != name)) is not None:
-        what, hint = found
-        said = f"has {what} at {place}" if place != name else f"is annotated with {what}"
-        fault = f"parameter {name!r} {said}, which is no type"
-    report.add(Rule.UNSUPPORTED_TYPE, fault, hint, name)
+        kind, location = type_name(part.__origin__), "" if path == name else f" at {path}"
+        message = f"parameter {name!r} has bounds{location} that {kind} does not take: {names}"
+    elif (non_type := no_type(part, is_part=path != name)) is not None:
+        description, hint = non_type
+        problem = f"has {description} at {path}" if path != name else f"is annotated with {description}"
+        message = f"parameter {name!r} {problem}, which is no type"
+    report.add(Rule.UNSUPPORTED_TYPE, message, hint, name)
 
 
 def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
     if not fits(parameter.default, parameter.annotation):
         message = (
-            f"parameter {parameter.name!r} has {_default(parameter)}, "
+            f"parameter {parameter.name!r} has {_format_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
         )
         report.add(Rule.DEFAULT_MISFIT, message, _default_hint(parameter), parameter.name)
@@ -119,7 +119,7 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
 
 
 def _may_have_offset(default: Any) -> bool:
-    """Tell whether to check a default with `promptkit.declarations.time_zones`, which is slow to import."""
+    """Whether a default may contain a date or time, whose offset must be checked."""
     items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
     return not all(item is None or isinstance(item, Enum) or _has_no_offset(item) for item in items)
 
@@ -130,39 +130,39 @@ def _has_no_offset(value: Any) -> bool:
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Completer | None":
-    """Return the author's completions, or else those of the type. A secret is never completed."""
+    """Return the author's completions, or those of the type. Secrets are never completed."""
     items = _reader_of_items(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
-            _refuse_completion(parameter, "it is a secret", "leave out complete=, or secret=True", report)
+            _report_completion(parameter, "it is a secret", "leave out complete=, or secret=True", report)
         return None
     if isinstance(source, tuple) and not source:
         return None
 
     try:
         return Completer(source, is_list=items is not None)
-    except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
-        fault, colon, hint = str(error).partition(": ")
+    except Exception as error:  # noqa: BLE001 (reading an author's values may raise anything)
+        reason, colon, hint = str(error).partition(": ")
         if not (isinstance(error, TypeError) and colon):
-            fault = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             hint = "give complete= a list of values, or a function of what was typed"
-        _refuse_completion(parameter, fault, hint, report)
+        _report_completion(parameter, reason, hint, report)
         return None
 
 
 def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
-    """Return the reader of the items of a list that people type one after another; None for other types."""
+    """Return the reader of the items if people enter the list item by item; None for other types."""
     core = plain(annotation, core=True)
     return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
 
-def _refuse_completion(parameter: Parameter, fault: str, hint: str, report: Report) -> None:
-    message = f"parameter {parameter.name!r} cannot be completed: {fault}"
+def _report_completion(parameter: Parameter, reason: str, hint: str, report: Report) -> None:
+    message = f"parameter {parameter.name!r} cannot be completed: {reason}"
     report.add(Rule.BAD_COMPLETION, message, hint, parameter.name)
 
 
-#: For people who write an `Arg` as the annotation or the default, as in other frameworks.
+#: Hint for authors who write an `Arg` as the annotation or the default, as in other frameworks.
 _IN_ANNOTATED: Final = "write it inside the annotation, as in Annotated[str, Arg('...')]"
 
 
@@ -174,46 +174,46 @@ def _default_hint(parameter: Parameter) -> str:
     core, kind = plain(parameter.annotation, core=True), type(parameter.default)
     if is_list(core) and kind in (list, tuple, set, frozenset):
         item = type_name(get_args(core)[0])
-        meant = f"tuple[{item}, ...]" if kind is tuple else f"{kind.__name__}[{item}]"
-        return f"write '{meant}', or give a default that is a {type_name(get_origin(core))}"
+        expected = f"tuple[{item}, ...]" if kind is tuple else f"{kind.__name__}[{item}]"
+        return f"write '{expected}', or give a default that is a {type_name(get_origin(core))}"
     return "correct the default, or widen the annotation"
 
 
-def _default(parameter: Parameter) -> str:
+def _format_default(parameter: Parameter) -> str:
     # Errors must not repeat a secret.
     return "a default" if parameter.arg.secret else f"the default {short.repr(parameter.default)}"
 
 
 def _description(parameter: Parameter, reader: Reader) -> str | None:
-    """Return what clients show: the author's words, then what the type implies, in brackets."""
+    """Return the description for clients: the author's, then, in brackets, what the type implies."""
     arg = parameter.arg
-    examples = f"for example {', '.join(map(_shown, arg.examples))}" if arg.examples else ""
-    is_told = not (parameter.required or arg.secret) and _says_something(parameter.default)
-    default = default_clause(arg.env, [_shown(parameter.default)] if is_told else ())
+    examples = f"for example {', '.join(map(_format_value, arg.examples))}" if arg.examples else ""
+    shows_default = not (parameter.required or arg.secret) and _is_worth_showing(parameter.default)
+    default = default_clause(arg.env, [_format_value(parameter.default)] if shows_default else ())
     return described(arg.description, (reader.hint, examples, default)) or None
 
 
-def _says_something(default: Any) -> bool:
-    """Tell whether a default is worth showing: it is neither None nor empty."""
+def _is_worth_showing(default: Any) -> bool:
+    """Whether a default is neither None nor empty."""
     try:
         return default is not None and len(default) > 0
-    except TypeError:  # a number, or a class, which is a wrong default
+    except TypeError:  # a number, or a class, which is an invalid default
         return True
 
 
-def _shown(value: Any) -> str:
-    """Return a default or an example as people would enter it, in one line, and in short."""
+def _format_value(value: Any) -> str:
+    """Return a default or an example as people would enter it, shortened to one line."""
     try:
         if is_row(value):
-            return ", ".join(map(_shown, value))
+            return ", ".join(map(_format_value, value))
         return shortened(" ".join(typed_text(value).split()))
-    except TypeError:  # a wrong default may be of any type
+    except TypeError:  # an invalid default may have any type
         return short.repr(value)
 
 
 class DirectArguments:
     """
-    What Python code gives a prompt that it calls: checked, and completed, before the function is called.
+    Arguments of direct calls from Python code: checked and completed before the function is called.
 
     Args:
         owner:
@@ -226,7 +226,7 @@ class DirectArguments:
             Local names that its annotations may use.
 
         location:
-            Where it is defined.
+            The location of its definition.
     """
 
     def __init__(
@@ -236,47 +236,51 @@ class DirectArguments:
         self._owner = owner
         self._binder = inspect.signature(function, **FORWARD)
         self._signature = read_signature(function, names, ignored)
-        in_environment = tuple(found for found in self._signature.parameters if found.arg.env)
+        in_environment = tuple(parameter for parameter in self._signature.parameters if parameter.arg.env)
         self._in_environment = compile_arguments(owner, Signature(in_environment), ignored)
 
     def checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """
-        Return the keyword arguments, with those of the environment and an empty `Context`.
+        Check the arguments of a call, and return the keyword arguments completed.
+
+        Omitted arguments are taken from the environment, and a `Context` parameter gets an empty one.
 
         Raises:
-            TypeError: If an argument is not of its parameter's type.
+            TypeError: If an argument does not have its parameter's type.
 
-            ArgumentsError: If one is left out whose environment variable has a wrong value or is not set.
+            ArgumentsError: If an argument is omitted, and its environment variable is invalid or not set.
         """
         try:
-            given = self._binder.bind_partial(*args, **kwargs).arguments
+            bound = self._binder.bind_partial(*args, **kwargs).arguments
         except TypeError:
             return kwargs  # the call itself will raise Python's own error
         for parameter in self._signature.parameters:
-            if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
-                raise self._misfit(parameter, given[parameter.name])
+            if parameter.name in bound and not fits(bound[parameter.name], parameter.annotation):
+                raise self._type_error(parameter, bound[parameter.name])
         context = self._signature.context
-        kwargs = {**self._in_environment.environment_values(given), **kwargs}
+        kwargs = {**self._in_environment.environment_values(bound), **kwargs}
         if context is None:
             return kwargs
 
-        if not isinstance(given.get(context, Context()), Context | None):
-            raise self._misfit(Parameter(context, Context), given[context])
-        return kwargs if context in given else {**kwargs, context: Context()}
+        if not isinstance(bound.get(context, Context()), Context | None):
+            raise self._type_error(Parameter(context, Context), bound[context])
+        return kwargs if context in bound else {**kwargs, context: Context()}
 
     def sent(self, args: tuple[Any, ...], kwargs: Any) -> dict[str, str]:
         """
-        Return what a client sends for the same call. What is missing is left to be found out then.
+        Return the text that a client sends for each argument of the same call.
+
+        Missing arguments are not reported.
 
         Raises:
-            TypeError: If an argument is not of its parameter's type, there is no such parameter, or a client
-                has no way to send it.
+            TypeError: If an argument does not have its parameter's type, the parameter does not exist, or a
+                client has no way to send the argument.
         """
-        given = self._binder.bind_partial(*args, **kwargs).arguments
+        bound = self._binder.bind_partial(*args, **kwargs).arguments
         self.checked(args, kwargs)
         texts = {}
         for parameter in self._signature.parameters:
-            name, value = parameter.name, given.get(parameter.name, parameter.default)
+            name, value = parameter.name, bound.get(parameter.name, parameter.default)
             if value is parameter.default:
                 continue
             text = None if value is None else text_of(value)
@@ -286,12 +290,12 @@ class DirectArguments:
             texts[name] = text
         return texts
 
-    def _misfit(self, parameter: Parameter, value: object) -> TypeError:
+    def _type_error(self, parameter: Parameter, value: object) -> TypeError:
         expected = type_name(parameter.annotation)
         if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
             reader = reader_of(parameter.annotation)
             expected = reader.expected if reader else expected
-        shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
+        actual = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
         return TypeError(
-            f"prompt {self._owner!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
+            f"prompt {self._owner!r}: parameter {parameter.name!r} takes {expected}, not {actual}"
         )

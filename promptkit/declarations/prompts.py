@@ -1,4 +1,4 @@
-"""`@prompt`: makes an author's function a prompt, which can be rendered and served."""
+"""`@prompt`: turns an author's function into a prompt, which can be rendered and served."""
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Collects the prompts that are made while the loader imports a module; None at other times.
+#: The prompts that are declared while the loader imports a module; None at other times.
 declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
     "declared_prompts", default=None
 )
 
-#: The prompts that modules make while Python itself imports them, as tests have it do.
+#: The prompts of modules that Python itself imports, as in tests.
 imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
 
 
@@ -47,8 +47,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     """
     An author's function, decorated with `@prompt`.
 
-    Calling it checks the types of the arguments, then calls the function and returns its result. So one
-    prompt can call another.
+    Calling the prompt checks the types of the arguments, then calls the function and returns its result, so
+    that one prompt can call another.
     """
 
     function: Callable[P, R]
@@ -72,13 +72,12 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """
-        Call the author's function. A parameter annotated `Context` may be left out.
+        Call the author's function. A parameter annotated `Context` can be omitted.
 
         Raises:
-            TypeError: If an argument is not of its parameter's type.
+            TypeError: If an argument does not have its parameter's type.
 
-            ArgumentsError: If an argument is left out, and its environment variable has a wrong value
-                or is not set.
+            ArgumentsError: If an argument is omitted, and its environment variable is invalid or not set.
 
             Exception: Any exception that the function raises.
         """
@@ -86,20 +85,27 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
-        Call the author's function and return what would be sent to a client.
+        Call the author's function and return the result as a client would receive it.
 
-        The arguments are Python values. A parameter annotated `Context` may be left out.
+        A parameter annotated `Context` can be omitted.
+
+        Args:
+            *args:
+                Positional arguments, as Python values.
+
+            **kwargs:
+                Keyword arguments, as Python values.
 
         Raises:
             CompileError: If the prompt has errors, so that it cannot be served.
 
-            TypeError: If an argument is not of its parameter's type, or the function
-                returned something that no message can hold.
+            TypeError: If an argument does not have its parameter's type, or no message can hold the
+            function's
+                result.
 
-            ArgumentsError: If an argument is left out, and its environment variable has a wrong value
-                or is not set.
+            ArgumentsError: If an argument is omitted, and its environment variable is invalid or not set.
 
-            RuntimeError: If the function is asynchronous and an event loop is running already.
+            RuntimeError: If the function is asynchronous and an event loop is already running.
 
             Exception: Any exception that the function raises.
         """
@@ -107,10 +113,17 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
-        Do what `render` does, on the running event loop. The function may be synchronous, too.
+        Do what `render` does, on the running event loop. The function can be synchronous, too.
+
+        Args:
+            *args:
+                Positional arguments, as Python values.
+
+            **kwargs:
+                Keyword arguments, as Python values.
 
         Raises:
-            Exception: As `render` does.
+            Exception: The errors of `render`.
         """
         return await self.compiled.renderer.render_async(*args, **self._direct.checked(args, kwargs))
 
@@ -127,16 +140,20 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
             ArgumentsError: If any argument is missing, unknown or invalid; it lists them all.
 
-            Exception: As `render` does.
+            Exception: The errors of `render`.
         """
         return self.compiled.render(arguments)
 
     async def render_wire_async(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Do what `render_wire` does on the running event loop.
+        Do what `render_wire` does, on the running event loop.
+
+        Args:
+            arguments:
+                Values by parameter name, as text.
 
         Raises:
-            Exception: As `render_wire` does.
+            Exception: The errors of `render_wire`.
         """
         return await self.compiled.render_async(arguments)
 
@@ -144,21 +161,28 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         """
         Return what a client sends for the same call: values by parameter name, as text.
 
+        Args:
+            *args:
+                Positional arguments, as Python values.
+
+            **kwargs:
+                Keyword arguments, as Python values.
+
         Raises:
-            TypeError: If an argument is not of its parameter's type, or a client has no way to send it.
+            TypeError: If an argument does not have its parameter's type, or a client cannot send it.
         """
         return self._direct.sent(args, kwargs)
 
     @cached_property
     def compiled(self) -> CompiledPrompt:
-        """The compiled prompt, which is what is served. Raises `CompileError` if it has errors."""
+        """The compiled prompt, as it is served. Raises `CompileError` if the prompt has errors."""
         compiled, diagnostics = self.compile()
         if compiled is None:
             raise CompileError(diagnostics)
         return compiled
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        """Return the compiled prompt, or None if it cannot be served, and all its diagnostics."""
+        """Return the compiled prompt, or None if it has errors, and all diagnostics."""
         return self._compilation
 
     @cached_property
@@ -168,14 +192,14 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
-            check_return(self.function, promised, report)
+        if (annotation := read_return(self.function, self.names)) is not Any and annotation is not str:
+            check_return(self.function, annotation, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(
             name=options.name,
             title=options.title,
-            description=options.told(options.description or signature.summary),
+            description=options.describe(options.description or signature.summary),
             icons=options.icons,
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
@@ -243,26 +267,26 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     sample: bool = True,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
-    Make a function a prompt.
+    Declare a prompt.
 
-    The function returns or yields text, content, messages, workflows, sequences of these,
-    or None; it may be ``async``. Its parameters become the prompt's arguments.
+    The function returns or yields text, content, messages, workflows, sequences of these, or None. It can be
+    ``async``. Its parameters become the prompt's arguments.
 
     Args:
         function:
             A ``def``, ``async def``, generator or asynchronous generator function.
 
         name:
-            The name that clients ask for; the function's name if left out.
+            The name that clients request. Defaults to the function's name.
 
         title:
-            What people see. It has no default, because some clients use it as the command.
+            A title for people. It has no default, because some clients use it as the command.
 
         description:
-            What it is for; the docstring's summary if left out.
+            A description for clients. Defaults to the docstring's summary.
 
         icons:
-            Pictures that a client may show: `Icon` values, or URIs.
+            Icons for clients: `Icon` values, or URIs.
 
         tags:
             Words to group prompts by; sent in ``_meta``.
@@ -271,43 +295,42 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             The author's version of this prompt; sent in ``_meta``.
 
         timeout:
-            How long one rendering may take when served, in seconds.
+            The time limit for one rendering when served, in seconds.
 
         cache:
-            How long, in seconds, a reply may be served again for the same arguments. A
-            prompt that takes a `Context` is never served from the cache.
+            How long, in seconds, a reply can be served again for the same arguments. Replies of a prompt with
+            a `Context` parameter are never cached.
 
         meta:
-            What else to send in ``_meta``, under keys like ``com.example/owner``.
+            Additional entries for ``_meta``, under keys like ``com.example/owner``.
 
         elicit:
-            Whether the person at the client is asked for required arguments that are missing,
-            if the client can ask. Secrets are never asked for.
+            Whether to ask the user for missing required arguments, if the client supports it. Secrets are
+            never asked for.
 
         scopes:
-            What a caller has to have, all of it. For others there is no such prompt.
+            Scopes that a caller must have, all of them. For other callers, the prompt does not exist.
 
         tool:
-            What models may expect that call it as a tool, where prompts are served as tools; False
-            if they may not call it.
+            Hints for models where prompts are served as tools; False if models must not call it.
 
         answer:
-            The type of the answer that the prompt asks for. Requests to vendors have its JSON Schema, and
-            so has ``_meta``. Answers themselves are not read.
+            The type of the answer that the prompt asks for. Its JSON Schema is added to requests to vendors,
+            and to ``_meta``. Answers themselves are not validated.
 
         deprecated:
-            What to use in its place, as in ``"use review-change"``. It is still served; clients are told in
-            its description, and in ``_meta``.
+            What to use instead, as in ``"use review-change"``. The prompt is still served; its description
+            and ``_meta`` announce the deprecation.
 
         sample:
-            Whether it may be called to see what it says, though nobody has asked for it: by
-            ``promptkit check --render``, ``diff`` and ``dev``, and by ``pytest --promptkit``.
+            Whether tools may render it speculatively: ``promptkit check --render``, ``diff`` and ``dev``, and
+            ``pytest --promptkit``.
 
     Returns:
-        The function, as a `Prompt`; without *function*, a decorator that makes one.
+        The function as a `Prompt`; without *function*, a decorator that makes one.
 
     Raises:
-        TypeError: If what is decorated is not a function, or an option has the wrong type.
+        TypeError: If the decorated object is not a function, or an option has the wrong type.
 
         ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
@@ -333,13 +356,13 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             sample=sample,
         )
         location = Location(code.co_filename, code.co_firstlineno)
-        made = Prompt(function, options, location, dict(names) if is_local(function) else {})
-        if (listener := declared_prompts.get()) is not None:
-            listener.append(made)
+        declared = Prompt(function, options, location, dict(names) if is_local(function) else {})
+        if (collected := declared_prompts.get()) is not None:
+            collected.append(declared)
         elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
             getattr(module.__spec__, "_initializing", False)
         ):
-            imported_prompts.setdefault(module, []).append(made)
-        return made
+            imported_prompts.setdefault(module, []).append(declared)
+        return declared
 
     return decorate if function is None else decorate(function)

@@ -1,4 +1,6 @@
-"""`@resource`: what prompts embed or link, declared as a function of the variables in a URI."""
+"""
+`@resource`: a document for prompts to embed or link, declared as a function of the variables in its URI.
+"""
 
 import inspect
 import re
@@ -30,19 +32,18 @@ from promptkit.types.functions import FORWARD, with_own_defaults
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
 
-#: The flags of generators and coroutines.
+#: Code flags of generators and coroutines.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-#: The scheme of a URI.
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
 class Resource(Declared[P, str], Generic[P, R]):
     """
-    A document, or a family of documents, that an author's function produces.
+    A document, or a family of documents, produced by an author's function.
 
-    Calling it calls the function.
+    Calling the resource calls the function.
     """
 
     kind: ClassVar[Literal["resource"]] = "resource"
@@ -75,18 +76,25 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     @property
     def location(self) -> Location:
-        """Where the author defined it."""
+        """The location of the function's definition."""
         code = inspect.unwrap(self.function).__code__
         return Location(code.co_filename, code.co_firstlineno)
 
     def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """
-        Return the URI for the function's arguments. None, and arguments left out, do not appear in it.
+        Return the URI for the function's arguments. Arguments that are None or omitted do not appear in it.
+
+        Args:
+            *args:
+                Positional arguments of the function.
+
+            **kwargs:
+                Keyword arguments of the function.
 
         Raises:
-            CompileError: If the template and the function's parameters do not agree.
+            CompileError: If the template and the function's parameters do not match.
 
-            TypeError: If the arguments do not fit the function's parameters.
+            TypeError: If the arguments do not match the function's parameters.
         """
         return expanded(self.uri_template, self._variables(*args, **kwargs))
 
@@ -94,39 +102,53 @@ class Resource(Declared[P, str], Generic[P, R]):
         """
         Call the author's function and return its result as content.
 
+        Args:
+            *args:
+                Positional arguments of the function.
+
+            **kwargs:
+                Keyword arguments of the function.
+
         Raises:
-            CompileError: If the template and the function's parameters do not agree.
+            CompileError: If the template and the function's parameters do not match.
 
             TypeError: If the function returns neither `str` nor `bytes`.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception that the function raises.
         """
         uri = self.uri(*args, **kwargs)
         return content_of(self, uri, self._called(*args, **kwargs))
 
     def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
         """
-        Return a link to the document. The author's function is not called.
+        Return a link to the document, without calling the author's function.
 
-        The values of variables are added to its name and title, as ``logs: 1h``: links that are made of one
-        template can be told apart.
+        The values of variables are appended to the name and title, as in ``logs: 1h``, to distinguish links
+        made from the same template.
+
+        Args:
+            *args:
+                Positional arguments of the function.
+
+            **kwargs:
+                Keyword arguments of the function.
 
         Raises:
-            CompileError: If the template and the function's parameters do not agree.
+            CompileError: If the template and the function's parameters do not match.
 
-            TypeError: If the arguments do not fit the function's parameters.
+            TypeError: If the arguments do not match the function's parameters.
         """
-        variables, told = self._variables(*args, **kwargs), self._told
-        if values := _for_people(variables):
-            told |= {key: f"{told[key]}: {values}" for key in ("name", "title") if told[key]}
-        return ResourceLink(expanded(self.uri_template, variables), **told)
+        variables, metadata = self._variables(*args, **kwargs), self._metadata
+        if values := _display_values(variables):
+            metadata |= {key: f"{metadata[key]}: {values}" for key in ("name", "title") if metadata[key]}
+        return ResourceLink(expanded(self.uri_template, variables), **metadata)
 
     def sent(self, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Return what a client sends for these arguments: the `uri`."""
+        """Return the URI that a client sends for these arguments."""
         return self.uri(*args, **kwargs)
 
     def _variables(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """The variables that a call gives. Raises as `uri` does."""
+        """Return the URI variables of a call. Raises the errors of `uri`."""
         if self.uri_faults:
             raise CompileError(self.uri_faults)
         return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
@@ -136,13 +158,13 @@ class Resource(Declared[P, str], Generic[P, R]):
         return with_own_defaults(self.function)
 
     @property
-    def _told(self) -> dict[str, Any]:
-        """What clients are told of it."""
+    def _metadata(self) -> dict[str, Any]:
+        """The metadata that clients receive."""
         return {name: getattr(self, name) for name in ("name", "title", "description", "mime_type")}
 
     @cached_property
     def uri_faults(self) -> tuple[Diagnostic, ...]:
-        """Why it has no URI: errors of the template, and where template and function disagree."""
+        """Errors of the template, and mismatches with the function. With any, the resource has no URI."""
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
         self._check_agreement(report)
@@ -150,13 +172,13 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
         """
-        Return the resource as it is served, or None if it cannot be, and all its diagnostics.
+        Return the compiled resource, or None if it has errors, and all diagnostics.
 
         A parameter without an annotation takes text, or the type of its default.
         """
         report = Report(f"resource {self.name!r}", self.location)
         report.found.extend(self.uri_faults)
-        check_sendable(self._told.values(), "its name, title, description or MIME type", report)
+        check_sendable(self._metadata.values(), "its name, title, description or MIME type", report)
         check_scopes(self.scopes, report)
         signature = read_signature(self.function, self.names, report, untyped=True)
         arguments = compile_arguments(self.name, signature, report, kind="resource")
@@ -164,7 +186,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             return None, tuple(report.found)
         compiled = CompiledResource(
             uri_template=self.uri_template,
-            **self._told,
+            **self._metadata,
             arguments=arguments,
             template=URITemplate(self.uri_template),
             function=self._called,
@@ -177,36 +199,36 @@ class Resource(Declared[P, str], Generic[P, R]):
     def _check_template(self, report: Report) -> None:
         scheme = _SCHEME.match(self.uri_template)
         if scheme is None:
-            fault, hint = "has no scheme", "begin it with a scheme"
+            problem, hint = "has no scheme", "begin it with a scheme"
         elif not is_template(self.uri_template[scheme.end() :]):
-            fault, hint = "is malformed", "use characters that a URI may hold, and variables in braces"
+            problem, hint = "is malformed", "use characters that a URI may hold, and variables in braces"
         else:
             return
         hint = f"{hint}, as in 'logs://recent{{?timeframe}}'"
-        report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {fault}", hint)
+        report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {problem}", hint)
 
     def _check_agreement(self, report: Report) -> None:
-        """Report each variable without a parameter, and each parameter without a variable."""
+        """Report template variables without a parameter, and parameters without a variable."""
         from uritemplate import variables
 
         parameters = inspect.signature(self.function, **FORWARD).parameters
         try:
             names = set(variables(self.uri_template))
-        except ValueError:  # malformed, which has been reported
+        except ValueError:  # malformed, which is already reported
             return
         for name in sorted(names - parameters.keys()):
-            fault = f"the template's variable {name!r} is not a parameter of the function"
+            message = f"the template's variable {name!r} is not a parameter of the function"
             hint = f"add a parameter {name!r}, or take it out of the template"
-            report.add(Rule.TEMPLATE_MISMATCH, fault, hint)
+            report.add(Rule.TEMPLATE_MISMATCH, message, hint)
         for name, parameter in parameters.items():
             if name not in names:
-                fault = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
+                message = f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}"
                 hint = f"add '{{?{name}}}' to the template, so that the URI names the document"
-                report.add(Rule.TEMPLATE_MISMATCH, fault, hint)
+                report.add(Rule.TEMPLATE_MISMATCH, message, hint)
 
 
-def _for_people(variables: Mapping[str, Any]) -> str:
-    """The values of variables as URIs spell them, but in one line and without escapes."""
+def _display_values(variables: Mapping[str, Any]) -> str:
+    """Format the values of variables as URIs spell them, but on one line and without escapes."""
     from urllib.parse import unquote
 
     spelt = (unquote(expanded(f"{{{name}}}", {name: value})) for name, value in variables.items())
@@ -223,33 +245,33 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     scopes: Collection[str] = (),
 ) -> Callable[[Callable[P, R]], Resource[P, R]]:
     """
-    Declare what prompts embed or link.
+    Declare a document that prompts can embed or link.
 
     Args:
         uri_template:
-            A URI, or a template of RFC 6570 whose variables are the function's parameters:
+            A URI, or an RFC 6570 template whose variables are the function's parameters:
             ``logs://recent{?timeframe}``.
 
         name:
-            What it is called; the function's name if left out.
+            The resource's name. Defaults to the function's name.
 
         title:
-            What people see.
+            A title for people.
 
         description:
-            What it is; the docstring's summary if left out.
+            A description. Defaults to the docstring's summary.
 
         mime_type:
-            Its type. If left out, the type of bytes is detected from their content.
+            The MIME type. Without it, the type of bytes is detected from their content.
 
         scopes:
-            What a caller has to have, all of it. For others there is no such resource.
+            Scopes that a caller must have, all of them. For other callers, the resource does not exist.
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.
 
     Raises:
-        TypeError: If *uri_template* is not a string, or what is decorated is not a plain function.
+        TypeError: If *uri_template* is not a string, or the decorated object is not a plain function.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
@@ -260,7 +282,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         )
         raise TypeError(msg)
 
-    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         unwrapped = inspect.unwrap(function)

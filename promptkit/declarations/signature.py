@@ -1,4 +1,4 @@
-"""What an author's function says of itself: its parameters, their types and descriptions, and its names."""
+"""The signature of an author's function: parameters, types, descriptions and the docstring's summary."""
 
 import functools
 import inspect
@@ -22,18 +22,18 @@ from promptkit.language.validation import describe
 from promptkit.types.functions import FORWARD, annotations_of, notes_of, resolved
 from promptkit.types.kinds import is_union
 
-# Patterns are compiled when a docstring may have sections, as that takes as long as to import a module.
+# Patterns are compiled on first use: compiling them takes as long as importing a module.
 
-#: Blanks of one line: from each of many blank lines, ``\s*`` would go through all that follow.
+#: Blanks within one line. With ``\s*``, a run of blank lines would take quadratic time.
 _BLANKS: Final = r"[^\S\n]*"
 
-#: Where a docstring describes parameters. Without a match, the parser (slow to import) is not needed.
+#: Start of a docstring's description of parameters. Without a match, the slow parser is not imported.
 _PARAMETERS: Final = (
     rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
     rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"
 )
 
-#: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
+#: Titles of the sections that end a docstring's prose, in Google and NumPy style.
 _TITLES: Final = (
     "Args|Arguments|Params|Parameters|Keyword Args|Other Parameters|Returns?|Yields?|Raises|Warns"
     "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
@@ -48,12 +48,12 @@ _SECTION: Final = (
 
 
 def _may_have_sections(text: str | None) -> bool:
-    """Whether a docstring may say more than a summary."""
+    """Whether a docstring may have more than a summary."""
     return not {"\n", ":", "@"}.isdisjoint(text or "")
 
 
 def read_summary(text: str | None) -> str | None:
-    """Return a docstring's summary, which is its first paragraph, on one line."""
+    """Return the first paragraph of a docstring, on one line."""
     text = inspect.cleandoc(text or "")
     section = re.search(_SECTION, text, re.MULTILINE) if _may_have_sections(text) else None
     prose = text[: section.start()] if section else text
@@ -61,12 +61,12 @@ def read_summary(text: str | None) -> str | None:
 
 
 def read_descriptions(text: str | None) -> dict[str, str]:
-    """Return what a docstring in Google, NumPy or Sphinx style says about each parameter."""
-    return {name: said for name, said in _parameters_in(text).items() if said}
+    """Return the description of each parameter from a docstring in Google, NumPy or Sphinx style."""
+    return {name: description for name, description in _parameters_in(text).items() if description}
 
 
 def _parameters_in(text: str | None) -> dict[str, str]:
-    """What a docstring says about each parameter that it names, ``""`` for a type alone."""
+    """Return the description of each parameter that a docstring names, ``""`` if it has only a type."""
     if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
         return {}
     from docstring_parser import parse
@@ -85,37 +85,37 @@ def _parameters_in(text: str | None) -> dict[str, str]:
 
 T = TypeVar("T")
 
-#: The `Arg` of a parameter that its author says nothing about.
-_NOTHING: Final = Arg()
+#: The `Arg` of a parameter without one.
+_EMPTY_ARG: Final = Arg()
 
 
 class Parameter(Struct, frozen=True):
     """
-    One parameter that a client may fill.
+    One parameter that a client can fill.
 
     Args:
         name:
-            Its name.
+            The parameter's name.
 
         annotation:
-            Its type, without the parts of ``Annotated`` that promptkit reads. Constraints of
-            `msgspec.Meta` stay on it.
+            Its type, without the parts of ``Annotated`` that promptkit consumes. Constraints of
+            `msgspec.Meta` stay in it.
 
         default:
-            Its default, or `NO_DEFAULT`.
+            The default, or `NO_DEFAULT`.
 
         arg:
-            What the author says about it, in ``Annotated`` or else in the docstring.
+            The author's `Arg`, from ``Annotated`` or the docstring.
     """
 
     name: str
     annotation: Any
     default: Any = NO_DEFAULT
-    arg: Arg = _NOTHING
+    arg: Arg = _EMPTY_ARG
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """Whether the parameter has no default."""
         return self.default is NO_DEFAULT
 
 
@@ -125,10 +125,10 @@ class Signature(Struct, frozen=True):
 
     Args:
         parameters:
-            In the order of the function's own signature.
+            The parameters, in the function's order.
 
         context:
-            The name of the parameter that receives the `Context`, if there is one.
+            The name of the parameter that receives the `Context`, if any.
 
         summary:
             The docstring's summary, on one line.
@@ -150,32 +150,33 @@ def read_signature(
             The author's function.
 
         names:
-            The local names around its definition, for annotations that are strings.
+            The local names at its definition, for annotations that are strings.
 
         report:
-            Receives every parameter that cannot be served. It is left out of the result.
+            Receives a diagnostic for every parameter that cannot be served. Such parameters are omitted from
+            the result.
 
         untyped:
-            Whether a parameter may go without an annotation: it takes text, or the type of its default.
+            Whether annotations are optional: without one, a parameter takes text or the type of its default.
     """
     hints = read_hints(function, names, report)
     descriptions = read_descriptions(function.__doc__)
     parameters: list[Parameter] = []
     context = None
-    for found in inspect.signature(function, **FORWARD).parameters.values():
-        parameter = _typed(found) if untyped else found
-        # What a decorator has put into the signature is not among the annotations.
+    for declared in inspect.signature(function, **FORWARD).parameters.values():
+        parameter = _with_annotation(declared) if untyped else declared
+        # Parameters that a decorator added to the signature have no entry in the annotations.
         hint = hints.get(parameter.name, parameter.annotation)
         annotation, arg = _split_annotated(hint)
         if _is_context(annotation):
             if context is not None:
-                fault = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
+                message = f"parameter {parameter.name!r} is a Context, and so is {context!r}"
                 report.add(
-                    Rule.SECOND_CONTEXT, fault, "keep one of them; both would be the same", parameter.name
+                    Rule.SECOND_CONTEXT, message, "keep one of them; both would be the same", parameter.name
                 )
             context = context or parameter.name
         elif _is_servable(parameter, report) and not isinstance(hint, str | typing.ForwardRef):
-            # What is still text could not be resolved, which has been reported.
+            # An annotation that is still text could not be resolved, which is already reported.
             _check_notes(parameter.name, hint, report)
             if arg.description is None and parameter.name in descriptions:
                 arg = attrs.evolve(arg, description=descriptions[parameter.name])
@@ -183,8 +184,10 @@ def read_signature(
     return Signature(tuple(parameters), context, read_summary(function.__doc__))
 
 
-def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter with a type: text, or also that of its default, if it has none."""
+def _with_annotation(parameter: inspect.Parameter) -> inspect.Parameter:
+    """
+    Return the parameter with an inferred annotation if it has none: `str`, or `str` and the default's type.
+    """
     if parameter.annotation is not parameter.empty:
         return parameter
     required = parameter.default is parameter.empty
@@ -194,13 +197,13 @@ def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
 def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        fault = f"parameter {str(parameter).split(':')[0]!r} has no fixed name"
+        message = f"parameter {str(parameter).split(':')[0]!r} has no fixed name"
         hint = "name each parameter; clients fill them one by one"
-        report.add(Rule.VARIADIC_PARAMETER, fault, hint, name)
+        report.add(Rule.VARIADIC_PARAMETER, message, hint, name)
     elif parameter.kind is parameter.POSITIONAL_ONLY:
-        fault = f"parameter {name!r} is positional-only"
+        message = f"parameter {name!r} is positional-only"
         hint = "remove the '/' from the signature; clients fill parameters by name"
-        report.add(Rule.POSITIONAL_ONLY, fault, hint, name)
+        report.add(Rule.POSITIONAL_ONLY, message, hint, name)
     elif parameter.annotation is parameter.empty:
         hint = f"write its type, as in '{name}: str'"
         if name in ("self", "cls"):
@@ -211,7 +214,7 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     return False
 
 
-#: Names that often stand in annotations.
+#: Names that are common in annotations.
 _COMMON_NAMES: Final = (
     *("str", "int", "float", "bool", "bytes", "list", "dict"),
     *("Annotated", "Literal", "Optional"),
@@ -222,29 +225,30 @@ def _unresolved_hint(error: Exception, function: Callable[..., Any]) -> str:
     if (hint := operand_hint(error)) is not None:
         return hint
     name = error.name if isinstance(error, NameError) else None
-    found = import_of(name) if name else None
-    if found is not None:
-        return f"import it, outside of `if TYPE_CHECKING:`: {found}"
-    kinds = [
-        known for known, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
+    statement = import_of(name) if name else None
+    if statement is not None:
+        return f"import it, outside of `if TYPE_CHECKING:`: {statement}"
+    class_names = [
+        key for key, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
     ]
-    meant = undefined_name(name, [*kinds, *_COMMON_NAMES]) if name else None
-    return meant or "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
+    suggestion = undefined_name(name, [*class_names, *_COMMON_NAMES]) if name else None
+    return suggestion or "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
 
 
 def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """
-    Return the types of the parameters, with what stands beside them in ``Annotated``.
+    Return the types of the parameters, including the metadata in ``Annotated``.
 
     Args:
         function:
             The author's function.
 
         names:
-            The local names around its definition.
+            The local names at its definition.
 
         report:
-            Receives every annotation that cannot be evaluated. It is left out of the result.
+            Receives a diagnostic for every annotation that cannot be evaluated. Such annotations are omitted
+            from the result.
     """
     function = inspect.unwrap(function)
     hints = {}
@@ -254,57 +258,59 @@ def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: R
         try:
             hints[name] = resolved(annotation, function, names)
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
-            fault = f"the annotation of parameter {name!r} cannot be resolved: {error}"
+            message = f"the annotation of parameter {name!r} cannot be resolved: {error}"
             hint = _unresolved_hint(error, function)
-            report.add(Rule.UNRESOLVED_ANNOTATION, fault, hint, name)
+            report.add(Rule.UNRESOLVED_ANNOTATION, message, hint, name)
     return hints
 
 
 def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
-    """Split a type from what ``Annotated`` tells promptkit, around an optional type or inside of it."""
+    """
+    Split promptkit's metadata in ``Annotated`` from the type. It may be around or inside an optional type.
+    """
     if typing.get_origin(annotation) is typing.Annotated:
-        bare, constraints, arg = annotation.__origin__, [], _NOTHING
-        for note in annotation.__metadata__:
-            if isinstance(note, msgspec.Meta):
-                constraints.append(note)
-            elif isinstance(note, str):
-                arg = attrs.evolve(arg, description=note)
-            elif isinstance(note, Arg):
-                arg = note if note.description else attrs.evolve(note, description=arg.description)
+        bare, constraints, arg = annotation.__origin__, [], _EMPTY_ARG
+        for item in annotation.__metadata__:
+            if isinstance(item, msgspec.Meta):
+                constraints.append(item)
+            elif isinstance(item, str):
+                arg = attrs.evolve(arg, description=item)
+            elif isinstance(item, Arg):
+                arg = item if item.description else attrs.evolve(item, description=arg.description)
         return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
     if is_union(annotation):
-        split = [_split_annotated(member) for member in typing.get_args(annotation)]
-        args = [arg for _, arg in split if arg != _NOTHING]
+        parts = [_split_annotated(member) for member in typing.get_args(annotation)]
+        args = [arg for _, arg in parts if arg != _EMPTY_ARG]
         if len(args) == 1:
-            return typing.Union[tuple(member for member, _ in split)], args[0]  # noqa: UP007 (made of parts)
-    return annotation, _NOTHING
+            return typing.Union[tuple(member for member, _ in parts)], args[0]  # noqa: UP007 (built dynamically)
+    return annotation, _EMPTY_ARG
 
 
 def _check_notes(name: str, annotation: Any, report: Report) -> None:
-    """Report an `Arg` that is not called, and two for one parameter."""
+    """Report an `Arg` that is not called, and a second `Arg` for one parameter."""
     notes = notes_of(annotation)
     if any(note is Arg for note in notes):
-        fault = f"parameter {name!r} has Arg in its annotation without calling it"
+        message = f"parameter {name!r} has Arg in its annotation without calling it"
         hint = "call it: Arg('what to enter')"
-        report.add(Rule.BARE_ARG, fault, hint, name)
+        report.add(Rule.BARE_ARG, message, hint, name)
     if sum(isinstance(note, Arg) for note in notes) > 1:
-        fault = f"parameter {name!r} has two Arg(...)"
+        message = f"parameter {name!r} has two Arg(...)"
         hint = "say it all in one; to describe an alias anew, put a plain string beside it"
-        report.add(Rule.SECOND_ARG, fault, hint, name)
+        report.add(Rule.SECOND_ARG, message, hint, name)
 
 
 def _is_context(annotation: Any) -> bool:
     members = typing.get_args(annotation) if is_union(annotation) else [annotation]
-    # Who names the class has loaded it, which takes a while. Most prompts do without.
+    # Looked up without an import: an annotation with Context implies that its module is imported.
     module = sys.modules.get("promptkit.language.context")
     return module is not None and module.Context in members
 
 
-class cached_property(functools.cached_property[T]):  # noqa: N801 (it stands for the other)
+class cached_property(functools.cached_property[T]):  # noqa: N801 (named like the original)
     """
-    As `functools.cached_property`, without the lock of Python 3.11, for what runs code of authors.
+    `functools.cached_property` without the lock of Python 3.11, for properties that run authors' code.
 
-    Under that, while the annotations of one prompt hang, no other prompt could be compiled.
+    With the lock, one prompt whose annotations hang would keep every other prompt from being compiled.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -314,7 +320,7 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 (it stands fo
 
 def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
     """
-    Return what `functools.update_wrapper` would copy from *function*.
+    Return the attributes that `functools.update_wrapper` would copy from *function*.
 
     `update_wrapper` itself cannot write to a frozen object.
     """
@@ -324,12 +330,12 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def is_local(function: Callable[..., Any]) -> bool:
-    """Whether *function* is defined in another function, whose local names its annotations may use."""
+    """Return whether *function* is defined in another function, whose local names its annotations may use."""
     return "<locals>" in function.__qualname__
 
 
 def code_of(function: Callable[..., Any]) -> types.CodeType:
-    """Return the code of what `@prompt` decorates. Raises TypeError if that is no function."""
+    """Return the code of the function that `@prompt` decorates. Raises TypeError if it is not a function."""
     unwrapped = inspect.unwrap(function)
     if not callable(function) or not inspect.isfunction(unwrapped):
         name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""

@@ -1,4 +1,4 @@
-"""The files of a skill: which paths they may have, how many there may be, how a folder is read."""
+"""The files of a skill: their paths, their limits, and reading them from a folder."""
 
 import os
 import stat
@@ -9,34 +9,34 @@ from typing import Any, ClassVar, Final, Literal
 from msgspec import Struct
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
-from promptkit.declarations.frontmatter import FrontmatterError, faults_of, read_skill
+from promptkit.declarations.frontmatter import FrontmatterError, check_fields, read_skill
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
 from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.language.files import read_confined
 
-#: What hosts take of one skill.
-MOST_FILES: Final = 512
-MOST_BYTES: Final = 16 * 1024 * 1024
+#: Limits of hosts for one skill.
+MAX_FILES: Final = 512
+MAX_BYTES: Final = 16 * 1024 * 1024
 
-#: Folders that programs leave behind.
-_LEFT_BEHIND: Final = frozenset({"__pycache__", "node_modules"})
+#: Folders that tools create.
+_GENERATED_FOLDERS: Final = frozenset({"__pycache__", "node_modules"})
 
 
 class SkillError(Exception):
     """
-    A skill cannot be served.
+    An error that keeps a skill from being served.
 
     Args:
         fault:
-            What is wrong.
+            The error message.
 
         hint:
-            What to do about it.
+            A fix.
 
         rule:
-            What kind of fault it is.
+            The rule of the diagnostic.
     """
 
     def __init__(self, fault: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
@@ -47,44 +47,45 @@ class SkillError(Exception):
 
 def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
     """
-    Return the files in a folder and below it, without what is hidden or left behind, and all folders.
+    Find the files and folders of a skill, except hidden and generated ones.
 
     Args:
         folder:
             Its absolute path.
 
     Returns:
-        By their paths within the folder, with ``/`` between the parts: where the files lie; in order.
+        The absolute path of each file by its path in the skill (with ``/``), sorted; and the paths of all
+        folders.
 
     Raises:
-        SkillError: If something is neither a file nor a folder, leads out of the folder or in a circle, or is
-            too much.
+        SkillError: If an entry is neither a file nor a folder, or links out of the folder or in a circle, or
+            if there are too many.
     """
     root = os.path.realpath(folder)
-    files, entered = dict[str, str](), list[str]()
-    waiting = [(root, "", frozenset[str]())]
-    while waiting:
-        place, within, above = waiting.pop()
-        real = os.path.realpath(place)
-        if real in above:
-            msg = f"{within!r} leads in a circle"
+    files, folders = dict[str, str](), list[str]()
+    pending = [(root, "", frozenset[str]())]
+    while pending:
+        directory, prefix, ancestors = pending.pop()
+        real = os.path.realpath(directory)
+        if real in ancestors:
+            msg = f"{prefix!r} leads in a circle"
             raise SkillError(msg, "remove the link")
-        entered.append(real)
-        for entry in _entries(place, within):
-            path = f"{within}/{entry.name}".removeprefix("/")
+        folders.append(real)
+        for entry in _entries(directory, prefix):
+            path = f"{prefix}/{entry.name}".removeprefix("/")
             mode = _mode_of(entry, path, root)
             if stat.S_ISDIR(mode):
-                waiting.append((entry.path, path, above | {real}))
+                pending.append((entry.path, path, ancestors | {real}))
             else:
                 files[path] = entry.path
-        _check_number(max(len(files), len(entered)))
-    return dict(sorted(files.items())), entered
+        _check_number(max(len(files), len(folders)))
+    return dict(sorted(files.items())), folders
 
 
-def _entries(place: str, within: str) -> Iterator["os.DirEntry[str]"]:
+def _entries(folder: str, within: str) -> Iterator["os.DirEntry[str]"]:
     try:
-        with os.scandir(place) as found:
-            entries = list(found)
+        with os.scandir(folder) as iterator:
+            entries = list(iterator)
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
         raise SkillError(msg, "let it be read") from None
@@ -92,21 +93,19 @@ def _entries(place: str, within: str) -> Iterator["os.DirEntry[str]"]:
 
 
 def is_left_out(name: str) -> bool:
-    """
-    Return whether a file is hidden, or left behind by a program or an editor.
-    """
-    return name in _LEFT_BEHIND or name.startswith((".", "#")) or name.endswith("~")
+    """Return whether a file is hidden, or created by a tool or an editor."""
+    return name in _GENERATED_FOLDERS or name.startswith((".", "#")) or name.endswith("~")
 
 
 def _mode_of(entry: "os.DirEntry[str]", path: str, root: str) -> int:
-    """Whether an entry is a file or a folder. Raises SkillError if it is neither, or leads out of *root*."""
+    """Return an entry's mode. Raises SkillError unless it is a file or a folder that stays within *root*."""
     try:
-        end = os.path.realpath(entry.path, strict=True) if entry.is_symlink() else entry.path
+        target = os.path.realpath(entry.path, strict=True) if entry.is_symlink() else entry.path
         mode = entry.stat().st_mode
     except OSError as error:
         msg = f"{path!r} cannot be read: {error.strerror}"
         raise SkillError(msg, "remove it, or let it be read") from None
-    if entry.is_symlink() and not end.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
+    if entry.is_symlink() and not target.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
         raise _leads_out(path)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{path!r} is a pipe, a socket or a device"
@@ -118,25 +117,25 @@ def _leads_out(path: str) -> SkillError:
     return SkillError(f"{path!r} leads out of its folder", "put a copy in place of the link")
 
 
-def read_files(places: Mapping[str, str], root: Path) -> dict[str, SpooledBytes]:
+def read_files(locations: Mapping[str, str], root: Path) -> dict[str, SpooledBytes]:
     """
-    Return what files hold, by the paths that they have in a skill.
+    Read the files of a skill.
 
     Args:
-        places:
-            Where they lie.
+        locations:
+            The absolute path of each file by its path in the skill.
 
         root:
-            The folder that none of them may leave, whatever happens meanwhile.
+            The folder that must contain every file, even if links change while reading.
 
     Raises:
-        SkillError: If one cannot be read, or they are too large.
+        SkillError: If a file cannot be read, or the files are too large.
     """
-    found, left = dict[str, SpooledBytes](), MOST_BYTES
-    for path, place in places.items():
+    contents, remaining = dict[str, SpooledBytes](), MAX_BYTES
+    for path, location in locations.items():
         try:
-            data = read_confined(Path(os.path.realpath(place)), root, path, MOST_BYTES)
-            found[path] = keep(data)
+            data = read_confined(Path(os.path.realpath(location)), root, path, MAX_BYTES)
+            contents[path] = keep(data)
         except MediaError as error:
             msg = f"a file cannot be read from {root}: {error}"
             raise SkillError(msg, "correct its path, or let it be read") from None
@@ -145,34 +144,34 @@ def read_files(places: Mapping[str, str], root: Path) -> dict[str, SpooledBytes]
         except OSError as error:
             msg = f"{path!r} cannot be kept: {error.strerror}"
             raise SkillError(msg, "make room on the disk") from None
-        left -= len(data)
-        _check_size(MOST_BYTES - left)
-    return found
+        remaining -= len(data)
+        _check_size(MAX_BYTES - remaining)
+    return contents
 
 
 def _check_number(number: int) -> None:
-    if number > MOST_FILES:
-        msg = f"it has more than {MOST_FILES} files"
+    if number > MAX_FILES:
+        msg = f"it has more than {MAX_FILES} files"
         raise SkillError(msg, "put several into one, or make several skills")
 
 
 def _check_size(size: int) -> None:
-    if size > MOST_BYTES:
-        msg = f"its files have more than {MOST_BYTES >> 20} MiB"
+    if size > MAX_BYTES:
+        msg = f"its files have more than {MAX_BYTES >> 20} MiB"
         raise SkillError(msg, "leave large files where they are, and name their place")
 
 
 def _check_path(path: str) -> None:
-    """Raise SkillError if a path would be another file, or none, on some system."""
-    pure = (PurePosixPath(path), PureWindowsPath(path))
-    is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(pure[0])
-    if not is_plain or any(".." in one.parts or one.anchor for one in pure):
+    """Raise SkillError if some system would resolve a path to another file, or to none."""
+    variants = (PurePosixPath(path), PureWindowsPath(path))
+    is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(variants[0])
+    if not is_plain or any(".." in variant.parts or variant.anchor for variant in variants):
         msg = f"{path!r} is no plain path within the skill"
         raise SkillError(msg, "write it relative, with '/', and without '..', backslashes and colons")
 
 
 def _check_files(files: Mapping[str, SpooledBytes]) -> None:
-    """Raise SkillError if files cannot be served, or written to disk, everywhere."""
+    """Raise SkillError unless the files can be served, and written to disk on every system."""
     _check_number(len(files))
     _check_size(sum(content.size for content in files.values()))
     by_folded = dict[str, str]()
@@ -182,13 +181,13 @@ def _check_files(files: Mapping[str, SpooledBytes]) -> None:
             msg = f"{other!r} and {path!r} differ in case alone, and are one file on some systems"
             raise SkillError(msg, "rename one of the two")
     for path in files:
-        for above in PurePosixPath(path).parents:
-            if str(above).casefold() in by_folded:
-                msg = f"{str(above)!r} is a file, and {path!r} lies in a folder of that name"
+        for parent in PurePosixPath(path).parents:
+            if str(parent).casefold() in by_folded:
+                msg = f"{str(parent)!r} is a file, and {path!r} lies in a folder of that name"
                 raise SkillError(msg, "rename one of the two")
 
 
-def compiled_skill(  # noqa: PLR0913 (a skill has that many properties)
+def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
     name: str,
     prefix: str,
     fields: Mapping[str, Any],
@@ -199,59 +198,59 @@ def compiled_skill(  # noqa: PLR0913 (a skill has that many properties)
     lines: Mapping[str, int] | None = None,
 ) -> CompiledSkill | None:
     """
-    Return a skill as it is served, or None if its format does not allow it.
+    Return a skill as it is served, or None if it violates the format.
 
     Args:
         name:
             The name of its folder.
 
         prefix:
-            What precedes it in URIs.
+            The part of its URI before the name.
 
         fields:
             The frontmatter.
 
         files:
-            What all files hold, ``SKILL.md`` among them.
+            The contents of all files by path, including ``SKILL.md``.
 
         report:
-            Receives what is wrong.
+            Receives the diagnostics.
 
         scopes:
-            What a caller has to have.
+            The scopes that a caller must have.
 
         lines:
-            Where in ``SKILL.md`` each field stands.
+            The line of each field in ``SKILL.md``.
     """
-    faults = list(faults_of(fields, name))
-    for key, fault, hint in faults:
-        place = Location(report.location.file, lines.get(key, 1)) if lines is not None else None
-        report.add(Rule.BAD_SKILL, fault, hint, place)
+    problems = list(check_fields(fields, name))
+    for key, message, hint in problems:
+        location = Location(report.location.file, lines.get(key, 1)) if lines is not None else None
+        report.add(Rule.BAD_SKILL, message, hint, location)
     try:
         _check_files(files)
     except SkillError as error:
         report.add(error.rule, str(error), error.hint)
         return None
-    if faults:
+    if problems:
         return None
-    others = sorted(files.keys() - {SKILL_FILE})
-    ordered = tuple(SkillFile(path, files[path]) for path in (SKILL_FILE, *others))
+    paths = sorted(files.keys() - {SKILL_FILE})
+    ordered = tuple(SkillFile(path, files[path]) for path in (SKILL_FILE, *paths))
     return CompiledSkill(name, fields["description"], prefix, fields, ordered, report.location, scopes)
 
 
 class SkillFolder(Struct, frozen=True, eq=False):
     """
-    A folder that begins with a ``SKILL.md``.
+    A folder with a ``SKILL.md``.
 
     Args:
         path:
             The folder.
 
         prefix:
-            What precedes its name in URIs.
+            The part of its URI before the name.
 
         files:
-            What its files hold, by their paths within it.
+            The contents of its files by path.
     """
 
     kind: ClassVar[Literal["skill"]] = "skill"
@@ -262,31 +261,29 @@ class SkillFolder(Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """The name of the folder, which the skill has to have."""
+        """The folder's name, which the skill's name must equal."""
         return self.path.name
 
     @property
     def uri_template(self) -> str:
-        """The URI of its ``SKILL.md``."""
+        """The URI of the skill's ``SKILL.md``."""
         return skill_uri(self.prefix, self.name)
 
     @property
     def location(self) -> Location:
-        """Where it begins."""
+        """The start of ``SKILL.md``."""
         return Location(str(self.path / SKILL_FILE), 1)
 
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
-        """
-        Return the skill as it is served, or None if it cannot be, and all its diagnostics.
-        """
+        """Return the skill as it is served, or None if it has errors, and all diagnostics."""
         report = Report(f"skill {self.name!r}", self.location)
         data = self.files[SKILL_FILE].data
         try:
             fields, _, _ = read_skill(data)
-        except FrontmatterError as fault:
-            report.add(Rule.BAD_SKILL, str(fault), fault.hint, Location(report.location.file, fault.line))
+        except FrontmatterError as error:
+            report.add(Rule.BAD_SKILL, str(error), error.hint, Location(report.location.file, error.line))
             return None, tuple(report.found)
         numbered = enumerate(data.decode().splitlines(), 1)
         lines = {line.partition(":")[0]: number for number, line in reversed(list(numbered))}
-        compiled = compiled_skill(self.name, self.prefix, fields, self.files, report, lines=lines)
+        compiled = compile_skill(self.name, self.prefix, fields, self.files, report, lines=lines)
         return compiled, tuple(report.found)

@@ -14,7 +14,7 @@ from promptkit.declarations.base import PickledByReference
 from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import copied_attributes, read_summary
-from promptkit.declarations.skill_files import SkillError, compiled_skill, paths_below, read_files
+from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.filled_text import explain_filling
 from promptkit.errors.rules import Rule
@@ -28,10 +28,10 @@ from promptkit.types.functions import FORWARD
 
 R = TypeVar("R")
 
-#: What a file of a skill may be given as.
+#: The content of a skill's file, or its source.
 Source: TypeAlias = str | bytes | Text | Path | Callable[[], str | bytes | Text]
 
-#: The flags of functions whose result is no text.
+#: Code flags of functions that do not return text.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 _PREFIX: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/(?!$)|$))*")
@@ -40,9 +40,9 @@ _PREFIX: Final = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*(?:/(?!$)|$))*")
 @attrs.frozen(slots=False, eq=False, repr=False)
 class Skill(PickledByReference, Generic[R]):
     """
-    Instructions that models read, and the files that belong to them.
+    Instructions for models, and the files that belong to them.
 
-    Calling it calls the function.
+    Calling the skill calls the function.
     """
 
     kind: ClassVar[Literal["skill"]] = "skill"
@@ -71,38 +71,36 @@ class Skill(PickledByReference, Generic[R]):
 
     @property
     def location(self) -> Location:
-        """Where the author defined it."""
+        """The location of the function's definition."""
         code = inspect.unwrap(self.function).__code__
         return Location(code.co_filename, code.co_firstlineno)
 
     @property
     def uri_template(self) -> str:
-        """The URI of its ``SKILL.md``."""
+        """The URI of the skill's ``SKILL.md``."""
         return skill_uri(self.prefix, self.name)
 
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
         """
-        Return the skill as it is served, or None if it cannot be, and all its diagnostics.
+        Return the skill as it is served, or None if it has errors, and all diagnostics.
 
-        The author's function is called, and those that files are given as.
+        Calls the author's function, and the functions that produce files.
         """
         report = Report(f"skill {self.name!r}", self.location)
         check_scopes(self.scopes, report)
         if not _PREFIX.fullmatch(self.prefix):
-            fault = f"its prefix {self.prefix!r} cannot stand in a URI"
+            message = f"its prefix {self.prefix!r} cannot stand in a URI"
             hint = "write words of letters, digits and hyphens, with '/' between them"
-            report.add(Rule.BAD_SKILL, fault, hint)
+            report.add(Rule.BAD_SKILL, message, hint)
         if report.found:
             return None, tuple(report.found)
         fields = self._fields()
         try:
             files = self._contents(fields)
-        except SkillError as fault:
-            report.add(fault.rule, str(fault), fault.hint)
+        except SkillError as error:
+            report.add(error.rule, str(error), error.hint)
             return None, tuple(report.found)
-        compiled = compiled_skill(
-            self.name, self.prefix, fields, files, report, scopes=frozenset(self.scopes)
-        )
+        compiled = compile_skill(self.name, self.prefix, fields, files, report, scopes=frozenset(self.scopes))
         return compiled, tuple(report.found)
 
     def _fields(self) -> dict[str, Any]:
@@ -119,42 +117,42 @@ class Skill(PickledByReference, Generic[R]):
         return {key: value for key, value in fields.items() if value}
 
     def _contents(self, fields: Mapping[str, Any]) -> dict[str, SpooledBytes]:
-        """What all files hold. Raises SkillError."""
+        """Return the contents of all files by path. Raises SkillError."""
         if self.fault is not None:
             raise self.fault
         if SKILL_FILE in self.files:
             msg = f"{SKILL_FILE!r} is among its files, and the function says what is in that"
             raise SkillError(msg, "leave it out")
-        files = {path: _content(path, source) for path, source in self.files.items()}
+        files = {path: _content_of(path, source) for path, source in self.files.items()}
         try:
             files[SKILL_FILE] = keep(write_skill(fields, self._body()))
-        except FrontmatterError as fault:
-            raise SkillError(str(fault), fault.hint, Rule.BAD_SKILL) from None
+        except FrontmatterError as error:
+            raise SkillError(str(error), error.hint, Rule.BAD_SKILL) from None
         return files
 
     def _body(self) -> str:
-        """The Markdown. Raises SkillError if the function fails, or returns something else."""
-        result = _called(SKILL_FILE, self.function)
+        """Return the Markdown. Raises SkillError if the function fails, or does not return one text."""
+        result = _call(SKILL_FILE, self.function)
         try:
-            said = workflow_from(result)
+            workflow = workflow_from(result)
         except (UnsendableError, ValueError) as error:
             msg = f"its function returned what is no text: {error}"
             raise SkillError(msg, "return a string, or fragments", Rule.SKILL_FAILS) from None
-        match said.messages:
-            case [Message(role="user", content=Text(text=text))] if said.system is None:
+        match workflow.messages:
+            case [Message(role="user", content=Text(text=text))] if workflow.system is None:
                 return text
-        what = (
-            f"{len(said.shown)} parts"
-            if len(said.shown) > 1
+        description = (
+            f"{len(workflow.shown)} parts"
+            if len(workflow.shown) > 1
             else "no text"
-            if not said.shown
+            if not workflow.shown
             else "no plain text"
         )
-        msg = f"its function returned {what}, and a skill is one text"
+        msg = f"its function returned {description}, and a skill is one text"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 
-def _called(path: str, function: Callable[[], Any]) -> Any:
+def _call(path: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except Exception as error:  # an author's function may raise anything
@@ -163,8 +161,8 @@ def _called(path: str, function: Callable[[], Any]) -> Any:
         raise SkillError(msg, hint, Rule.SKILL_FAILS) from error
 
 
-def _encoded(path: str, content: object) -> bytes:
-    """The bytes of a file. Raises SkillError if *content* is neither text nor bytes."""
+def _encode(path: str, content: object) -> bytes:
+    """Return the bytes of a file. Raises SkillError if *content* is neither text nor bytes."""
     if isinstance(content, bytes):
         return content
     if isinstance(content, str | Text):
@@ -178,33 +176,35 @@ def _encoded(path: str, content: object) -> bytes:
     raise SkillError(msg, hint, Rule.SKILL_FAILS)
 
 
-def _content(path: str, source: "Source | SpooledBytes") -> SpooledBytes:
+def _content_of(path: str, source: "Source | SpooledBytes") -> SpooledBytes:
     if isinstance(source, SpooledBytes):
         return source
-    return keep(_encoded(path, _called(path, source) if callable(source) else source))
+    return keep(_encode(path, _call(path, source) if callable(source) else source))
 
 
 def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, "Source | SpooledBytes"]:
-    """Read the files, and folders, that are given as paths below *folder*. Raises SkillError."""
-    found = dict[str, Source | SpooledBytes]()
+    """Read the files and folders that are given as paths below *folder*. Raises SkillError."""
+    contents = dict[str, Source | SpooledBytes]()
     for path, source in files.items():
         if not isinstance(source, Path):
-            found[path] = source
+            contents[path] = source
             continue
-        place = folder / source
-        if not place.resolve().is_relative_to(folder):
+        location = folder / source
+        if not location.resolve().is_relative_to(folder):
             msg = f"{path!r} leads out of the folder of the recipe: {str(source)!r}"
             raise SkillError(msg, "keep what belongs to a skill beside its recipe")
-        note_read(place.resolve())
-        if place.is_dir():
-            inner, entered = paths_below(str(place))
-            within = {f"{path.rstrip('/')}/{name}".removeprefix("/"): one for name, one in inner.items()}
+        note_read(location.resolve())
+        if location.is_dir():
+            files_below, folders = paths_below(str(location))
+            paths = {
+                f"{path.rstrip('/')}/{name}".removeprefix("/"): file for name, file in files_below.items()
+            }
         else:
-            within, entered = {path: str(place)}, []
-        for read in (*within.values(), *entered):
-            note_read(Path(read))
-        found |= read_files(within, folder)
-    return found
+            paths, folders = {path: str(location)}, []
+        for path_read in (*paths.values(), *folders):
+            note_read(Path(path_read))
+        contents |= read_files(paths, folder)
+    return contents
 
 
 @overload
@@ -233,7 +233,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     name: str | None = None,
     description: str | None = None,
     prefix: str = "",
-    license: str | None = None,  # noqa: A002 (the format calls it so)
+    license: str | None = None,  # noqa: A002 (the field's name in the format)
     compatibility: str | None = None,
     metadata: Mapping[str, str] = MappingProxyType({}),
     allowed_tools: str | Sequence[str] = (),
@@ -241,51 +241,51 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     scopes: Collection[str] = (),
 ) -> Skill[Any] | Callable[[Callable[[], Any]], Skill[Any]]:
     """
-    Declare instructions that models read when they need them: ``@skill``, or ``@skill(license="MIT")``.
+    Declare instructions that models read on demand: ``@skill``, or ``@skill(license="MIT")``.
 
-    What is decorated is a plain function without parameters that returns text, which becomes the Markdown of
-    ``SKILL.md``. It is called once for all clients.
+    The decorated function has no parameters and returns text, which becomes the Markdown of ``SKILL.md``. It
+    is called once for all clients.
 
     Args:
         function:
-            The function, where nothing else is said.
+            The function, if the decorator is used without options.
 
         name:
-            What it is called: 1 to 64 of ``a-z``, digits and single hyphens; the function's name with hyphens
-            if left out.
+            The skill's name: 1 to 64 of ``a-z``, digits and single hyphens. Defaults to the function's name
+            with hyphens.
 
         description:
-            What it does, and when to use it, in at most 1,024 characters; the docstring's first paragraph if
-            left out.
+            A description of its purpose and when to use it, of at most 1,024 characters. Defaults to
+            the docstring's first paragraph.
 
         prefix:
-            What precedes its name in URIs, such as ``"acme/billing"``.
+            The part of its URI before the name, such as ``"acme/billing"``.
 
         license:
-            Under which license others may use it.
+            The skill's license.
 
         compatibility:
-            What it needs of its surroundings, in at most 500 characters.
+            Requirements of the environment, in at most 500 characters.
 
         metadata:
-            Other texts, by their keys.
+            Additional texts, by key.
 
         allowed_tools:
-            What agents may use for it without asking: ``["Read", "Bash(git:*)"]``.
+            Tools that agents can use for it without asking: ``["Read", "Bash(git:*)"]``.
 
         files:
-            Other files, by their paths in the skill: text, bytes, a function without parameters that returns
-            these, or the path of a file or a folder beside the recipe.
+            Additional files, by path in the skill: text, bytes, a function without parameters that returns
+            either, or the path of a file or folder next to the recipe.
 
         scopes:
-            What a caller has to have, all of it. For others there is no such skill.
+            Scopes that a caller must have, all of them. For other callers, the skill does not exist.
 
     Returns:
-        The skill, or a decorator that makes it.
+        The skill, or a decorator that makes one.
 
     Raises:
-        TypeError: If what is decorated is no plain function without parameters, or an option is of another
-            type.
+        TypeError: If the decorated object is not a plain function without parameters, or an option has the
+            wrong type.
 
     See Also:
         https://agentskills.io/specification
@@ -312,11 +312,11 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             named = ", ".join(map(repr, parameters))
             msg = f"@skill takes no parameters, and this has {named}: only prompts are asked for values"
             raise TypeError(msg)
-        fault = None
+        file_error = None
         try:
-            read = _read_paths(files, folder_of(plain.__code__.co_filename))
+            contents = _read_paths(files, folder_of(plain.__code__.co_filename))
         except SkillError as error:
-            fault, read = error, {}
+            file_error, contents = error, {}
         return Skill(
             function,
             name or plain.__name__.replace("_", "-").strip("-"),
@@ -326,9 +326,9 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             compatibility,
             metadata,
             allowed_tools,
-            read,
+            contents,
             scopes,
-            fault,
+            file_error,
         )
 
     return decorate if function is None else decorate(function)
@@ -336,6 +336,6 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
 
 def _check_texts(option: str, texts: object) -> None:
     if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
-        takes = {"metadata": "a dict of texts", "allowed_tools": "a list of texts"}
-        msg = f"{option} takes {takes.get(option, 'a dict, by the paths of the files')}"
+        expected = {"metadata": "a dict of texts", "allowed_tools": "a list of texts"}
+        msg = f"{option} takes {expected.get(option, 'a dict, by the paths of the files')}"
         raise TypeError(msg)

@@ -1,5 +1,5 @@
 """
-Time zones: what `Arg(timezone=...)` names, and which dates and times of a type are in that zone.
+Time zones: resolves `Arg(timezone=...)`, and applies it to the dates and times of a type.
 
 A value without an offset is local time in the zone. When clocks change, a local time that is skipped or that
 happens twice gets the offset from before the change (PEP 495).
@@ -21,12 +21,12 @@ from promptkit.types.kinds import is_literal, is_union, plain
 from promptkit.types.readers import reader_of
 from promptkit.types.unstructuring import json_of
 
-_REMEDY: Final = (
+_NO_USE_HINT: Final = (
     "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
 )
 
-#: What may be wrong with the offset of a default, and what to do about it.
-_MISFITS: Final = {
+#: Hints for errors in the offset of a default.
+_OFFSET_HINTS: Final = {
     NO_OFFSET: "give it one, as in datetime(2026, 1, 31, 12, tzinfo=UTC)",
     HAS_OFFSET: "leave out its tzinfo",
 }
@@ -36,56 +36,58 @@ _AWARE: Final = msgspec.Meta(tz=True)
 
 def in_zone(parameter: Parameter, report: Report) -> Any:
     """
-    Return the type of a parameter, with its naive dates and times read in the ``timezone`` of its `Arg`.
+    Return a parameter's type, with its naive dates and times interpreted in the ``timezone`` of its `Arg`.
 
     Args:
         parameter:
             A parameter whose `Arg` has a ``timezone``.
 
         report:
-            Receives a zone that cannot be found, and a zone for a type that has no use for it.
+            Receives a diagnostic for a zone that does not exist, and for a type without dates or times.
     """
     zone = _zone(parameter, report)
     if zone is None:
         return parameter.annotation
-    found = _with_note(parameter.annotation, InZone(zone))
-    if found == parameter.annotation:
-        _report(parameter, "has a timezone= and takes no datetime that may have an offset", _REMEDY, report)
-    return found
+    annotation = _with_note(parameter.annotation, InZone(zone))
+    if annotation == parameter.annotation:
+        _report(
+            parameter, "has a timezone= and takes no datetime that may have an offset", _NO_USE_HINT, report
+        )
+    return annotation
 
 
 def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
-    """Return the zone that the author names. One that cannot be found is reported."""
-    named = parameter.arg.timezone
-    if isinstance(named, tzinfo):
-        return named
-    if not isinstance(named, str):
-        said = f"has the timezone {named!r}, which is not a time zone"
-        _report(parameter, said, "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo", report)
+    """Return the zone that the author names. An unknown one is reported."""
+    zone = parameter.arg.timezone
+    if isinstance(zone, tzinfo):
+        return zone
+    if not isinstance(zone, str):
+        problem = f"has the timezone {zone!r}, which is not a time zone"
+        _report(parameter, problem, "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo", report)
         return None
-    if named == "UTC":
-        return UTC  # it needs no data
+    if zone == "UTC":
+        return UTC  # needs no time zone data
     import zoneinfo
 
     try:
-        return zoneinfo.ZoneInfo(named)
+        return zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         known = sorted(zoneinfo.available_timezones())
-    what, hint = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
-    if (near := nearest(named, known)) is not None:
+    problem, hint = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
+    if (near := nearest(zone, known)) is not None:
         hint = f"did you mean {near!r}?"
     if not known:
-        what, hint = "and this system has no data of time zones", f"{pip()} tzdata"
-    _report(parameter, f"has the timezone {named!r}, {what}", hint, report)
+        problem, hint = "and this system has no data of time zones", f"{pip()} tzdata"
+    _report(parameter, f"has the timezone {zone!r}, {problem}", hint, report)
     return None
 
 
-def _report(parameter: Parameter, fault: str, hint: str, report: Report) -> None:
-    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {fault}", hint, parameter.name)
+def _report(parameter: Parameter, problem: str, hint: str, report: Report) -> None:
+    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {problem}", hint, parameter.name)
 
 
 def _with_note(annotation: Any, note: Any) -> Any:
-    """Return a type with *note* at each datetime in it, except those that must be naive."""
+    """Return a type with *note* at each datetime in it that can have an offset."""
     annotation = plain(annotation)
     if annotation is datetime:
         return Annotated[datetime, note]
@@ -102,14 +104,14 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Do the same for ``Annotated``: *note* stands in place of one that requires an offset."""
+    """Do the same for ``Annotated``: *note* replaces any note that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]
-    asked = {said: said.tz for said in notes if isinstance(said, msgspec.Meta)}
-    if False in asked.values():
+    requirements = {item: item.tz for item in notes if isinstance(item, msgspec.Meta)}
+    if False in requirements.values():
         return annotation
-    return Annotated[(datetime, *(said for said in notes if asked.get(said) is None), note)]
+    return Annotated[(datetime, *(item for item in notes if requirements.get(item) is None), note)]
 
 
 def check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
@@ -118,23 +120,23 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
 
     Args:
         parameter:
-            A parameter with a default that fits its type.
+            A parameter with a default of its type.
 
         annotation:
-            The type that is read, with its time zone.
+            The parameter's type, with its time zone.
 
         report:
-            Receives the fault.
+            Receives the diagnostic.
     """
     default = parameter.default
-    asked = _with_note(parameter.annotation, _AWARE) if annotation != parameter.annotation else annotation
+    required = _with_note(parameter.annotation, _AWARE) if annotation != parameter.annotation else annotation
     try:
-        if (reader := reader_of(asked)) is not None:
+        if (reader := reader_of(required)) is not None:
             reader.read(json_of(default))
-    except TypeError:  # of a type, or a value, that JSON does not have
+    except TypeError:  # JSON does not have this type or value
         return
     except ConversionError as error:
-        for said, hint in _MISFITS.items():
-            if any((part.reason or "").startswith(said) for part in error.parts):
-                message = f"parameter {parameter.name!r} has a default that {said}"
+        for problem, hint in _OFFSET_HINTS.items():
+            if any((part.reason or "").startswith(problem) for part in error.parts):
+                message = f"parameter {parameter.name!r} has a default that {problem}"
                 report.add(Rule.DEFAULT_MISFIT, message, hint, parameter.name)

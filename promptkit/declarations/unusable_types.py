@@ -1,7 +1,7 @@
 """
-Types that cannot be used: of parameters that no client can fill, and of results that no message can hold.
+Unusable types: of parameters that no client can fill, and of results that no message can hold.
 
-Of each, it is found which part of it is at fault, and what to write in its place.
+For each, this module finds the part that is unusable, and a replacement.
 """
 
 import inspect
@@ -41,10 +41,10 @@ _GENERAL: Final = (
     "use a type that can be written as text or JSON, or teach this one with promptkit.register_type"
 )
 
-#: What to write where anything may be given.
+#: Hint where any value is accepted.
 _FOR_TEXT: Final = "write the type that is meant: str takes any text"
 
-#: By the name of each bound, the types that take it.
+#: The types that take each bound.
 _BOUNDED: Final = {
     **dict.fromkeys(("ge", "gt", "le", "lt", "multiple_of"), "int or float"),
     **dict.fromkeys(("min_length", "max_length"), "str, bytes or a collection"),
@@ -52,18 +52,19 @@ _BOUNDED: Final = {
     "tz": "datetime or time",
 }
 
-#: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
+#: Types that `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and types that
+#: neither accepts.
 _SENDABLE: Final = (
     *(str, NoneType, Content, Message),
     *(abc.Sequence, abc.Iterator, abc.Awaitable, abc.AsyncIterator),
 )
 _UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOBase, type)
 
-#: An object with one of these methods can be shown as an image.
+#: An object with one of these methods can be converted to an image.
 _IMAGE_METHODS: Final = ("_repr_png_", "savefig")
 
-#: Modules whose generic types are containers or iterators; and for some types, which of their parameters
-#: are yielded or returned. For all others, each parameter is.
+#: Modules whose generic types are containers or iterators. `_CARRIED` has, for some types, the parameters
+#: that are yielded or returned; for all others, every parameter counts.
 _GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
 _CARRIED: Final[Mapping[Any, slice]] = {
     abc.Generator: slice(0, None, 2),
@@ -71,10 +72,10 @@ _CARRIED: Final[Mapping[Any, slice]] = {
     abc.Coroutine: slice(2, 3),
 }
 
-#: Where what stands for a type is made, beside types themselves.
+#: Modules that define type-like objects other than classes.
 _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
 
-#: A value of each kind, for which `hint_for` knows what to write instead.
+#: A value of each kind, for which `hint_for` returns a hint.
 _EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
     ((bytes, bytearray, memoryview), (b"",)),
     ((Path,), (Path(),)),
@@ -89,20 +90,22 @@ _EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
 
 def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     """
-    Return the innermost part of a type that makes it unreadable, and its place.
+    Return the innermost part of a type that makes it unreadable, and its path.
 
     Args:
         annotation:
             A type that has no reader.
 
         path:
-            The name of its parameter. The place begins with it: ``order.lines[...].picture``.
+            The name of its parameter, with which the path starts: ``order.lines[...].picture``.
     """
-    return min(_culprits(annotation, path, ()), key=lambda found: len(found[1]), default=(annotation, path))
+    return min(
+        _culprits(annotation, path, ()), key=lambda culprit: len(culprit[1]), default=(annotation, path)
+    )
 
 
 def hint_for_unreadable(annotation: Any) -> str:
-    """Return what to write in place of a type that cannot be read."""
+    """Return a hint for a type that has no reader."""
     if plain(annotation, core=True) in (Any, object):
         return _FOR_TEXT
     kind = get_origin(annotation) or annotation
@@ -113,54 +116,57 @@ def hint_for_unreadable(annotation: Any) -> str:
 
 def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     """
-    Return what stands in the place of a type, and what to write instead; None if it is a type.
+    Describe an annotation that is not a type, and return a hint; None if it is a type.
 
     Args:
         annotation:
-            An annotation, or a part of one, that has no reader.
+            An annotation without a reader, or a part of one.
 
         is_part:
-            Whether it is part of another one.
+            Whether *annotation* is part of another one.
     """
     if isinstance(annotation, ModuleType):
         name = annotation.__name__
-        kinds = [
+        classes = [
             kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
         ]
-        last = name.rpartition(".")[2]
-        meant = nearest(last, kinds) or next((kind for kind in kinds if last.startswith(kind.lower())), None)
-        return f"the module {name}", f"write a class of it, as in {name}.{meant}" if meant else "write a type"
+        short_name = name.rpartition(".")[2]
+        prefixes = (kind for kind in classes if short_name.startswith(kind.lower()))
+        near = nearest(short_name, classes) or next(prefixes, None)
+        return f"the module {name}", f"write a class of it, as in {name}.{near}" if near else "write a type"
     if inspect.isroutine(annotation):
         return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
     is_type = isinstance(annotation, type) or get_origin(annotation) is not None
     if is_type or type(annotation).__module__ in _TYPING:
         return None
-    return describe(annotation), _instead_of_value(annotation)
+    return describe(annotation), _hint_for_value(annotation)
 
 
 def refused_bounds(annotation: Any) -> tuple[str, str] | None:
     """
-    Return the bounds that a type cannot have, and what to write instead; None if it is not for its bounds.
+    Return the bounds that a type cannot have, and a hint; None if the bounds are valid.
 
     Args:
         annotation:
-            A type, or a part of one, that has no reader.
+            A type without a reader, or a part of one.
     """
     if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
         return None
     notes = [note for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
-    given = {name: value for note in notes for name in _BOUNDED if (value := getattr(note, name)) is not None}
-    refused = [name for name, value in given.items() if not _takes(kind, name, value)]
-    if not refused:
+    bounds = {
+        name: value for note in notes for name in _BOUNDED if (value := getattr(note, name)) is not None
+    }
+    invalid = [name for name, value in bounds.items() if not _accepts_bound(kind, name, value)]
+    if not invalid:
         return None
     if is_union(kind):
-        one = type_name(plain(get_args(kind)[0]))
-        return ", ".join(refused), f"bound the member that is meant, as in Annotated[{one}, ...] | ..."
-    names, others = ", ".join(refused), " and ".join(dict.fromkeys(_BOUNDED[name] for name in refused))
-    return names, f"leave out {names} and check the value in the function, or take {others}"
+        member = type_name(plain(get_args(kind)[0]))
+        return ", ".join(invalid), f"bound the member that is meant, as in Annotated[{member}, ...] | ..."
+    names, types = ", ".join(invalid), " and ".join(dict.fromkeys(_BOUNDED[name] for name in invalid))
+    return names, f"leave out {names} and check the value in the function, or take {types}"
 
 
-def _takes(kind: Any, name: str, value: Any) -> bool:
+def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
     """Whether a type can have a bound."""
     try:
         msgspec.json.Decoder(Annotated[kind, msgspec.Meta(**{name: value})])
@@ -169,8 +175,8 @@ def _takes(kind: Any, name: str, value: Any) -> bool:
     return True
 
 
-def _instead_of_value(value: Any) -> str:
-    """The type that a value stands for, in the place of one."""
+def _hint_for_value(value: Any) -> str:
+    """Return the hint for a value in place of a type."""
     kind = type(value).__name__
     match value:
         case [type(), *_] | (type(), *_):
@@ -187,13 +193,13 @@ def _instead_of_value(value: Any) -> str:
     return _FOR_TEXT
 
 
-def _culprits(annotation: Any, path: str, around: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
-    unreadable = [(part, place) for part, place in _parts(annotation, path) if not _is_readable(part)]
+def _culprits(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
+    unreadable = [(part, subpath) for part, subpath in _parts(annotation, path) if not _is_readable(part)]
     if not unreadable:
         yield annotation, path
-    for part, place in unreadable:
-        if part not in around:  # a type may hold itself
-            yield from _culprits(part, place, (*around, part))
+    for part, subpath in unreadable:
+        if part not in ancestors:  # a type may contain itself
+            yield from _culprits(part, subpath, (*ancestors, part))
 
 
 def _is_readable(part: Any) -> bool:
@@ -201,7 +207,7 @@ def _is_readable(part: Any) -> bool:
 
 
 def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """The parts of a type, each with its place."""
+    """Yield the parts of a type, each with its path."""
     kind = plain(annotation)
     origin = get_origin(kind) or kind
     if is_own(origin) or origin is abc.Callable:
@@ -209,14 +215,14 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
     if is_constrained(kind):
         yield from _parts(kind.__origin__, path)
     elif arguments := get_args(kind):
-        place = path if is_union(kind) or origin in (Required, NotRequired) else f"{path}[...]"
-        yield from ((plain(part), place) for part in arguments if part is not Ellipsis)
+        subpath = path if is_union(kind) or origin in (Required, NotRequired) else f"{path}[...]"
+        yield from ((plain(part), subpath) for part in arguments if part is not Ellipsis)
     else:
         yield from ((plain(hint), f"{path}.{name}") for name, hint in _members(kind))
 
 
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:
-    """The names and types of the members of a class."""
+    """Return the names and types of a class's members."""
     with suppress(Exception):  # evaluating an annotation runs any code
         if hasattr(kind, "_fields"):  # a named tuple
             return hints_of(kind).items()
@@ -227,32 +233,32 @@ def _members(kind: Any) -> Iterable[tuple[str, Any]]:
 
 def check_return(function: Callable[..., Any], annotation: Any, report: Report) -> None:
     """
-    Report a return annotation that promises what no message can hold.
+    Report a return annotation whose values no message can hold.
 
-    A type that is not known, or that a decorator may have changed, is not reported.
+    Unknown types, and types that a decorator may have changed, are not reported.
 
     Args:
         function:
             The author's function.
 
         annotation:
-            The type that it is annotated to return.
+            Its return annotation.
 
         report:
-            Receives the error.
+            Receives the diagnostic.
     """
     if inspect.unwrap(function) is not function:
         return
     if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
-        return  # this annotation does not say what the generator yields
+        return  # the annotation of a generator without the type of its items
     try:
-        found = next(_unsendable(annotation), None)
-    except Exception:  # noqa: BLE001 (asking a class about its bases runs any code)
+        part = next(_unsendable(annotation), None)
+    except Exception:  # noqa: BLE001 (a class's hooks for subclass checks may raise anything)
         return
-    if found is not None:
-        fault = f"its return annotation promises {type_name(found)}, which no message can hold"
-        values = next(values for kinds, values in _EXAMPLES if _is_kind_of(found, *kinds))
-        report.add(Rule.BAD_RETURN, fault, "; or ".join(map(hint_for, values)), "return")
+    if part is not None:
+        message = f"its return annotation promises {type_name(part)}, which no message can hold"
+        values = next(values for kinds, values in _EXAMPLES if _is_kind_of(part, *kinds))
+        report.add(Rule.BAD_RETURN, message, "; or ".join(map(hint_for, values)), "return")
 
 
 def _generates(function: Callable[..., Any]) -> bool:
@@ -266,7 +272,7 @@ def _is_kind_of(annotation: Any, *kinds: type) -> bool:
 
 
 def _unsendable(annotation: Any) -> Iterator[Any]:
-    """The parts of *annotation* that no message can hold."""
+    """Yield the parts of *annotation* that no message can hold."""
     annotation = plain(annotation)
     kind = get_origin(annotation) or annotation
     if kind is Annotated:
@@ -278,16 +284,16 @@ def _unsendable(annotation: Any) -> Iterator[Any]:
         if not all(isinstance(value, str) or value in (None, False) for value in get_args(annotation)):
             yield annotation
     elif kind is Any or not isinstance(kind, type):
-        return  # a type variable, for one, or a name that is not known yet
+        return  # such as a type variable, or a forward reference
     elif not _can_be_sent(kind) or _is_pair_of_strings(annotation, kind):
         yield annotation
     elif kind.__module__ in _GENERIC_MODULES:
-        for carried in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
-            yield from _unsendable(carried)
+        for item in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
+            yield from _unsendable(item)
 
 
 def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
-    """A role and a text, as other libraries write a turn; promptkit does not."""
+    """Whether a type is a role and a text, which other libraries accept as a turn, but promptkit does not."""
     fields = get_args(annotation)
     if hasattr(kind, "_fields"):  # a named tuple
         fields = tuple(kind.__annotations__.values())
@@ -295,10 +301,10 @@ def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
 
 
 def _can_be_sent(kind: Any) -> bool:
-    """Whether some instance of *kind* can be a message, or several."""
+    """Whether an instance of *kind* can be one message, or several."""
     if any(hasattr(kind, name) for name in _IMAGE_METHODS):
         return True
     if kind is abc.Callable or issubclass(kind, _UNSENDABLE):
         return False
-    open_ended = kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
-    return open_ended or issubclass(kind, _SENDABLE)
+    is_open_ended = kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
+    return is_open_ended or issubclass(kind, _SENDABLE)

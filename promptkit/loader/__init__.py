@@ -1,1 +1,1 @@
-"""The loader: finds, imports and watches recipe files, and imports them again."""
+"""The loader: finds, imports, watches and reloads recipe files."""

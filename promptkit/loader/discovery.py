@@ -1,8 +1,8 @@
 """
-Recipe files: which files of a folder are recipes, and which folders below it are entered.
+Recipe files: which files of a folder are recipes, and which subfolders are searched.
 
-The loader, the watcher and the pytest plugin use this. Every run of pytest imports it where promptkit is
-installed, so it imports little of promptkit.
+Used by the loader, the watcher and the pytest plugin. Every run of pytest imports this module where promptkit
+is installed, so it imports little of promptkit.
 """
 
 import os
@@ -13,35 +13,35 @@ from typing import Final, NamedTuple
 
 from promptkit.files.reading import read_beginning
 
-#: Where recipes lie if nothing says so: the first of these folders that exists.
+#: Default folders of recipes, of which the first that exists is used.
 DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 
-#: A folder with one of these is a project's own.
+#: Files that mark a folder as the root of a project.
 PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
-#: Folders on which no recipe depends: caches, tests, packages of others.
+#: Folders that recipes do not depend on: caches, tests, packages of others.
 _NEVER_ENTERED: Final = frozenset({"__pycache__", "node_modules", "tests"})
 
-#: What a virtual environment holds, and what a skill begins with, whose programs are no recipes.
+#: Files that mark a virtual environment and a skill. Programs in either are not recipes.
 _ENVIRONMENT: Final = "pyvenv.cfg"
-_SKILL: Final = "skill.md"  # in any case: what is called so by mistake is no recipe either
+_SKILL: Final = "skill.md"  # compared without case: misspelt skills do not contain recipes either
 
-#: How much is read of a file, and what is in those that define prompts.
+#: How many bytes of a file are searched, and strings that occur in files with prompts.
 _READ_BYTES: Final = 1 << 16
 _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource")
 
-#: At most this many folders are entered.
+#: Limit of searched folders.
 _MAX_FOLDERS: Final = 10_000
 
 
 def is_recipe(name: str) -> bool:
-    """Return whether a file of that name is a recipe, in a folder that is entered."""
-    # Editors and archives leave files whose names begin with a dot.
+    """Return whether a file of that name is a recipe, in a folder that is searched."""
+    # Editors and archives create files whose names start with a dot.
     return name.endswith(".py") and not name.startswith(("_", ".")) and not (is_test(name) or is_cases(name))
 
 
 def is_cases(name: str) -> bool:
-    """Return whether a file of that name holds cases, which no server imports."""
+    """Return whether a file of that name contains cases, which no server imports."""
     return name.endswith(".py") and name.startswith("cases_")
 
 
@@ -53,7 +53,7 @@ def is_test(name: str) -> bool:
 
 
 def may_enter(name: str) -> bool:
-    """Return whether recipes may depend on what is in a folder of that name."""
+    """Return whether recipes may depend on files in a folder of that name."""
     return not name.startswith(".") and name not in _NEVER_ENTERED
 
 
@@ -63,24 +63,24 @@ def mentions_prompts(path: str) -> bool:
         text = read_beginning(path, _READ_BYTES)
     except OSError:
         return False
-    return b"promptkit" in text and any(one in text for one in _DECORATORS)
+    return b"promptkit" in text and any(decorator in text for decorator in _DECORATORS)
 
 
 def holds_recipes(folder: str, *, depth: float = inf) -> bool:
-    """Guess whether there are recipes in a folder, or in those below it down to a *depth*."""
+    """Guess whether there are recipes in a folder, or in its subfolders down to a *depth*."""
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
 
 
 def folders_with_recipes(folder: str, depth: int, budget: int) -> list[str]:
-    """Guess which folders below one have recipes in them, nearest first, among a *budget* of entries."""
-    found = list[str]()
+    """Guess which subfolders have recipes in them, nearest first, looking at about *budget* entries."""
+    folders = list[str]()
     for path, entries in FolderWalk(folder, depth=depth):
         if path != folder and any(map(_is_likely, entries)):
-            found.append(path)
+            folders.append(path)
         budget -= len(entries)
         if budget < 0:
             break
-    return sorted(found, key=lambda path: (path.count(os.sep), path))
+    return sorted(folders, key=lambda path: (path.count(os.sep), path))
 
 
 def _is_likely(entry: "os.DirEntry[str]") -> bool:
@@ -89,39 +89,39 @@ def _is_likely(entry: "os.DirEntry[str]") -> bool:
 
 class FoundFiles(NamedTuple):
     """
-    What was found in a folder.
+    The files in a folder that matter to the loader.
 
     Args:
         names:
-            The paths of the recipes within it, in order.
+            The paths of the recipes within it, sorted.
 
         unreadable:
             The files that cannot be read, each with the reason.
 
         skipped:
-            The folders that cannot be entered, each with the reason.
+            The folders that cannot be searched, each with the reason.
 
-        others:
-            The Python files that are not served by themselves: tests, cases, and those of packages.
+        unserved:
+            The Python files that are not recipes: tests, cases, and ``__init__.py``.
 
         cases:
-            The paths of the files with cases within it, in order.
+            The paths of the files with cases within it, sorted.
 
         skills:
-            The folders of skills that lie in no other, in order.
+            The folders of skills that are not in the folder of another skill, sorted.
     """
 
     names: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
-    others: tuple[str, ...]
+    unserved: tuple[str, ...]
     cases: tuple[str, ...]
     skills: tuple[str, ...]
 
 
 def find_recipes(folder: str) -> FoundFiles:
     """
-    Find the recipes in a folder, and in those below it that are entered.
+    Find the recipes in a folder and its subfolders.
 
     Args:
         folder:
@@ -130,33 +130,33 @@ def find_recipes(folder: str) -> FoundFiles:
     Raises:
         OSError: If the folder cannot be read.
     """
-    names, cases, unreadable, others = list[str](), list[str](), list[tuple[str, str]](), list[str]()
+    names, cases, unreadable, unserved = list[str](), list[str](), list[tuple[str, str]](), list[str]()
     walk = FolderWalk(folder)
-    above = len(os.path.join(folder, ""))
+    prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
             if (is_case := is_cases(entry.name)) or is_recipe(entry.name):
                 if (reason := _why_unreadable(entry)) is None:
-                    (cases if is_case else names).append(entry.path[above:])
+                    (cases if is_case else names).append(entry.path[prefix_length:])
                 elif reason:
                     unreadable.append((entry.path, reason))
             if is_case or is_test(entry.name) or entry.name == "__init__.py":
-                others.append(entry.path)
+                unserved.append(entry.path)
     if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
     skills = tuple(sorted(walk.skills))
     skipped = tuple(walk.skipped)
     return FoundFiles(
-        tuple(sorted(names)), tuple(unreadable), skipped, tuple(others), tuple(sorted(cases)), skills
+        tuple(sorted(names)), tuple(unreadable), skipped, tuple(unserved), tuple(sorted(cases)), skills
     )
 
 
 def _why_unreadable(entry: "os.DirEntry[str]") -> str | None:
-    """Why a file cannot be read; None if it can be, and ``""`` for a folder."""
+    """Return why a file cannot be read; None if it can be, and ``""`` for a folder."""
     try:
-        # Most are plain files, and this is known from the folder.
+        # Most entries are plain files, which needs no further system call.
         mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
-    except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
+    except OSError as error:  # a link that is broken, circular or leads into a locked folder
         return str(error.strerror)
     if stat.S_ISREG(mode):
         return None
@@ -165,31 +165,31 @@ def _why_unreadable(entry: "os.DirEntry[str]") -> str | None:
 
 class FolderWalk:
     """
-    A walk through a folder and those below it: an iterator of the path and the entries of each.
+    A walk through a folder and its subfolders: an iterator of the path and the entries of each.
 
-    Links to folders are followed only within the folder, where a ConfigMap of Kubernetes has them, and no
-    folder is entered twice.
+    Links to folders are followed only within the folder, which the ConfigMaps of Kubernetes require.
+    No folder is entered twice.
 
     Args:
         folder:
-            The folder, which is entered whatever it is called.
+            The folder, which is entered whatever its name is.
 
         depth:
-            How many levels below it are entered.
+            How many levels of subfolders are entered.
 
         private:
-            Whether to enter what recipes may read, and which holds none: folders whose names begin with
-            ``_``, and skills.
+            Whether to enter folders without recipes that recipes may read: those with a leading ``_``, and
+            skills.
 
     Attributes:
         entered:
-            The paths of the folders so far.
+            The paths of the folders entered so far.
 
         skipped:
             The folders that cannot be entered, each with the reason.
 
         skills:
-            The folders of skills, which are not entered, as no program in them is a recipe.
+            The folders of skills, which are not entered: programs in them are not recipes.
     """
 
     def __init__(self, folder: str, *, depth: float = inf, private: bool = False) -> None:
@@ -201,12 +201,12 @@ class FolderWalk:
         self.skills: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
-        root = end_of(self._folder) or self._folder
-        folders, links, known = [(self._folder, root, 0)], list[tuple[str, str, int]](), set[str]()
+        root = resolve_link(self._folder) or self._folder
+        folders, links, visited = [(self._folder, root, 0)], list[tuple[str, str, int]](), set[str]()
         while folders or links:
             path, real, level = (folders or links).pop()
-            entries = None if real in known else self._entries_of(path)
-            known.add(real)
+            entries = None if real in visited else self._entries_of(path)
+            visited.add(real)
             if entries is None:
                 continue
             if len(self.entered) == _MAX_FOLDERS:
@@ -218,17 +218,17 @@ class FolderWalk:
                 if level < self._depth and is_folder(entry) and self._may_enter(entry.name):
                     if not entry.is_symlink():
                         folders.append((entry.path, os.path.join(real, entry.name), level + 1))
-                    elif (end := end_of(entry.path)).startswith(os.path.join(root, "")):
-                        links.append((entry.path, end, level + 1))
+                    elif (target := resolve_link(entry.path)).startswith(os.path.join(root, "")):
+                        links.append((entry.path, target, level + 1))
 
     def _may_enter(self, name: str) -> bool:
         return may_enter(name) and (self._private or not name.startswith("_"))
 
     def _entries_of(self, folder: str) -> list["os.DirEntry[str]"] | None:
-        """What a folder holds; None if it is not entered."""
+        """Return the entries of a folder; None if it is not entered."""
         try:
-            with os.scandir(folder) as found:
-                entries = list(found)
+            with os.scandir(folder) as iterator:
+                entries = list(iterator)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -245,13 +245,13 @@ def is_folder(entry: "os.DirEntry[str]") -> bool:
     """Return whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
-    except OSError:  # a link to itself, or into a folder that may not be read
+    except OSError:  # a link to itself, or into an unreadable folder
         return False
 
 
-def end_of(link: str) -> str:
-    """Return where a link leads in the end; ``""`` if that cannot be known."""
+def resolve_link(link: str) -> str:
+    """Return the final target of a link; ``""`` if it cannot be determined."""
     try:
         return os.path.realpath(link)
-    except OSError:  # some links in /proc refuse to say where they lead
+    except OSError:  # some links in /proc cannot be read
         return ""

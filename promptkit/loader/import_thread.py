@@ -14,13 +14,13 @@ from promptkit.errors.diagnostics import printable
 from promptkit.errors.tracebacks import authors_line, current_frames
 from promptkit.files.reading import Stamps, file_stamp
 from promptkit.loader.packages import abandon_imports
-from promptkit.loader.targets import Targets, place_of, targets_of
+from promptkit.loader.targets import Targets, locate_target, targets_of
 from promptkit.standard_error import say
 
-#: The import of a file is slow, and is reported, after this many seconds.
+#: An import is slow, and is reported, after this many seconds.
 _REPORT_AFTER_S: Final = 5.0
 
-#: Interval in seconds between two looks at an import on the main thread.
+#: Interval in seconds between two checks of an import on the main thread.
 _LOOK_EVERY_S: Final = 1.0
 
 
@@ -28,7 +28,7 @@ class ImportClock:
     """
     Times the import of each file on one thread, and reports a slow one once.
 
-    Another thread has to call `look` from time to time. If the main thread imports, a daemon thread does so.
+    Another thread has to call `look` regularly. If the main thread imports, a daemon thread does so.
     """
 
     def __init__(self) -> None:
@@ -37,34 +37,36 @@ class ImportClock:
         self._report_after = inf
 
     def current(self) -> tuple[Path | None, float]:
-        """Return the file that is being imported, None if it is not known, and for how many seconds."""
+        """Return the file that is being imported, None if it is unknown, and for how many seconds."""
         file, since = self._current
         return file, time.monotonic() - since
 
     @property
     def is_slow(self) -> bool:
-        """Whether the import of the current file takes long."""
+        """Whether the import of the current file is slow."""
         return self._thread is not None and self.current()[1] >= _REPORT_AFTER_S
 
     def look(self, consequence: str = "") -> None:
-        """Report the current file if its import takes long, unless it was reported. Add the *consequence*."""
+        """
+        Report the current file, once, if its import is slow. The *consequence* is appended to the report.
+        """
         file, seconds = self.current()
         if self._thread is None or seconds < self._report_after:
             return
         self._report_after = inf
         subject = "the recipes have" if file is None else f"{printable(str(file))} has"
         line = authors_line(self._thread)
-        place = "" if line is None else f", now at {line}"
-        say(f"{subject} been importing for {seconds:.0f} s{place}{consequence}")
+        location = "" if line is None else f", now at {line}"
+        say(f"{subject} been importing for {seconds:.0f} s{location}{consequence}")
 
     def begin(self, file: Path | None) -> None:
-        """Note that the import of *file* begins; None for no file."""
+        """Start timing the import of *file*; None for no file."""
         self._current, self._report_after = (file, time.monotonic()), _REPORT_AFTER_S
 
     @contextmanager
     def runs(self) -> Iterator[Callable[[Path | None], None]]:
         """
-        Time what this thread imports within the ``with`` block.
+        Time the imports of this thread within the ``with`` block.
 
         Yields:
             A function to call with each file before it is imported.
@@ -90,13 +92,13 @@ class ImportClock:
 
 T = TypeVar("T")
 
-#: Imports recipes. It calls its argument with each file before it imports it.
+#: A function that imports recipes, and calls its argument with each file before importing it.
 Work: TypeAlias = Callable[[Callable[[Path], None]], T]
 
-#: Interval in seconds between two looks at an import.
+#: Interval in seconds between two checks of an import on another thread.
 _CHECK_EVERY_S: Final = 0.25
 
-#: The import of a file hangs after this many seconds. A slow import hangs as soon as any file is edited.
+#: Time limit for the import of a file, in seconds. A slow import times out as soon as any file is edited.
 _TIMEOUT_S: Final = 60.0
 
 
@@ -109,11 +111,11 @@ class ImportTimeoutError(Exception):
 
 class Importer(Generic[T]):
     """
-    Imports recipes again and again, without the files whose import hangs.
+    Imports recipes repeatedly, without the files whose import hangs.
 
     Args:
         work:
-            Imports them.
+            Imports the recipes.
 
         stop:
             Set when the imports are no longer needed.
@@ -122,7 +124,7 @@ class Importer(Generic[T]):
     def __init__(self, work: Work[T], stop: Event) -> None:
         self._work = work
         self._stop = stop
-        # By file: the files in whose code its import hung, with their stamps then.
+        # For each hanging file, the files whose code was running, with their stamps at that time.
         self._hanging: dict[Path, Stamps] = {}
 
     def run(self, known: Stamps, has_changed: Callable[[], bool]) -> T:
@@ -131,14 +133,14 @@ class Importer(Generic[T]):
 
         Args:
             known:
-                The stamps of the files that are about to be imported.
+                The stamps of the files before the import.
 
             has_changed:
                 Returns whether any file has been edited since.
 
         Raises:
-            ImportTimeoutError: If the import of a file hangs, or the imports are no longer needed. That file
-                is not imported until it changes.
+            ImportTimeoutError: If the import of a file hangs, or the imports are no longer needed. A hanging
+                file is not imported again until it changes.
 
             BaseException: Any exception that the work raises.
         """
@@ -153,7 +155,7 @@ class Importer(Generic[T]):
                 continue
             running = thread.running_files(file)
             if thread.abandon(file):
-                # The file may have been fixed by now: what hung is the version from before the import.
+                # The file may already be fixed: the version that hangs is the one from before the import.
                 stamps = {path: known[path] if path in known else file_stamp(path) for path in running}
                 self._hanging[file] = stamps
                 raise ImportTimeoutError
@@ -166,10 +168,10 @@ class ImportThread(Thread, Generic[T]):
 
     Args:
         work:
-            Imports them.
+            Imports the recipes.
 
         hanging:
-            The files whose import is known to hang. They are not imported until they change.
+            The files whose import hangs. They are not imported until they change.
     """
 
     def __init__(self, work: Work[T], hanging: Mapping[Path, Stamps]) -> None:
@@ -194,17 +196,17 @@ class ImportThread(Thread, Generic[T]):
 
     def result(self) -> T:
         """
-        Return the result of the work, once it has ended.
+        Return the result of the finished work.
 
         Raises:
             BaseException: Any exception that the work raised.
         """
         if self._error is not None:
             raise self._error
-        return self._result  # type: ignore[return-value]  # it is what the work has returned
+        return self._result  # type: ignore[return-value]  # set unless the work raised
 
     def running_files(self, file: Path) -> set[str]:
-        """Return the files whose code runs now, *file* among them."""
+        """Return the files whose code is running, including *file*."""
         innermost = current_frames().get(self.ident or 0)
         return {str(file), *(frame.f_code.co_filename for frame in _frames(innermost))}
 
@@ -217,11 +219,13 @@ class ImportThread(Thread, Generic[T]):
         return self._is_abandoned
 
     def _begin(self, file: Path) -> None:
-        """Note that the import of *file* begins. Raises ImportTimeoutError if it must not."""
+        """Start timing the import of *file*. Raises ImportTimeoutError if it must not be imported."""
         with self._lock:
             self.clock.begin(None)
             hanging = self._hanging.get(file)
-            is_known = hanging is not None and all(file_stamp(one) == stamp for one, stamp in hanging.items())
+            is_known = hanging is not None and all(
+                file_stamp(path) == stamp for path, stamp in hanging.items()
+            )
             if self._is_abandoned or is_known:
                 raise ImportTimeoutError
             self.clock.begin(file)
@@ -229,28 +233,29 @@ class ImportThread(Thread, Generic[T]):
 
 def import_progress(target: Targets) -> str:
     """
-    Return which recipes are being imported, and at which lines the imports are, for an error message.
+    Return which recipes are being imported, and their current lines, for an error message.
 
     Args:
         target:
-            What the command line names.
+            The target on the command line.
 
     Returns:
-        Words to follow others; ``""`` if no recipe is being imported.
+        A suffix for a message; ``""`` if no recipe is being imported.
     """
-    folders = tuple(os.path.join(place[0], "") for place in map(place_of, targets_of(target)) if place)
-    found = list[str]()
+    locations = filter(None, map(locate_target, targets_of(target)))
+    folders = tuple(os.path.join(folder, "") for folder, _ in locations)
+    imports = list[str]()
     for innermost in current_frames().values():
         own = [frame for frame in _frames(innermost) if frame.f_code.co_filename.startswith(folders)]
-        if own and own[-1].f_code.co_name == "<module>":  # else a prompt is called
+        if own and own[-1].f_code.co_name == "<module>":  # otherwise a prompt is running
             file = own[-1].f_code.co_filename
             file = file.removeprefix(next(filter(file.startswith, folders)))
-            found.append(f"{file} is at line {own[-1].f_lineno}")
-    return f": {', '.join(found)}" if found else ""
+            imports.append(f"{file} is at line {own[-1].f_lineno}")
+    return f": {', '.join(imports)}" if imports else ""
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame and those around it, the outermost last."""
+    """Yield a frame and its callers, the outermost last."""
     while frame is not None:
         yield frame
         frame = frame.f_back

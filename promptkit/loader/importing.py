@@ -1,4 +1,4 @@
-"""An import of a folder of recipes, file by file."""
+"""The import of a folder of recipes, file by file."""
 
 import importlib
 import os
@@ -17,59 +17,62 @@ from promptkit.files.scratch import SpooledBytes
 from promptkit.language.files import files_read
 from promptkit.loader.discovery import FoundFiles, is_cases, mentions_prompts
 from promptkit.loader.finder import RecipeFinder
-from promptkit.loader.import_errors import fault_of, not_served
+from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.module_records import Execution, Executions, collecting
 from promptkit.loader.packages import import_package, imported_files
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import is_within
 
-#: The folder of skills, which is no part of their URIs.
+#: The conventional folder of skills, which is not part of their URIs.
 _CONVENTION: Final = "skills"
 
 
 def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
     """
-    Read a skill, and those within it. Return their declarations, and the paths of the files and folders read.
+    Load a skill and the skills within it.
 
     Args:
         folder:
             The absolute path of its folder.
 
         root:
-            The target, in which it lies.
+            The target that contains it.
+
+    Returns:
+        The declarations, and the paths of the files and folders that were read.
     """
-    first = Path(folder, SKILL_FILE)
-    read = {str(first)}
+    main_file = Path(folder, SKILL_FILE)
+    read = {str(main_file)}
     try:
-        places, entered = paths_below(folder)
-        read.update(places.values(), entered)
-        _check_name(places)
-        files = read_files(places, first.parent)
-    except SkillError as fault:
-        report = Report(f"skill {first.parent.name!r}", Location(str(first)))
-        report.add(fault.rule, str(fault), fault.hint)
-        return LoadedFile(first, diagnostics=tuple(report.found)), read
+        locations, entered = paths_below(folder)
+        read.update(locations.values(), entered)
+        _check_name(locations)
+        files = read_files(locations, main_file.parent)
+    except SkillError as error:
+        report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))
+        report.add(error.rule, str(error), error.hint)
+        return LoadedFile(main_file, diagnostics=tuple(report.found)), read
     base = root.parent if Path(folder) == root else root
-    skills = tuple(_skill(Path(folder, inner), base, _below(inner, files)) for inner in _roots(files))
-    return LoadedFile(first, skills=skills), read
+    skills = tuple(_skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _roots(files))
+    return LoadedFile(main_file, skills=skills), read
 
 
 def _check_name(paths: Iterable[str]) -> None:
-    """Raise SkillError if no file among *paths* is called as agents look for it."""
+    """Raise SkillError if *paths* lack a ``SKILL.md`` with exactly this name."""
     if SKILL_FILE not in paths:
-        called = next((path for path in paths if path.lower() == SKILL_FILE.lower()), "no file")
-        msg = f"it begins with {called!r}, and agents look for {SKILL_FILE!r}"
+        similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), "no file")
+        msg = f"it begins with {similar!r}, and agents look for {SKILL_FILE!r}"
         raise SkillError(msg, f"rename it to {SKILL_FILE}")
 
 
 def _roots(files: Iterable[str]) -> list[str]:
-    """The folders among *files* that begin with a ``SKILL.md``, by their paths; ``""`` for the outermost."""
-    return [above for above, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
+    """Return the folders that contain a ``SKILL.md``, as paths; ``""`` for the outermost."""
+    return [folder for folder, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
 
 
-def _below(folder: str, files: Mapping[str, SpooledBytes]) -> dict[str, SpooledBytes]:
-    above = f"{folder}/" if folder else ""
-    return {path.removeprefix(above): content for path, content in files.items() if path.startswith(above)}
+def _files_below(folder: str, files: Mapping[str, SpooledBytes]) -> dict[str, SpooledBytes]:
+    prefix = f"{folder}/" if folder else ""
+    return {path.removeprefix(prefix): content for path, content in files.items() if path.startswith(prefix)}
 
 
 def _skill(path: Path, root: Path, files: Mapping[str, SpooledBytes]) -> SkillFolder:
@@ -81,95 +84,93 @@ T = TypeVar("T")
 
 
 def do_nothing(_: Path) -> None:
-    """Let a file be imported."""
+    """Allow the import of a file."""
 
 
 class FolderImport:
     """
-    An import of a folder's recipes that has begun: each file is imported when it is asked for.
-
-    Any thread may ask.
+    An import of a folder's recipes that has started: each file is imported on demand, on any thread.
 
     Args:
         finder:
-            What finds the modules of the folder, whose files become modules of one package.
+            The finder of the folder's modules, which form one package.
 
         names:
-            The paths of the recipe files within it, in order.
+            The paths of the recipe files within it, sorted.
 
         importing:
-            Called with each file before it is imported. If it raises, the file is not imported, and
-            the error is reported as an error of the file.
+            Called with each file before it is imported. If it raises, the file is not imported, and the
+            exception is reported as an error of the file.
 
         named:
-            By their names: the files that are targets themselves, and what to take of each, ``""`` for all.
-            Such a file serves the prompts that it imports, too, whoever has defined them.
+            The files that are targets themselves, each with the object to load, ``""`` for all. Such a file
+            also serves all prompts that it imports, from any module.
 
-        found:
-            All that was found in the folder, if it is the target.
+        files:
+            All files of the folder, if it is the target.
 
         keep:
-            As for `promptkit.loader.packages.import_package`.
+            See `promptkit.loader.packages.import_package`.
 
         cases:
-            Whether cases are wanted; else they are kept only with *keep*.
+            Whether cases are needed. Without this, they are stored only with *keep*.
 
         skills:
-            Folders that an earlier load found to be skills. If one has no ``SKILL.md`` for a moment, it is
-            still a skill: its programs are not recipes.
+            Folders that were skills in an earlier load. One that has no ``SKILL.md`` for a moment is still a
+            skill: its programs are not recipes.
     """
 
-    def __init__(  # noqa: PLR0913 (they are the ways to name recipes)
+    def __init__(  # noqa: PLR0913 (each is an option of a load)
         self,
         finder: RecipeFinder,
         names: Sequence[str],
         importing: Callable[[Path], None] = do_nothing,
         named: Mapping[str, str] = MappingProxyType({}),
         *,
-        found: FoundFiles | None = None,
+        files: FoundFiles | None = None,
         keep: bool = False,
         cases: bool = False,
         skills: Iterable[str] = (),
     ) -> None:
         self.folder = folder = finder.folder
-        self._skills = [one for one in skills if is_within(one, str(folder)) and os.path.isdir(one)]
-        inside = tuple(os.path.join(one, "") for one in self._skills)
+        self._skills = [path for path in skills if is_within(path, str(folder)) and os.path.isdir(path)]
+        inside = tuple(os.path.join(path, "") for path in self._skills)
         self.names = tuple(name for name in names if not self._path(name).startswith(inside))
         self._importing = importing
         self._drops_cases = not (cases or keep)
         self._named = named
-        self._files = found
+        self._found_files = files
         import_folder = partial(import_package, finder, keep=keep)
-        self._fault = self._attempt(folder / "__init__.py", import_folder, Execution(""))
-        # If the package cannot be imported, a finder that has executed nothing stands in for it.
-        self.package: RecipeFinder = finder if self._fault is None else RecipeFinder("", folder, "")
+        self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
+        # If the package cannot be imported, an empty finder is used in its place.
+        self.package: RecipeFinder = finder if self._failure is None else RecipeFinder("", folder, "")
         self._executions = self.package.executions
-        # The full names of modules, by file; all that follows is by file, too.
+        # The full names of modules by file, and the results of imports by file.
         self._modules = {name: self._module_of(name) for name in self.names}
         self._recipes = set(self._modules.values())
-        self._found: dict[str, ModuleType | LoadedFile] = {}
+        self._imported: dict[str, ModuleType | LoadedFile] = {}
 
     def finish(self) -> Recipes:
         """
-        Import the files that are left, and return what all declare.
+        Import the remaining files, and return all declarations.
 
         Raises:
-            LoadError: If there is no such object in the file.
+            LoadError: If a file does not have the object of its target.
         """
         for name in self.names:
             self._import(name)
-        by_file = [self._taken(name, self._declared_in(name)) for name in self.names]
-        if self._fault is not None:
-            by_file.append(self._fault)
-        read = imported_files().union(map(self._path, ["__init__.py"] if self._fault else self.names))
-        if self._files is not None:
-            by_file += _not_served(self._files, by_file)
-            for skill, paths in self._load_skills(self._files):
+        by_file = [self._select(name, self._declared_in(name)) for name in self.names]
+        if self._failure is not None:
+            by_file.append(self._failure)
+        read = imported_files().union(map(self._path, ["__init__.py"] if self._failure else self.names))
+        if self._found_files is not None:
+            by_file += _report_not_served(self._found_files, by_file)
+            for skill, paths in self._load_skills(self._found_files):
                 by_file.append(skill)
                 read |= paths
-        by_file.sort(key=lambda one: str(one.file))
-        self._importing = do_nothing  # it is not kept alive
-        root = None if self._files is None else self.folder
+        by_file.sort(key=lambda loaded: str(loaded.file))
+        self._importing = do_nothing  # releases its references
+        root = None if self._found_files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)
 
     def _path(self, name: str) -> str:
@@ -180,65 +181,61 @@ class FolderImport:
         return package if name == "__init__.py" else f"{package}.{name[:-3].replace(os.sep, '.')}"
 
     def _import(self, name: str) -> None:
-        if name in self._found:
+        if name in self._imported:
             return
         file, module = self.folder / name, self._modules[name]
-        if self._fault is not None:
-            self._found[name] = LoadedFile(file, diagnostics=self._fault.diagnostics)
+        if self._failure is not None:
+            self._imported[name] = LoadedFile(file, diagnostics=self._failure.diagnostics)
             return
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
-        self._found[name] = found = self._attempt(file, import_file, execution)
-        if execution.made or execution.read:  # by a module that another loader has executed
+        self._imported[name] = imported = self._import_or_fail(file, import_file, execution)
+        if execution.prompts or execution.read:  # for a module that another loader has executed
             self._executions.add(execution)
-        if isinstance(found, LoadedFile):
+        if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
 
-    def _attempt(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
-        """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
+    def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
+        """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
         token = drops_cases.set(self._drops_cases)
         try:
-            with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
+            with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-            return LoadedFile(file, diagnostics=(fault_of(file, self.folder, error),))
+            return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
         finally:
             drops_cases.reset(token)
 
     def _declared_in(self, name: str) -> LoadedFile:
-        found, module = self._found[name], self._modules[name]
-        if isinstance(found, LoadedFile):
-            return found
-        file, made = self.folder / name, self._executions.made.get(module, ())
+        imported, module = self._imported[name], self._modules[name]
+        if isinstance(imported, LoadedFile):
+            return imported
+        file, prompts = self.folder / name, self._executions.prompts.get(module, ())
         if name not in self._named and is_cases(os.path.basename(name)):
             return LoadedFile(file)
         package = None if name in self._named else self.package.name
-        return declared_in(file, found, made, module, package=package, recipes=self._recipes)
+        return declared_in(file, imported, prompts, module, package=package, recipes=self._recipes)
 
-    def _taken(self, name: str, loaded: LoadedFile) -> LoadedFile:
-        """What the target takes of a file, unless that cannot be imported."""
-        attribute, found = self._named.get(name), self._found[name]
-        if not attribute or not isinstance(found, ModuleType):
+    def _select(self, name: str, loaded: LoadedFile) -> LoadedFile:
+        """Return the object that the target names in a file, or all declarations."""
+        attribute, imported = self._named.get(name), self._imported[name]
+        if not attribute or not isinstance(imported, ModuleType):
             return loaded
         file = self.folder / name
-        return named_declarations(f"{file}:{attribute}", file, found, attribute)
+        return named_declarations(f"{file}:{attribute}", file, imported, attribute)
 
     def _load_skills(self, files: FoundFiles) -> list[tuple[LoadedFile, set[str]]]:
-        """What the folders of skills declare, and the paths that were read for each."""
-        folders = sorted({*files.skills, *self._skills})
-        if not folders:
-            return []
-
-        return [load_skills(folder, self.folder) for folder in folders]
+        """Return the declarations in the folders of skills, and the paths that were read for each."""
+        return [load_skills(folder, self.folder) for folder in sorted({*files.skills, *self._skills})]
 
 
 def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
-    """Import a file as a module, unless another file has imported it already, and return the module."""
+    """Import a file as a module unless it is already imported, and return the module."""
     module = executions.module(name)
     if module is None:
         imported = importlib.import_module(name)
-        module = executions.module(name) or imported  # it may have replaced itself
+        module = executions.module(name) or imported  # a module can replace itself in `sys.modules`
     executed = executions.by_name.get(name)
     if executed is not None and executed.file not in {"", str(file)}:
         msg = f"{executed.file} is imported in its place"
@@ -246,8 +243,8 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
     return module
 
 
-def _not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
-    likely = [path for path in files.others if mentions_prompts(path)]
+def _report_not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
+    likely = [path for path in files.unserved if mentions_prompts(path)]
     if not (likely or files.unreadable or files.skipped):
         return []
-    return not_served(files, likely, loaded)
+    return diagnose_unserved(files, likely, loaded)

@@ -1,8 +1,8 @@
 """
-The loader: imports the recipes in a folder, a file or a module, and collects what they declare.
+The loader: imports the recipes in a folder, a file or a module, and collects their declarations.
 
-No other module imports authors' code. An error in one recipe becomes a diagnostic, and the other
-recipes are loaded all the same.
+No other module imports authors' code. An error in one recipe becomes a diagnostic, and the other recipes are
+still loaded.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.discovery import FoundFiles, find_recipes, is_cases
 from promptkit.loader.finder import RecipeFinder
-from promptkit.loader.import_errors import fault_of
+from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
 from promptkit.loader.module_records import collecting
 from promptkit.loader.packages import install_finders
@@ -30,25 +30,25 @@ from promptkit.loader.targets import Targets, is_within, project_root, split_tar
 
 def load(target: Targets, *, importing: Callable[[Path], None] = do_nothing, cases: bool = False) -> Recipes:
     """
-    Import the recipes at *target* and return what they declare.
+    Import the recipes at *target* and return their declarations.
 
-    A module that is imported already, by anybody, is used as it is: a test may have patched it. If a file has
-    changed since it was imported here, everything is imported anew.
+    Modules that are already imported, by any code, are used unchanged: a test may have patched them. If a
+    file has changed since it was imported here, all modules are imported again.
 
     Args:
         target:
-            A folder, whose ``*.py`` files are the recipes, and those below it, except for tests and for what
-            begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
+            A folder, whose recipes are the ``*.py`` files in it and below it, except tests and names with a
+            leading ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
             object is a prompt, a resource, or several. Or several of these.
 
         importing:
             Called with each file of a folder before it is imported.
 
         cases:
-            Whether the ``cases_*.py`` files beside the recipes are imported, too.
+            Whether the ``cases_*.py`` files next to the recipes are imported, too.
 
     Raises:
-        LoadError: If there is no such folder, file, module or object, or one target lies in another.
+        LoadError: If a folder, file, module or object does not exist, or targets overlap.
     """
     return begin(target, importing, keep=True, cases=cases).finish()
 
@@ -62,100 +62,104 @@ def begin(
     skills: Iterable[str] = (),
 ) -> "RecipeImport":
     """
-    Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
+    Start loading the recipes at *target*: find the files, without importing them yet.
 
     Args:
         target:
-            As for `load`.
+            See `load`.
 
         importing:
-            Called with each file of a folder before it is imported. If it raises, the file is not
-            imported, and the error is reported as an error of the file.
+            Called with each file of a folder before it is imported. If it raises, the file is not imported,
+            and the exception is reported as an error of the file.
 
         keep:
-            Whether modules that are imported already are used, as `load` does.
+            Whether modules that are already imported are used, as `load` does.
 
         cases:
-            As for `load`.
+            See `load`.
 
         skills:
-            As for `FolderImport`.
+            See `FolderImport`.
 
     Raises:
-        LoadError: If there is no such folder or file, or one target lies in another.
+        LoadError: If a folder or file does not exist, or targets overlap.
     """
-    places = dict[str, _Folder]()
-    others = [one for one in targets_of(target) or ("",) if not _add_place(one, places)]
+    folders = dict[str, _Folder]()
+    module_targets = [name for name in targets_of(target) or ("",) if not _add_folder(name, folders)]
     finders = list[RecipeFinder]()
-    modules = [_module_in(one, importing, finders, cases=cases) for one in others]
-    if places:
-        finders += install_finders([Path(folder) for folder in places])
-    named = [[*one.names, *(_cases_in(folder, one) if cases else ())] for folder, one in places.items()]
-    begun = partial(FolderImport, importing=importing, keep=keep, cases=cases, skills=skills)
-    folders = [
-        begun(finder, names, named=one.named, found=one.found)
-        for finder, names, one in zip(finders, named, places.values(), strict=True)
+    modules = [_module_in(name, importing, finders, cases=cases) for name in module_targets]
+    if folders:
+        finders += install_finders([Path(path) for path in folders])
+    file_names = [
+        [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
     ]
-    return RecipeImport((*folders, *modules))
+    start_import = partial(FolderImport, importing=importing, keep=keep, cases=cases, skills=skills)
+    imports = [
+        start_import(finder, names, named=folder.named, files=folder.files)
+        for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
+    ]
+    return RecipeImport((*imports, *modules))
 
 
 class _Folder(Struct):
-    """What of a folder is loaded: all that was found in it, or some files."""
+    """The files of a folder to load: all its recipes, or some files."""
 
     target: str
     names: list[str] = []
     named: dict[str, str] = {}
-    found: FoundFiles | None = None
+    files: FoundFiles | None = None
 
 
-def _add_place(target: str, places: dict[str, _Folder]) -> bool:
-    """Add the folder or the file that a target names to those that are loaded; return whether it is one."""
+def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
+    """Add the folder or file of a target to *folders*; return False if the target is neither."""
     if not target:
         raise LoadError(target, "name a folder, a file or a module")
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
-    except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
+    except (OSError, ValueError) as error:  # the current folder is deleted, or the path is invalid
         raise LoadError(target, f"it cannot be found: {error}") from None
     is_folder = os.path.isdir(path)
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
         raise LoadError(target, "it is not a Python file: name one, or a folder of them")
-    _check_apart(target, path, places)
+    _check_apart(target, path, folders)
     if is_folder:
-        found = _found_in(path, target)
-        places[path] = _Folder(target, [*found.names], found=found)
+        files = _find_in(path, target)
+        folders[path] = _Folder(target, [*files.names], files=files)
     else:
         folder, file = os.path.split(path)
-        one = places.setdefault(folder, _Folder(target))
-        one.names.append(file)
-        one.named[file] = attribute
+        entry = folders.setdefault(folder, _Folder(target))
+        entry.names.append(file)
+        entry.named[file] = attribute
     return True
 
 
-def _cases_in(folder: str, one: _Folder) -> Iterable[str]:
-    """The files with cases of the recipes in a folder."""
-    if one.found is not None:
-        return one.found.cases
-    return sorted({*filter(is_cases, os.listdir(folder))}.difference(one.names))
+def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
+    """Return the files with cases for the recipes in a folder."""
+    if folder.files is not None:
+        return folder.files.cases
+    return sorted({*filter(is_cases, os.listdir(path))}.difference(folder.names))
 
 
-def _check_apart(target: str, path: str, places: Mapping[str, _Folder]) -> None:
-    """Raise LoadError if a target has files that another one has, which would be imported twice."""
-    for folder, other in places.items():
-        taken = [folder] if other.found is not None else [os.path.join(folder, name) for name in other.names]
-        if any(is_within(path, one) or is_within(one, path) for one in taken):
+def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
+    """Raise LoadError if a target shares files with another one, which would be imported twice."""
+    for folder, other in folders.items():
+        taken_paths = (
+            [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
+        )
+        if any(is_within(path, taken_path) or is_within(taken_path, path) for taken_path in taken_paths):
             raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
 
 
 def _module_in(
-    target: str, importing: Callable[[Path], None], beside: list[RecipeFinder], *, cases: bool
+    target: str, importing: Callable[[Path], None], finders: list[RecipeFinder], *, cases: bool
 ) -> "ModuleImport":
     name, attribute = split_target(target)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
-    return ModuleImport(target, name, attribute, importing, beside, cases)
+    return ModuleImport(target, name, attribute, importing, finders, cases)
 
 
 class RecipeImport(Struct, frozen=True):
@@ -164,22 +168,22 @@ class RecipeImport(Struct, frozen=True):
 
     Args:
         parts:
-            The imports of folders, each with the files of it that are targets, and of modules.
+            The imports of folders, each with its targeted files, and of modules.
     """
 
     parts: "tuple[FolderImport | ModuleImport, ...]"
 
     def finish(self) -> Recipes:
         """
-        Import what is left, and return what all declare.
+        Import the remaining files, and return all declarations.
 
         Raises:
-            LoadError: If there is no such module, or no such object in a file or module.
+            LoadError: If a module does not exist, or an object in a file or module.
         """
-        found = [part.finish() for part in self.parts]
-        by_file = (loaded for recipes in found for loaded in recipes.by_file)
-        read = frozenset[str]().union(*(recipes.read for recipes in found))
-        return Recipes(by_file=by_file, root=found[0].root, read=read)
+        parts = [part.finish() for part in self.parts]
+        by_file = (loaded for recipes in parts for loaded in recipes.by_file)
+        read = frozenset[str]().union(*(recipes.read for recipes in parts))
+        return Recipes(by_file=by_file, root=parts[0].root, read=read)
 
 
 class ModuleImport(Struct, frozen=True):
@@ -188,73 +192,73 @@ class ModuleImport(Struct, frozen=True):
 
     Args:
         target:
-            What the user has named.
+            The target as the user named it.
 
         name:
             The module.
 
         attribute:
-            What to take of it; ``""`` for all that it declares.
+            The object to load from it; ``""`` for all declarations.
 
         importing:
-            As for `begin`.
+            See `begin`.
 
-        beside:
-            The finders of the same load. That of a package is added.
+        finders:
+            The finders of the same load. If the module is a package, its finder is added.
 
         cases:
-            Whether the files with cases in a package are imported.
+            Whether files with cases in a package are imported.
     """
 
     target: str
     name: str
     attribute: str
     importing: Callable[[Path], None]
-    beside: list[RecipeFinder]
+    finders: list[RecipeFinder]
     cases: bool
 
     def finish(self) -> Recipes:
         """
-        Import the module as Python would in the current folder, and return what it declares.
+        Import the module as Python would in the current folder, and return its declarations.
 
         Raises:
-            LoadError: If there is no such module, or no such object in it.
+            LoadError: If the module does not exist, or the object in it.
         """
         _extend_path(self.name)
-        made: list[Prompt[..., Any]] = []
+        prompts: list[Prompt[..., Any]] = []
         try:
-            with collecting(declared_prompts, made):
+            with collecting(declared_prompts, prompts):
                 module = importlib.import_module(self.name)
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
             if missing and f"{self.name}.".startswith(f"{missing}."):
                 reason = f"there is no such folder, file or module{suggest(self.name)}"
                 raise LoadError(self.target, reason) from None
-            fault = fault_of(Path(self.name), None, error)
-            return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(fault,))])
+            diagnostic = diagnose_import(Path(self.name), None, error)
+            return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(diagnostic,))])
         file = Path(getattr(module, "__file__", None) or self.name)
         if self.attribute:
             return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
         if file.name == "__init__.py":
-            found = _found_in(str(file.parent), self.target)
-            names = ("__init__.py", *found.names, *(found.cases if self.cases else ()))
+            files = _find_in(str(file.parent), self.target)
+            names = ("__init__.py", *files.names, *(files.cases if self.cases else ()))
             named = {"__init__.py": ""}
-            (finder,) = install_finders([file.parent], self.beside)
-            self.beside.append(finder)
-            return FolderImport(finder, names, self.importing, named, found=found, keep=True).finish()
-        own = [prompt for prompt in made if prompt.__module__ == self.name]
+            (finder,) = install_finders([file.parent], self.finders)
+            self.finders.append(finder)
+            return FolderImport(finder, names, self.importing, named, files=files, keep=True).finish()
+        own = [prompt for prompt in prompts if prompt.__module__ == self.name]
         return Recipes(by_file=[declared_in(file, module, own, self.name)])
 
 
 def _extend_path(name: str) -> None:
-    """Let modules of the current folder, and of its project, be imported where no other has their name."""
-    with suppress(OSError):  # the current folder may be gone
+    """Make modules of the current folder and its project importable, after all others."""
+    with suppress(OSError):  # the current folder may be deleted
         here = os.getcwd()
-        places = (here, project_root(os.path.join(here, name)))
-        sys.path += [place for place in places if place not in sys.path]
+        folders = (here, project_root(os.path.join(here, name)))
+        sys.path += [folder for folder in folders if folder not in sys.path]
 
 
-def _found_in(folder: str, target: str) -> FoundFiles:
+def _find_in(folder: str, target: str) -> FoundFiles:
     try:
         return find_recipes(folder)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Executions: what the modules of a package made and read when they were executed."""
+"""Records of executed modules: which prompts they declared, and which files they read."""
 
 import gc
 import linecache
@@ -22,13 +22,13 @@ from promptkit.memory import return_free_memory
 
 T = TypeVar("T")
 
-#: By path: the code of each file that this process has executed, and the file's stamp before it was read.
+#: The code of each file that this process has executed, by path, with the file's stamp before it was read.
 _CODE: Final[dict[str, tuple[Stamp | None, CodeType]]] = {}
 
 
 @contextmanager
 def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
-    """Collect in a list what is appended to *variable* within the ``with`` block."""
+    """Collect the items that are appended to *variable* within the ``with`` block."""
     token = variable.set(collected)
     try:
         yield
@@ -38,60 +38,60 @@ def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iter
 
 class Execution(Struct, eq=False):
     """
-    One module that was executed.
+    One executed module.
 
     Args:
         name:
-            Its full name.
+            The module's full name.
 
         file:
-            The path of its source; ``""`` if it was not executed by our own loader.
+            The path of its source; ``""`` if another loader executed it.
 
         module:
             The module; None if it failed.
 
-        made:
-            The prompts that were made meanwhile, except by modules that it imported.
+        prompts:
+            The prompts that it declared, without those of modules that it imported.
 
         read:
-            The files that were read meanwhile, in the same way.
+            The files that it read, without those of modules that it imported.
 
         stamp:
-            That of the file when it was executed.
+            The file's stamp when the module was executed.
     """
 
     name: str
     file: str = ""
     module: ModuleType | None = None
-    made: list[Prompt[..., Any]] = field(default_factory=list)
+    prompts: list[Prompt[..., Any]] = field(default_factory=list)
     read: list[Path] = field(default_factory=list)
     stamp: Stamp | None = None
 
 
 class Executions:
-    """The modules of one package that were executed, by name, and the prompts that they made."""
+    """The executed modules of one package by name, and the prompts that they declared."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Execution] = {}
-        self.made: dict[str, tuple[Prompt[..., Any], ...]] = {}
+        self.prompts: dict[str, tuple[Prompt[..., Any], ...]] = {}
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(list(self.by_name.values()))
 
     def module(self, name: str) -> ModuleType | None:
-        """Return the module of that name; None if none was executed without an error."""
+        """Return the module of that name; None if it was not executed without an error."""
         execution = self.by_name.get(name)
         return None if execution is None else execution.module
 
     def add(self, execution: Execution) -> None:
-        """Note another execution. If a module was executed twice, the last that ended well counts."""
-        made: dict[str, list[Prompt[..., Any]]] = {}
-        for prompt in execution.made:
-            made.setdefault(prompt.__module__, []).append(prompt)
-        for module, prompts in made.items():
-            self.made[module] = (*self.made.get(module, ()), *prompts)
+        """Record an execution. If a module was executed twice, the last successful one counts."""
+        by_module: dict[str, list[Prompt[..., Any]]] = {}
+        for prompt in execution.prompts:
+            by_module.setdefault(prompt.__module__, []).append(prompt)
+        for module, prompts in by_module.items():
+            self.prompts[module] = (*self.prompts.get(module, ()), *prompts)
         if (earlier := self.by_name.get(execution.name)) is not None:
-            execution.made[:0] = earlier.made
+            execution.prompts[:0] = earlier.prompts
             execution.read[:0] = earlier.read
             execution.module = execution.module or earlier.module
         self.by_name[execution.name] = execution
@@ -99,10 +99,10 @@ class Executions:
 
 class SourceLoader(SourceFileLoader):
     """
-    Loads a module without using stale code, and writes new bytecode for the next process.
+    Loads a module without using stale bytecode, and writes bytecode for the next process.
 
-    Python compares the whole second in which the source was written, and its size. But edits may follow
-    each other faster, and tools may reset the time of a file.
+    Python compares only the source's size and modification time in whole seconds. But edits can follow each
+    other faster, and tools can reset the time of a file.
 
     Args:
         name:
@@ -112,7 +112,7 @@ class SourceLoader(SourceFileLoader):
             Its file.
 
         executions:
-            Where to note what the module does, if it is one of a package of recipes.
+            Receives the module's record, if the module belongs to a package of recipes.
     """
 
     def __init__(self, name: str, path: str, executions: Executions | None = None) -> None:
@@ -121,7 +121,7 @@ class SourceLoader(SourceFileLoader):
         self._stamp = file_stamp(path)
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the code of the module. It is compiled again only if the file has changed."""
+        """Return the code of the module, compiled again only if the file has changed."""
         stamp, code = _CODE.get(self.path, (None, None))
         if code is None or stamp != self._stamp:
             code = super().get_code(fullname)
@@ -138,7 +138,7 @@ class SourceLoader(SourceFileLoader):
 
             ImportError: For a source that is too large.
         """
-        # Bytecode that this process has written may be of a version that was edited meanwhile.
+        # The source may have been edited while this process was writing the bytecode.
         is_bytecode = path.endswith(tuple(BYTECODE_SUFFIXES))
         if is_bytecode and (self.path in _CODE or self._is_stale(path)):
             raise FileNotFoundError(path)
@@ -159,21 +159,24 @@ class SourceLoader(SourceFileLoader):
         return changed >= os.stat(bytecode).st_ctime_ns
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, and note the prompts that it makes and the files that it reads."""
-        executions, self._executions = self._executions, None  # the loader lives as long as the module
+        """Execute the module, and record its prompts and the files that it reads."""
+        executions, self._executions = (
+            self._executions,
+            None,
+        )  # released, because the loader lives as long as the module
         if executions is None:
             super().exec_module(module)
             return
         execution = Execution(self.name, self.path, stamp=self._stamp)
         try:
-            with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
+            with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
                 super().exec_module(module)
             execution.module = module
         finally:
             executions.add(execution)
 
 
-#: The caches of parts of recipes, if they are imported: the module, and its function that clears them.
+#: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
@@ -181,20 +184,20 @@ _CACHES: Final = {
     "promptkit.fragments.filling": "forget_texts",
 }
 
-#: The same for registered types, which older versions may need.
+#: The same for registered types, which old versions of recipes may need.
 _TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
 
-#: The files, as `linecache` has them, of functions that libraries have generated for a class.
+#: Prefixes of `linecache` entries for functions that libraries have generated for a class.
 _GENERATED: Final = ("<attrs generated ", "<cattrs generated ")
 
 
 def freeze() -> None:
-    """Keep the collector from looking at anything that there is now, until the next `collect`."""
+    """Exclude all current objects from garbage collection until the next `collect`."""
     gc.freeze()
 
 
 def collect() -> None:
-    """Free the versions that nothing needs any more. No other thread runs meanwhile."""
+    """Free unused old versions. No other thread runs meanwhile."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -203,22 +206,22 @@ def collect() -> None:
 
 def forget_parts(*, all_are_new: bool) -> None:
     """
-    Clear the caches that hold parts of replaced recipes, after a reload.
+    Clear the caches of parts of replaced recipes, after a reload.
 
     Args:
         all_are_new:
-            Whether nothing is served of an older version of a file.
+            Whether no old version of a file is served.
     """
     for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
         if (forget := getattr(sys.modules.get(module), function, None)) is not None:
             forget()
-    # `Annotated[...]` and `Optional[...]` are kept by their arguments, with classes and functions of recipes.
+    # `typing` caches `Annotated[...]` and `Optional[...]`, which refer to classes and functions of recipes.
     for clear in getattr(typing, "_cleanups", ()):
         clear()
 
 
 def forget_modules(names: Collection[str]) -> None:
-    """Drop what is kept of modules by their names, now that they are no longer imported."""
+    """Clear the caches for modules that are no longer imported, by their names."""
     for file in [file for file in list(linecache.cache) if file.startswith(_GENERATED)]:
         parts = file.rpartition(" ")[2].split(".")  # the module, and the class in it
         if any(".".join(parts[:end]) in names for end in range(1, len(parts))):

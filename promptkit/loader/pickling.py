@@ -1,8 +1,8 @@
 """
-How prompts, resources and skills are pickled: by reference, as functions are.
+Pickling of prompts, resources and skills: by reference, like functions.
 
-What a folder of recipes declares is referred to by the folder, which any process can load. Cloudpickle takes
-by value what other processes cannot import, and does so here, too.
+Declarations in a folder of recipes are referenced by the folder, which any process can load. Like everywhere,
+cloudpickle pickles objects by value that other processes cannot import.
 """
 
 import copyreg
@@ -29,168 +29,170 @@ from promptkit.loader.packages import import_package, install_finders, known_fin
 from promptkit.loader.recipes import declared_in
 from promptkit.types.functions import annotations_of
 
-#: A module, and the prompts that it has made.
+#: A module, and the prompts that it declared.
 _Imported: TypeAlias = tuple[ModuleType, Iterable[Prompt[..., Any]]]
 
-#: Only one thread loads at a time: each load takes the place of the last.
+#: Held while loading: each load replaces the previous one.
 _loading: Final = RLock()
 
 
 def reduced(declared: Any, pickler: FrameType) -> tuple[Any, ...]:
     """
-    Return what `object.__reduce__` has to return for a prompt, a resource or a skill.
+    Return the result of `object.__reduce__` for a prompt, a resource or a skill.
 
     Args:
         declared:
             The prompt, resource or skill.
 
         pickler:
-            The frame that pickles it. Nothing else tells whether that is cloudpickle, or a copy of it.
+            The frame that pickles it: the only way to detect cloudpickle, or a copy of it.
 
     Raises:
-        PicklingError: If no other process would find it.
+        PicklingError: If no other process could find it.
     """
-    module, kind, key = declared.__module__ or "", type(declared), _key(declared)
-    takes_values = "cloudpickle" in pickler.f_globals.get("__name__", "").split(".")
-    if not (takes_values and _goes_by_value(module, pickler)):
-        folder, package, imported = _place_of(module)
-        if imported is not None and _found(imported, kind, key) is declared:
+    module, kind, key = declared.__module__ or "", type(declared), _key_of(declared)
+    is_by_value_pickler = "cloudpickle" in pickler.f_globals.get("__name__", "").split(".")
+    if not (is_by_value_pickler and _is_by_value(module, pickler)):
+        folder, package, imported = _locate_module(module)
+        if imported is not None and _find_declared(imported, kind, key) is declared:
             return declared_at, (folder, package, module.removeprefix(package), kind, key)
-    if takes_values:
-        return vars(copyreg)["__newobj__"], (kind,), _state(declared)
-    raise _refusal(repr(declared), declared)
+    if is_by_value_pickler:
+        return vars(copyreg)["__newobj__"], (kind,), _state_of(declared)
+    raise _error(repr(declared), declared)
 
 
 def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
     """
-    Return the same for a compiled prompt: it is compiled of its `Prompt` again.
+    Return the same for a compiled prompt, which is recompiled from its `Prompt`.
 
     Raises:
         PicklingError: If its module declares no such prompt.
     """
     function = unwrap(compiled.renderer.function)
-    *_, imported = _place_of(function.__module__ or "")
-    prompt = None if imported is None else _found(imported, Prompt, compiled.name)
+    *_, imported = _locate_module(function.__module__ or "")
+    prompt = None if imported is None else _find_declared(imported, Prompt, compiled.name)
     if prompt is None or prompt.compile()[0] is not compiled:
-        shown = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
-        raise _refusal(shown, function)
+        description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
+        raise _error(description, function)
     return attrgetter("compiled"), (prompt,)
 
 
 def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
     """
-    Return what some process has pickled by reference. Its module is imported unless it is there already.
+    Return an object that was pickled by reference. Its module is imported unless it already is.
 
     Args:
         folder:
             The folder of recipes that declares it; ``""`` if none does.
 
         package:
-            The package that the folder was there, or the module.
+            The package name of the folder in the other process, or the module.
 
         inner:
             The rest of the module's name.
 
         kind:
-            Its class.
+            The object's class.
 
         key:
-            Its name, or its URI.
+            Its name or URI template.
 
     Raises:
-        LoadError: If there is no such module, or it declares no such object.
+        LoadError: If the module does not exist, or does not declare the object.
 
-        Exception: Whatever the module raises.
+        Exception: Any exception that the module raises.
     """
-    what = f"{kind.__name__.lower()} {key!r}"
+    description = f"{kind.__name__.lower()} {key!r}"
     with _loading:
-        imported = _imported(folder, package, inner, what)
-    if (found := _found(imported, kind, key)) is None:
-        reason = f"module {imported[0].__name__!r} has no {what}, which was pickled"
-        raise LoadError(folder or package, f"{reason}: {_REMEDY}")
-    return found
+        imported = _import_module(folder, package, inner, description)
+    if (declared := _find_declared(imported, kind, key)) is None:
+        reason = f"module {imported[0].__name__!r} has no {description}, which was pickled"
+        raise LoadError(folder or package, f"{reason}: {_HINT}")
+    return declared
 
 
-#: What to do where something is missing that was pickled.
-_REMEDY: Final = (
+#: Hint for missing objects and modules.
+_HINT: Final = (
     "have the same files in the same place for every process, or pickle it by value with cloudpickle"
 )
 
 
-def _refusal(shown: str, function: Any) -> PicklingError:
+def _error(description: str, function: Any) -> PicklingError:
     reason = f"module {function.__module__!r} holds no such object, or another one of its name first"
     hint = "take it from the module as it is now, or give it a name of its own"
     if is_local(function):
         reason = "it is made in a function, where no other process finds it"
         hint = "define it at the top level of a module, or give the decorated function to cloudpickle"
-    return PicklingError(f"{shown} cannot be pickled: {reason}: {hint}")
+    return PicklingError(f"{description} cannot be pickled: {reason}: {hint}")
 
 
-def _key(declared: Any) -> str:
-    """What tells it from others of its kind."""
+def _key_of(declared: Any) -> str:
+    """The name or URI template, unique among declarations of the same kind."""
     return str(declared.options.name if isinstance(declared, Prompt) else declared.uri_template)
 
 
-def _goes_by_value(module: str, pickler: FrameType) -> bool:
-    """Whether cloudpickle takes by value what is in a module."""
+def _is_by_value(module: str, pickler: FrameType) -> bool:
+    """Whether a module is registered with cloudpickle to be pickled by value."""
     registered = pickler.f_globals.get("_PICKLE_BY_VALUE_MODULES", ())
     names = accumulate(module.split("."), "{}.{}".format)
     return module == "__main__" or any(name in registered for name in names)
 
 
-def _place_of(name: str) -> tuple[str, str, _Imported | None]:
-    """The folder of recipes that a module is of, with its package; else ``""`` and the module's own name."""
+def _locate_module(name: str) -> tuple[str, str, _Imported | None]:
+    """
+    Return a module's folder of recipes and package, and the module; ``""`` and its own name without a folder.
+    """
     for finder in known_finders():
         if (module := finder.executions.module(name)) is not None:
-            return str(finder.folder), finder.name, (module, finder.executions.made.get(name, ()))
+            return str(finder.folder), finder.name, (module, finder.executions.prompts.get(name, ()))
     module = sys.modules.get(name)
     return "", name, None if module is None else (module, imported_prompts.get(module, ()))
 
 
-def _imported(folder: str, package: str, inner: str, what: str) -> _Imported:
+def _import_module(folder: str, package: str, inner: str, description: str) -> _Imported:
     for finder in known_finders():
         name = finder.name + inner
         if str(finder.folder) == folder and (module := finder.executions.module(name)) is not None:
-            return module, finder.executions.made.get(name, ())
-    made: dict[str, tuple[Prompt[..., Any], ...]] = {}
+            return module, finder.executions.prompts.get(name, ())
+    prompts: dict[str, tuple[Prompt[..., Any], ...]] = {}
     if folder and Path(folder).is_dir():
         (finder,) = install_finders([Path(folder)])
         import_package(finder, keep=True)
-        package, made = finder.name, finder.executions.made
+        package, prompts = finder.name, finder.executions.prompts
     name = package + inner
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and f"{name}.".startswith(f"{error.name}."):
-            reason = f"there is no module {name!r} here, of which {what} was pickled: {_REMEDY}"
+            reason = f"there is no module {name!r} here, of which {description} was pickled: {_HINT}"
             raise LoadError(folder or package, reason) from None
         raise
-    return module, made.get(name, imported_prompts.get(module, ()))
+    return module, prompts.get(name, imported_prompts.get(module, ()))
 
 
-def _found(imported: _Imported, kind: type[Any], key: str) -> Any:
-    """What a module declares by that name; None if there is nothing."""
-    module, made = imported
-    declared = declared_in(Path(), module, made, module.__name__).definitions
-    return next((one for one in declared if type(one) is kind and _key(one) == key), None)
+def _find_declared(imported: _Imported, kind: type[Any], key: str) -> Any:
+    """Return the declaration of a module with that name or URI template; None if there is none."""
+    module, prompts = imported
+    definitions = declared_in(Path(), module, prompts, module.__name__).definitions
+    return next((item for item in definitions if type(item) is kind and _key_of(item) == key), None)
 
 
-def _state(declared: Any) -> dict[str, Any]:
-    """All that it is made of. Of the names around it, only those go that its annotations need."""
+def _state_of(declared: Any) -> dict[str, Any]:
+    """Return the attributes of a declaration. Local names that its annotations do not need are omitted."""
     state = {field.name: getattr(declared, field.name) for field in attrs.fields(type(declared))}
     if "names" in state:
         function = unwrap(declared.function)
-        around = {**getattr(function, "__globals__", {}), **declared.names}
+        scope = {**getattr(function, "__globals__", {}), **declared.names}
         needed = {name for note in annotations_of(function).values() for name in _names_in(note)}
-        state["names"] = {name: value for name, value in around.items() if name in needed}
+        state["names"] = {name: value for name, value in scope.items() if name in needed}
     return {**state, **copied_attributes(declared.function)}
 
 
 def _names_in(annotation: Any) -> Iterator[str]:
-    """The names in what of an annotation is text, and has yet to be evaluated."""
+    """Yield the names in the parts of an annotation that are unevaluated text."""
     annotation = getattr(annotation, "__forward_arg__", annotation)
     if isinstance(annotation, str):
-        with suppress(SyntaxError, ValueError):  # it is the text of a Literal, or a description
+        with suppress(SyntaxError, ValueError):  # the text of a Literal, or a description
             yield from compile(annotation, "", "eval").co_names
     else:
         for part in get_args(annotation):

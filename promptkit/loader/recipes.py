@@ -1,4 +1,4 @@
-"""Recipes: what the loader found at a target, file by file, not compiled yet."""
+"""Recipes: the declarations that the loader found at a target, by file, not compiled yet."""
 
 import sys
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
 
-if TYPE_CHECKING:  # most recipes hold neither
+if TYPE_CHECKING:
     from promptkit.declarations.resources import Resource
     from promptkit.declarations.skill_files import SkillFolder
     from promptkit.declarations.skills import Skill
@@ -25,21 +25,21 @@ if TYPE_CHECKING:  # most recipes hold neither
 
 class LoadedFile(Struct, frozen=True):
     """
-    What one file declares, not compiled yet.
+    The declarations of one file, not compiled yet.
 
     Args:
         file:
             The recipe file; None if the prompts and resources were not loaded from a file.
 
         prompts:
-            The prompts that it declares, and those that it imports from modules of its package that
-            are not recipes themselves.
+            The prompts that it declares, and prompts imported from modules of its package that are not
+            recipes themselves.
 
         resources:
             The resources in its namespace.
 
         diagnostics:
-            Why it could not be imported.
+            Errors of its import.
 
         skills:
             The skills in its namespace, or in its folder.
@@ -53,13 +53,13 @@ class LoadedFile(Struct, frozen=True):
 
     @property
     def definitions(self) -> "tuple[Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder, ...]":
-        """All that it declares."""
+        """All declarations."""
         return *self.prompts, *self.resources, *self.skills
 
 
 class Recipes:
     """
-    What was found at a target, not compiled yet.
+    The declarations at a target, not compiled yet.
 
     Args:
         prompts:
@@ -72,7 +72,7 @@ class Recipes:
             Skills that were not loaded from a file.
 
         by_file:
-            What each file declares.
+            The declarations of each file.
 
         root:
             The target, if it was a folder.
@@ -81,7 +81,7 @@ class Recipes:
             The paths of all files that were read to import the recipes, both modules and media.
     """
 
-    def __init__(  # noqa: PLR0913 (there are that many kinds)
+    def __init__(  # noqa: PLR0913 (one for each kind)
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
         resources: "Iterable[Resource[..., Any]]" = (),
@@ -99,37 +99,39 @@ class Recipes:
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:
         """All prompts, without duplicates."""
-        return tuple(dict.fromkeys(prompt for found in self.by_file for prompt in found.prompts))
+        return tuple(dict.fromkeys(prompt for loaded in self.by_file for prompt in loaded.prompts))
 
     @property
     def resources(self) -> "tuple[Resource[..., Any], ...]":
         """All resources, without duplicates."""
-        return tuple(dict.fromkeys(resource for found in self.by_file for resource in found.resources))
+        return tuple(dict.fromkeys(resource for loaded in self.by_file for resource in loaded.resources))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Why recipes could not be imported, without duplicates."""
-        return tuple(dict.fromkeys(reason for found in self.by_file for reason in found.diagnostics))
+        """Errors of imports, without duplicates."""
+        return tuple(
+            dict.fromkeys(diagnostic for loaded in self.by_file for diagnostic in loaded.diagnostics)
+        )
 
 
-#: What a module may hold besides prompts: the module that defines it, and its class.
+#: Kinds of declarations other than prompts: the module that defines the class, and its name.
 _OTHER_KINDS: Final = (
     ("promptkit.declarations.resources", "Resource"),
     ("promptkit.declarations.skills", "Skill"),
 )
 
 
-def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
+def declared_in(  # noqa: PLR0913 (each affects the result)
     file: Path,
     module: ModuleType,
-    made: Iterable[Prompt[..., Any]],
+    prompts: Iterable[Prompt[..., Any]],
     name: str,
     *,
     package: str | None = None,
     recipes: AbstractSet[str] = frozenset(),
 ) -> LoadedFile:
     """
-    Return what a module declares, and what it holds of modules that are no recipes.
+    Return the declarations of a module, including imports from modules that are not recipes.
 
     Args:
         file:
@@ -138,52 +140,53 @@ def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
         module:
             The module.
 
-        made:
-            The prompts that were made of its functions. The names in it are not enough: one prompt's name may
-            have been defined again below it.
+        prompts:
+            The prompts that were made from its functions. The module's names are not enough: a later
+            definition may have reused a prompt's name.
 
         name:
-            Its full name.
+            The module's full name.
 
         package:
-            The package whose prompts count: what others define is not declared here. None if the module was
-            named itself: then all prompts count that it imports, or lists.
+            The package whose prompts are included; prompts of other modules are not declarations of this one.
+            With None, the module itself is the target: then all prompts that it imports, or has in a list,
+            are included.
 
         recipes:
             The names of all modules of the package that are recipes.
     """
-    own = [prompt for prompt in made if not _is_left_over(prompt, module)]
-    held = list(vars(module).values())
+    own = [prompt for prompt in prompts if not _is_left_over(prompt, module)]
+    values = list(vars(module).values())
     if package is None:
-        held += [item for value in held if type(value) in (list, tuple) for item in value]
+        values += [item for value in values if type(value) in (list, tuple) for item in value]
     own += [
         value
-        for value in held
+        for value in values
         if issubclass(type(value), Prompt)
         and (package is None or f"{value.__module__}.".startswith(f"{package}."))
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
-    resources, skills = (_among(held, *kind) for kind in _OTHER_KINDS)
+    resources, skills = (_instances_of(values, *kind) for kind in _OTHER_KINDS)
     return LoadedFile(file, tuple(dict.fromkeys(own)), resources, skills=skills)
 
 
 def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
     """
-    Return only the prompts, resources and skills that a module calls *attribute*.
+    Return only the prompts, resources and skills in the attribute *attribute* of a module.
 
     Raises:
-        LoadError: If it has nothing of that name, or something else.
+        LoadError: If the module has no such attribute, or it is something different.
     """
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:
-        found = reduce(getattr, attribute.split("."), module)
-        items = [found] if isinstance(found, kinds) else list(found)
+        value = reduce(getattr, attribute.split("."), module)
+        items = [value] if isinstance(value, kinds) else list(value)
     except AttributeError:
         names = [name for name, value in vars(module).items() if issubclass(type(value), kinds)]
-        meant = nearest(attribute, names)
-        hint = f"did you mean {meant!r}?" if meant else f"it has {', '.join(names) or 'no prompts'}"
+        suggestion = nearest(attribute, names)
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"it has {', '.join(names) or 'no prompts'}"
         raise LoadError(target, f"{module.__name__} has no {attribute!r}; {hint}") from None
-    except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
+    except Exception:  # noqa: BLE001 (an author's object may raise anything)
         items = [None]
     if not all(isinstance(item, kinds) for item in items):
         reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor several of them"
@@ -192,9 +195,9 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     return LoadedFile(file, prompts, resources, skills=skills)
 
 
-def _among(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
-    """The objects of a class among *values*, each once."""
-    # A module that holds one has loaded the class, which takes a while. Most hold none.
+def _instances_of(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
+    """Return the instances of a class among *values*, without duplicates."""
+    # Any instance implies that the module of its class is imported.
     if (defining := sys.modules.get(module)) is None:
         return ()
     kind = getattr(defining, name)
@@ -202,8 +205,8 @@ def _among(values: Iterable[Any], module: str, name: str) -> tuple[Any, ...]:
 
 
 def _is_left_over(prompt: Prompt[..., Any], module: ModuleType) -> bool:
-    """Whether *prompt* is of a first execution of *module*, which failed in a circle of imports."""
+    """Whether *prompt* belongs to an earlier execution of *module*, which failed in a circular import."""
     if not isinstance(function := prompt.function, FunctionType):
         return False
-    made_in = function.__globals__
-    return made_in.get("__name__") == prompt.__module__ and made_in is not vars(module)
+    namespace = function.__globals__
+    return namespace.get("__name__") == prompt.__module__ and namespace is not vars(module)

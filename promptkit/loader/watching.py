@@ -1,8 +1,8 @@
 """
-Watches the files that recipes depend on: how they are, and when they change.
+Watches the files that recipes depend on, and records their state.
 
-The backend of watchfiles does so, which is written in Rust. The package itself is not imported: it loads
-multiprocessing, logging and 2 MiB for what is not used here.
+Uses the Rust backend of watchfiles. The package itself is not imported: it loads multiprocessing, logging and
+2 MiB of code that is not needed here.
 """
 
 import os
@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from promptkit.files.reading import Stamp, Stamps, file_stamp
-from promptkit.loader.discovery import FolderWalk, end_of, is_folder, is_test, may_enter
+from promptkit.loader.discovery import FolderWalk, is_folder, is_test, may_enter, resolve_link
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-#: Editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
+#: Temporary files of editors, which are ignored. Vim creates 4913 to test whether a folder is writable.
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
 _TEMPORARY_NAME: Final = "4913"
 
 _BACKEND: Final = "watchfiles._rust_notify"
 
-#: What the backend says in place of changes when nobody waits for them any more.
+#: Results of the backend when the watch has ended.
 _ENDED: Final = ("stop", "signal")
 
-#: How often files are looked at where the system does not tell of changes, in milliseconds.
+#: Interval in milliseconds between two checks where the system does not report changes.
 _POLL_EVERY_MS: Final = 300
 
 
@@ -49,10 +49,10 @@ class WatchedFiles(Struct, frozen=True):
             The device and the inode of each folder; None if it does not exist.
 
         scanned:
-            The folders in which new files count, too, each with what their names must end with.
+            The folders in which new files count, too, each with the required suffix of their names.
 
         skipped:
-            Which folders could not be scanned, and why.
+            The folders that could not be scanned, with the reason.
     """
 
     files: Stamps
@@ -62,9 +62,9 @@ class WatchedFiles(Struct, frozen=True):
 
     @property
     def folders_to_watch(self) -> list[str]:
-        """The folders that hold the files."""
-        holding = {*self.scanned, *map(os.path.dirname, self.files)}
-        return sorted(folder for folder in holding if self.folders[folder] is not None and _is_text(folder))
+        """The folders that contain the files."""
+        folders = {*self.scanned, *map(os.path.dirname, self.files)}
+        return sorted(folder for folder in folders if self.folders[folder] is not None and _is_text(folder))
 
     @property
     def is_in_place(self) -> bool:
@@ -73,7 +73,7 @@ class WatchedFiles(Struct, frozen=True):
 
     def is_being_written(self, seconds: float) -> bool:
         """
-        Return whether a Python file was written to in the last *seconds*.
+        Return whether a Python file was written in the last *seconds*.
 
         Its editor may not be done: the file may be empty, or half written.
         """
@@ -83,9 +83,9 @@ class WatchedFiles(Struct, frozen=True):
 
     def changed(self, later: "WatchedFiles") -> set[str]:
         """
-        Return the paths of the files that are not the same in *later*.
+        Return the paths of the files that differ in *later*.
 
-        Of the files outside of the scanned folders, only those count that are in both.
+        Files outside of the scanned folders count only if both states contain them.
         """
         scanned = self.scanned.keys() | later.scanned.keys()
         return {
@@ -109,9 +109,9 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
 
     Args:
         folders:
-            The folders of the recipes. Everything in the folders below that recipes may depend on counts,
-            except hidden files and tests. If a folder has a suffix, only files directly in it count, and only
-            those whose names end with that.
+            The folders of the recipes, each with a suffix. With ``""``, all files in the folder and its
+            subfolders count, except hidden files and tests. With a suffix, only files directly in the folder
+            count whose names end with it.
 
         read:
             The paths of other files that the recipes have read.
@@ -125,20 +125,20 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
                 continue
             files[path] = file_stamp(path)
-            if entry.is_symlink():  # an edit changes what it leads to
-                link_targets.append(end_of(path))
+            if entry.is_symlink():  # an edit changes the link's target
+                link_targets.append(resolve_link(path))
         scanned |= dict.fromkeys(walk.entered, suffix)
         skipped += [f"{path!a}: {reason}" for path, reason in walk.skipped]
         skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_text(path)]
     outside = [path for path in dict.fromkeys((*link_targets, *read)) if path and path not in files]
     files.update({path: file_stamp(path) for path in outside})
-    holding = {*map(str, folders), *scanned, *map(os.path.dirname, outside)}
-    return WatchedFiles(files, {path: _identity(path) for path in holding}, scanned, tuple(skipped))
+    parents = {*map(str, folders), *scanned, *map(os.path.dirname, outside)}
+    return WatchedFiles(files, {path: _identity(path) for path in parents}, scanned, tuple(skipped))
 
 
 def _is_text(path: str) -> bool:
-    """Whether *path* is valid Unicode: the library that watches folders takes no other paths."""
-    return not any("\ud800" <= one <= "\udfff" for one in path)
+    """Whether *path* is valid Unicode: the library that watches folders accepts no other paths."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def _is_visible(name: str) -> bool:
@@ -149,25 +149,25 @@ def _is_visible(name: str) -> bool:
 
 def _identity(folder: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class Debounce(Struct, frozen=True):
     """
-    When changes are reported, in milliseconds.
+    The timing of reported changes, in milliseconds.
 
     Args:
         quiet:
-            For how long nothing may have changed before.
+            How long nothing must have changed before a report.
 
         at_most:
-            How long after the first of many changes they are reported at the latest.
+            The maximum delay after the first of a series of changes.
 
         every:
-            After how long it is reported that nothing has changed.
+            The interval between reports without changes.
     """
 
     quiet: int = 50
@@ -175,28 +175,28 @@ class Debounce(Struct, frozen=True):
     every: int = 250
 
 
-#: A saved file is read so long after its editor has written it.
+#: Default delay between a change and the reload.
 DEBOUNCE: Final = Debounce()
 
 
 def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNCE) -> Generator[set[str]]:
     """
-    Yield the paths that have changed in *folders*, again and again until *stop* is set.
+    Yield the changed paths in *folders*, repeatedly until *stop* is set.
 
     Args:
         folders:
-            The folders. What is in folders below them does not count.
+            The folders. Their subfolders are not watched.
 
         stop:
-            Ends it.
+            Ends the watch.
 
         debounce:
-            When changes are yielded. Where nothing has changed, no paths are.
+            The timing. Without changes, an empty set is yielded regularly.
 
     Raises:
-        FileNotFoundError: If one of the folders does not exist.
+        FileNotFoundError: If a folder does not exist.
 
-        OSError: If the system cannot watch them.
+        OSError: If the system cannot watch the folders.
 
     See Also:
         https://watchfiles.helpmanual.io/api/rust_backend/
@@ -209,38 +209,40 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
         recursive=False,
         ignore_permission_denied=False,
     )
-    step_ms = debounce.quiet // 2  # a round of changes ends with the first step in which nothing changes
+    step_ms = debounce.quiet // 2  # the backend returns after the first step without changes
     with watcher:
-        while (found := watcher.watch(debounce.at_most, step_ms, debounce.every, stop)) not in _ENDED:
-            paths = _paths(found)
-            until = time.monotonic() + debounce.at_most / 1000
-            while (rest_ms := _rest_of(debounce.quiet, paths)) and time.monotonic() < until:
-                if (found := watcher.watch(debounce.at_most, rest_ms, rest_ms, stop)) in _ENDED:
+        while (result := watcher.watch(debounce.at_most, step_ms, debounce.every, stop)) not in _ENDED:
+            paths = _paths(result)
+            deadline = time.monotonic() + debounce.at_most / 1000
+            while (remaining_ms := _remaining_quiet(debounce.quiet, paths)) and time.monotonic() < deadline:
+                if (result := watcher.watch(debounce.at_most, remaining_ms, remaining_ms, stop)) in _ENDED:
                     return
-                paths |= _paths(found)
+                paths |= _paths(result)
             yield paths
 
 
-def _paths(found: "set[tuple[int, str]] | str") -> set[str]:
-    return set() if isinstance(found, str) else {path for _, path in found}
+def _paths(changes: "set[tuple[int, str]] | str") -> set[str]:
+    return set() if isinstance(changes, str) else {path for _, path in changes}
 
 
-def _rest_of(quiet_ms: int, paths: set[str]) -> int:
-    """How many milliseconds are left until nothing at *paths* has changed for *quiet_ms*."""
+def _remaining_quiet(quiet_ms: int, paths: set[str]) -> int:
+    """Return the milliseconds until nothing at *paths* has changed for *quiet_ms*."""
     now = time.time_ns()
-    # A file that is gone has changed its folder.
-    changed = (_changed_at(place) for place in paths.union(map(os.path.dirname, paths)))
+    # Deleting a file changes its folder.
+    changed = (_changed_at(path) for path in paths.union(map(os.path.dirname, paths)))
     last = max((moment for moment in changed if moment <= now), default=0)
     return max(0, ceil(quiet_ms - (now - last) / 1e6))
 
 
 def _changed_at(path: str) -> int:
-    """When a file or folder was last written, renamed or replaced, in nanoseconds; 0 if it is gone."""
+    """
+    Return when a file or folder was last written, renamed or replaced, in nanoseconds; 0 if it is deleted.
+    """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return 0
-    return max(found.st_mtime_ns, found.st_ctime_ns)
+    return max(status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _backend() -> "type[RustNotify]":
@@ -251,17 +253,17 @@ def _backend() -> "type[RustNotify]":
         if spec is None or spec.loader is None:
             msg = f"No module named {_BACKEND!r}"
             raise ModuleNotFoundError(msg, name=_BACKEND)
-        # Kept under its name, for authors who import the package: a process can load it only once.
+        # Registered under its name, because a process can load it only once, and authors may import it.
         sys.modules[_BACKEND] = module = module_from_spec(spec)
         spec.loader.exec_module(module)
-    found: type[RustNotify] = module.RustNotify
-    return found
+    backend: type[RustNotify] = module.RustNotify
+    return backend
 
 
 def _polls() -> bool:
-    """Whether to look at the files again and again: as watchfiles decides it, by the same variable."""
+    """Whether to poll the files: the decision of watchfiles, by the same environment variable."""
     import platform  # slow to import, and not needed before the first reply
 
-    if told := os.environ.get("WATCHFILES_FORCE_POLLING"):
-        return told.lower() not in {"false", "disable", "disabled"}
-    return "microsoft-standard" in platform.uname().release.lower()  # Linux on Windows: it tells nothing
+    if setting := os.environ.get("WATCHFILES_FORCE_POLLING"):
+        return setting.lower() not in {"false", "disable", "disabled"}
+    return "microsoft-standard" in platform.uname().release.lower()  # WSL does not report changes

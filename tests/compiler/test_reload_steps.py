@@ -66,7 +66,7 @@ class Author:
     @property
     def is_settled(self):
         """Whether no file has changed since it was loaded."""
-        return self._reloader._settled
+        return self._reloader._is_settled
 
     def texts(self):
         """The text of each prompt."""

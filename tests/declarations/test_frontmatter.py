@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.declarations.frontmatter import FrontmatterError, faults_of, read_skill, write_skill
+from promptkit.declarations.frontmatter import FrontmatterError, check_fields, read_skill, write_skill
 
 #: Text that YAML can hold: no halves of surrogate pairs.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -144,7 +144,7 @@ def test_what_the_format_allows(fields):
     """
     Nothing is said of it.
     """
-    assert list(faults_of(fields, "a-skill")) == []
+    assert list(check_fields(fields, "a-skill")) == []
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_the_format_does_not_allow(change, key, hint):
     """
     Each fault names its field, and what to do.
     """
-    ((found, _, advice),) = faults_of({**GOOD, **change}, "a-skill")
+    ((found, _, advice),) = check_fields({**GOOD, **change}, "a-skill")
 
     assert found == key
     assert hint in advice

@@ -6,7 +6,7 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.reloading import Reloader
-from promptkit.declarations.skill_files import MOST_FILES, SkillError, paths_below, read_files
+from promptkit.declarations.skill_files import MAX_FILES, SkillError, paths_below, read_files
 from promptkit.errors.rules import Rule
 
 HELLO = "from promptkit import prompt\n@prompt\ndef hello() -> str:\n    return 'hello'\n"
@@ -198,7 +198,7 @@ def test_a_link_that_is_put_in_before_it_is_read(put, target):
         (lambda place: (place / "a\\b").write_text("x"), "no plain path"),
         (lambda place: (place / "a\nb").write_text("x"), "no plain path"),
         (lambda place: [(place / name).write_text("x") for name in ("x", "X")], "differ in case alone"),
-        (lambda place: [(place / f"{i}.md").touch() for i in range(MOST_FILES)], "more than 512 files"),
+        (lambda place: [(place / f"{i}.md").touch() for i in range(MAX_FILES)], "more than 512 files"),
         (lambda place: (place / "x").write_bytes(bytes(17 << 20)), "'x': 17,825,792 B is more than"),
         (lambda place: (place / "x").write_bytes(bytes(16 << 20)), "16 MiB"),
     ],

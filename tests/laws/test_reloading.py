@@ -192,7 +192,7 @@ class Reloaded:
     def reload(self):
         """Load the files as they are now."""
         self._reloader._reload()
-        assert self._reloader._settled
+        assert self._reloader._is_settled
 
 
 @settings(max_examples=40)

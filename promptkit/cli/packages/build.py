@@ -25,7 +25,7 @@ from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 from promptkit.files.reading import check_regular
-from promptkit.loader.targets import is_project, place_of, project_root
+from promptkit.loader.targets import is_project, locate_target, project_root
 
 #: The options of a server that its lists depend on: others are those of a machine.
 _LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
@@ -48,7 +48,7 @@ def package(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    folder, *others = map(place_of, options.targets)
+    folder, *others = map(locate_target, options.targets)
     if others or folder is None or folder[1]:
         check_existence(options.targets)
         named = " ".join(options.targets)

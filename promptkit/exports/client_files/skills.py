@@ -5,7 +5,7 @@ from typing import Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.frontmatter import faults_of, write_skill
+from promptkit.declarations.frontmatter import check_fields, write_skill
 from promptkit.exports.client_files.prompts import LiveCommand, frozen_parts, refuse
 from promptkit.exports.templates import Placeholder
 from promptkit.files.scratch import SpooledBytes, keep
@@ -70,6 +70,6 @@ def _listed(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Itera
 
 def _files(prompt: CompiledPrompt, body: str) -> dict[str, SpooledBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
-    for _, fault, hint in faults_of(fields, fields["name"]):
+    for _, fault, hint in check_fields(fields, fields["name"]):
         refuse(prompt, f"as a skill, {fault}: {hint}")
     return {SKILL_FILE: keep(write_skill(fields, body))}
