@@ -48,8 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv:
             The words after the program's name. None takes the arguments of the process and does not
-            restore
-            standard output, because the process ends afterwards.
+            restore standard output, because the process ends afterwards.
 
     Returns:
         The exit code, one of `Exit`.

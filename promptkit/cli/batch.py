@@ -118,9 +118,8 @@ class _Batch:
     def write(self, output: Output) -> int:
         """Write the files, or with ``--dry-run`` count their content, and print a summary."""
         options, characters = self._options, 0
-        if options.resume and is_whole(
-            files := batch_files(self._folder)
-        ):  # the previous run was killed after its last row
+        # The previous run was killed after its last row.
+        if options.resume and is_whole(files := batch_files(self._folder)):
             output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
             return Exit.FAULTY if REJECTED in files else Exit.FINE
 

@@ -74,7 +74,7 @@ class Call(Struct, frozen=True):
     case: Case | None = None
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def arguments(self) -> Mapping[str, Any]:
         """The arguments of the prompt, or the variables of the resource."""
         if isinstance(self.item, CompiledPrompt):
             return dict(self.sent)
@@ -88,7 +88,7 @@ class Call(Struct, frozen=True):
     @property
     def redactor(self) -> Redactor:
         """A redactor of the secret arguments."""
-        return Redactor.of(self.item.arguments, self.given)
+        return Redactor.of(self.item.arguments, self.arguments)
 
     @property
     def label(self) -> str:
@@ -103,14 +103,14 @@ class Call(Struct, frozen=True):
 
     def refusal(self, outcome: object) -> str | None:
         """Return why the prompt rejects its defaults with a `PromptError`; None if it does not."""
-        is_default = self.case is None and not self.given
+        is_default = self.case is None and not self.arguments
         return str(outcome) if isinstance(outcome, PromptError) and is_default else None
 
     def outcome(self) -> Workflow | EmbeddedResource | BaseException:
         """Render or read the item; return the result or the exception, as `call_within_limit` does."""
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(rendering_of(self.item, self.sent), time_limit(self.item))
-        return call_within_limit(partial(self.item.read, self.sent, self.given))
+        return call_within_limit(partial(self.item.read, self.sent, self.arguments))
 
 
 def call_within_limit(
@@ -213,11 +213,9 @@ def render_examples(
             Returns the diagnostics of a rendering.
 
     Returns:
-        The diagnostics of failures and of renderings; and the reasons why other items are not rendered,
-        by the
-        names of prompts and the templates of resources. Such items lack examples for required arguments,
-        reject
-        their defaults with a `PromptError`, or have ``sample=False``.
+        The diagnostics of failures and of renderings; and the reasons why other items are not rendered, by
+        the names of prompts and the templates of resources. Such items lack examples for required
+        arguments, reject their defaults with a `PromptError`, or have ``sample=False``.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.

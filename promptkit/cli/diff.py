@@ -34,7 +34,7 @@ _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print what has changed since a revision or between two, as text, JSON or GitHub annotations.
+    Print the changes since a revision, or between two, as text, JSON or GitHub annotations.
 
     Raises:
         LoadError: If the recipes of a revision cannot be loaded.

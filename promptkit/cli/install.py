@@ -73,9 +73,8 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     """
     configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)
-    servers = [
-        _server(options, configuration, name) for configuration in configurations
-    ]  # errors are reported before the first change
+    # Errors are reported before the first change.
+    servers = [_server(options, configuration, name) for configuration in configurations]
     code, reports = Exit.FINE, list[dict[str, Any]]()
     for configuration, server in zip(configurations, servers, strict=True):
         try:

@@ -28,7 +28,7 @@ from promptkit.fragments.invisible import escape_invisible
 
 def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile], output: Output) -> int:
     """
-    Write the skills into the folders that clients read, or remove those that promptkit wrote.
+    Write the skills into the folders that clients read, or remove the skills written by promptkit.
 
     Raises:
         LoadError: If the recipes cannot be loaded.

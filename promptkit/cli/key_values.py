@@ -54,8 +54,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
 
     Raises:
         ArgumentSyntaxError: If a word has no ``=``, a key is repeated, a value is not text, or a file
-        cannot be
-            read.
+            cannot be read.
     """
     values: dict[str, str] = {}
     for word in words:
@@ -78,9 +77,8 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
 
     A dot comes first, so that shells and clients do not expand the start of the text, such as ``~/notes``. A
     single argument receives the whole text. With several arguments, the text can start with ``KEY=VALUE``
-    pairs.
-    The rest is the value of the only missing required argument, or is split as by a shell into values for the
-    remaining arguments, in the order of the signature. Empty text gives no arguments.
+    pairs. The rest is the value of the only missing required argument, or is split as by a shell into values
+    for the remaining arguments, in the order of the signature. Empty text gives no arguments.
 
     Args:
         arguments:

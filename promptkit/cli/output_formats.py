@@ -204,9 +204,7 @@ def _suffix(mime_type: str) -> str:
     import filetype  # type: ignore[import-untyped]
 
     kind = None
-    if mime_type.startswith(
-        ("image/", "audio/")
-    ):  # filetype knows some by an older name, such as audio/x-wav
+    if mime_type.startswith(("image/", "audio/")):  # filetype has older names for some, such as audio/x-wav
         kind = filetype.get_type(mime_type) or filetype.get_type(mime_type.replace("/", "/x-"))
     return f".{kind.extension}" if kind else guess_extension(mime_type, strict=False) or ".bin"
 
@@ -237,19 +235,17 @@ def promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
         ArgumentSyntaxError: If *context* is not this JSON.
     """
     try:
-        promptfoo_arguments = json.loads(context)["vars"]
-        names = promptfoo_arguments.keys()
+        variables = json.loads(context)["vars"]
+        names = variables.keys()
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         msg = "--promptfoo takes the JSON that promptfoo appends to a command: write it last"
         raise ArgumentSyntaxError(msg) from None
     missing = arguments.by_name.keys() - names
 
-    def is_relevant(name: str) -> bool:
+    def is_relevant(name: str) -> bool:  # promptfoo's own variables start with __
         return name in arguments.by_name or not (name.startswith("__") or nearest(name, missing) is None)
 
-    return {
-        name: value for name, value in promptfoo_arguments.items() if is_relevant(name)
-    }  # promptfoo's own variables start with __
+    return {name: value for name, value in variables.items() if is_relevant(name)}
 
 
 def as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
@@ -257,8 +253,7 @@ def as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     Return the prompt for promptfoo: its text, or the JSON of messages in OpenAI's format.
 
     promptfoo strips text, parses text that looks like JSON, and fills in text that looks like a template.
-    Such
-    text becomes a message in JSON, with escapes, so that models get it unchanged.
+    Such text becomes a message in JSON, with escapes, so that models get it unchanged.
 
     Args:
         workflow:
@@ -273,9 +268,8 @@ def as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     Raises:
         ExportError: If OpenAI does not support some content, unless *lossy*.
     """
-    uncached = workflow_of(
-        workflow.messages, workflow.system
-    )  # without cache markers, which some vendors reject
+    # Some vendors reject cache markers.
+    uncached = workflow_of(workflow.messages, workflow.system)
     messages = openai_chat(uncached, lossy=lossy, system_role="system")
     match messages:
         case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):

@@ -93,8 +93,7 @@ class StdioSession:
     The session of one client on standard input and output.
 
     The recipes are imported on a thread. Until then, handshakes and pings are answered, and all other
-    requests
-    wait.
+    requests wait.
 
     Args:
         options:

@@ -92,7 +92,7 @@ def _first_difference(before: str | None, after: str | None) -> str:
 
 
 def _clock() -> AbstractContextManager[object]:
-    """Return the clock of this process, some weeks ahead in one of the two."""
+    """Return the clock of this process, some weeks ahead if `_LATER` is set."""
     if _LATER in os.environ:
         with suppress(ModuleNotFoundError):
             import time_machine
