@@ -1,4 +1,4 @@
-"""The command line. Each command is a module of its own, which is imported when the command is run."""
+"""The ``promptkit`` command line. Each command is a module, imported only when the command runs."""
 
 import _thread
 import gc
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "main"]
 
-#: How long threads that recipes started may keep the process alive at the end, in seconds.
+#: How long threads started by recipes can delay the end of the process, in seconds.
 _LEFTOVER_THREADS_S: Final = 1.0
 
-#: The modules of commands that have none of their own name.
+#: The modules of commands whose module has another name.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
 
 class Exit:
-    """The exit codes of every command."""
+    """The exit codes of all commands."""
 
     FINE: Final = 0
     FAULTY: Final = 1
@@ -47,18 +47,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv:
-            What follows the program's name. Without it, the arguments of the process are taken, and
-            standard output is not restored: the process ends after this.
+            The words after the program's name. None takes the arguments of the process and does not
+            restore standard output, because the process ends afterwards.
 
     Returns:
         The exit code, one of `Exit`.
 
     Raises:
-        SystemExit: If *argv* asks for help, or is wrong.
+        SystemExit: If *argv* asks for help, or is invalid.
     """
     if argv is not None:
         return _run(argv, restore=True)
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may be typed
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks for completions
         _complete_and_exit()
     try:
         code = _run(sys.argv[1:], restore=False)
@@ -71,11 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
-        gc.disable()  # imports leave no garbage, and what is imported stays
+        gc.disable()  # imports create no garbage, and modules stay loaded
         try:
             options = _import("promptkit.cli.options").parse(argv)
             module = _MODULES.get(options.command, options.command)
-            if options.command != "serve":  # it looks at its own
+            if options.command != "serve":  # it checks its descriptors itself
                 _open_standard_descriptors()
             run: Callable[..., int] = _import(f"promptkit.cli.{module}").run
         finally:
@@ -89,25 +89,25 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         return Exit.INTERRUPTED
     except ImportError as error:
         is_ours = (error.name or "").partition(".")[0] == "promptkit"
-        if is_ours and (reason := other_package()) is not None:  # its files lie between ours
+        if is_ours and (reason := other_package()) is not None:  # its files are mixed with ours
             say(reason)
             return Exit.USAGE
         raise
 
 
 def _open_standard_descriptors() -> None:
-    """Open those that are closed: else a file that is opened later, as by ``ctypes``, becomes one of them."""
+    """Open closed standard descriptors, whose numbers files opened later would otherwise take."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            # Standard output is opened for reading: writing to it still fails, and is reported.
+            # Standard output is opened for reading, so that writing to it still fails and is reported.
             null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
-            os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
+            os.set_inheritable(null, True)  # noqa: FBT003 (no keyword is accepted)
 
 
 def _complete_and_exit() -> NoReturn:
-    with suppress(ModuleNotFoundError):  # argcomplete is an extra; on a key press, nothing can be printed
+    with suppress(ModuleNotFoundError):  # argcomplete is an extra; nothing can be printed during completion
         from promptkit.cli.shell_completion import complete_and_exit
 
         complete_and_exit()
@@ -115,19 +115,19 @@ def _complete_and_exit() -> NoReturn:
 
 
 def _import(name: str) -> ModuleType:
-    """Import a module; Ctrl-C takes effect afterwards, since half-imported extensions may crash."""
+    """Import a module, and defer Ctrl-C until then: half-imported extensions can crash."""
     if sys.platform == "win32":
         return import_module(name)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         return import_module(name)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
     try:
-        # A server whose command line names a target needs no more, and a new folder is in no project yet.
+        # `serve` needs no configuration if the command line has a target; `new` and `import` never do.
         if options.command not in ("import", "new") and (
             options.command != "serve" or not options.has_targets
         ):
@@ -140,8 +140,8 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         elif isinstance(error, LoadError) and options.target_note:
             reason += f" ({options.target_note})"
         if _current_folder_is_gone():
-            named = " ".join(options.targets)
-            reason = f"cannot load {named!r}: the current folder is gone: change to one that exists"
+            targets = " ".join(options.targets)
+            reason = f"cannot load {targets!r}: the current folder is gone: change to one that exists"
         elif isinstance(error, OSError):
             raise
         from promptkit.cli.diagnostics import print_error
@@ -173,13 +173,13 @@ def _run_with_output(
 
 
 def _flush_streams(code: int) -> int:
-    # The interpreter would do so at its end, and print a traceback if that fails.
+    # The interpreter would flush them at exit, and print a traceback if that fails.
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)
         try:
             if stream is not None:
                 stream.flush()
-        except Exception as error:  # noqa: BLE001 (an author may have replaced it)
+        except Exception as error:  # noqa: BLE001 (a recipe can replace the stream)
             setattr(sys, name, None)
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 say(f"cannot write to standard output: {error.strerror}")
@@ -188,7 +188,7 @@ def _flush_streams(code: int) -> int:
 
 
 def _end_within(seconds: float, code: int) -> None:
-    """End the process, whatever threads recipes left running: even daemon threads may be waited for."""
+    """End the process after *seconds*, even if recipes left threads running, daemon threads included."""
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() == 1:
         return
@@ -197,5 +197,5 @@ def _end_within(seconds: float, code: int) -> None:
         time.sleep(seconds)
         os._exit(code)
 
-    # A `Thread` waits until it has started. Ctrl-C during that wait would break its lock.
+    # `Thread.start` waits until the thread runs, and Ctrl-C during that wait would break its lock.
     _thread.start_new_thread(end, ())

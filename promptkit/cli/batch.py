@@ -35,45 +35,45 @@ from promptkit.language.messages import workflow_of
 from promptkit.standard_error import stderr_stream
 from promptkit.version import VERSION
 
-#: What a request's text takes of a model's context, about, in characters a token.
-_CHARACTERS_A_TOKEN: Final = 4
+#: The approximate number of characters in a token.
+_CHARACTERS_PER_TOKEN: Final = 4
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write the requests, and what is wrong with the other rows; or join results with rows.
+    Write a request for each valid row and reject the others, or join results with their rows.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
-    folder = current_folder()  # a recipe may change it
+    folder = current_folder()  # before a recipe can change it
     try:
         with open_table(options.rows) as table:
             if options.join:
                 return _join(options, table, output)
-            out = _named_folder(options.out)
+            out = _resolve_folder(options.out)
             recipes = load_recipes(options.targets)
-            found = [one for one in recipes.prompts if one.options.name == options.name]
-            if len(found) != 1 or found[0].compile()[0] is None:
+            prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
+            if len(prompts) != 1 or prompts[0].compile()[0] is None:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
-            return _Batch(options, found[0], table, folder, out).write(output)
+            return _Batch(options, prompts[0], table, folder, out).write(output)
     except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
-    except (ArgumentsError, UnsupportedAnswerError, PicklingError, KeysError, _StoppedError) as error:
+    except (ArgumentsError, UnsupportedAnswerError, PicklingError, KeysError, _BatchStoppedError) as error:
         return fail(str(error), Exit.FAULTY)
 
 
-class _StoppedError(Exception):
-    """What has ended a batch, and how it goes on."""
+class _BatchStoppedError(Exception):
+    """A batch stopped; the message gives the reason and how to resume it."""
 
 
 class _Batch:
-    """What is rendered, and where the requests go."""
+    """A run of `batch`: its prompt, its table and the folder for its requests."""
 
     def __init__(
         self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path, out: Folder
     ) -> None:
-        self._options, self._table, self._form = options, table, LINE_FORMATS[options.vendor]
+        self._options, self._table, self._line_format = options, table, LINE_FORMATS[options.vendor]
         self._folder = out
         self._check_options()
         self._values = read_arguments(prompt.compiled.arguments, options.set, folder)
@@ -93,78 +93,81 @@ class _Batch:
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
-        options, form = self._options, self._form
-        if options.model is None and form.says_model:
+        options, line_format = self._options, self._line_format
+        if options.model is None and line_format.says_model:
             options.refuse("name the model with --model: each request says it")
-        if options.model and not any(part in options.model for part in form.takes_model):
+        if options.model and not any(part in options.model for part in line_format.takes_model):
             options.refuse(f"{options.vendor} is for models of Anthropic, and {options.model!r} is none")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
             options.refuse("standard input has the rows: --set needs another file")
         for option, pairs in (("--map", options.map), ("--field", options.field)):
-            if twice := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
-                options.refuse(f"{option} {twice[0]!r} is given twice")
+            if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+                options.refuse(f"{option} {repeated[0]!r} is given twice")
 
     def _check_body(self, answer: Any) -> None:
-        """Find what no row could mend before anything is written: an answer, or a field."""
+        """
+        Reject an unsupported answer or an invalid field, which no row could fix, before anything is written.
+        """
         try:
-            self._form.body(workflow_of((), answer=answer), self._options.model, self._fields)
+            self._line_format.body(workflow_of((), answer=answer), self._options.model, self._fields)
         except UnsupportedAnswerError:
             raise
         except TypeError as error:
             self._options.refuse(f"--field: {error}")
 
     def write(self, output: Output) -> int:
-        """Write the files, or count what they would hold, and say so."""
+        """Write the files, or with ``--dry-run`` count their content, and print a summary."""
         options, characters = self._options, 0
-        if options.resume and is_whole(files := batch_files(self._folder)):  # it was killed at its very end
+        # The previous run was killed after its last row.
+        if options.resume and is_whole(files := batch_files(self._folder)):
             output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
             return Exit.FAULTY if REJECTED in files else Exit.FINE
 
-        def told(chunk: RenderedChunk) -> None:
+        def advance_past(chunk: RenderedChunk) -> None:
             nonlocal characters
             characters += chunk.characters
             advance(chunk.end)
 
         with (
-            _stopping(self._folder, "" if options.dry_run else ": go on with --resume"),
+            _explain_stop(self._folder, "" if options.dry_run else ": go on with --resume"),
             start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as rendered,
-            self._files() as tally,  # with a lock, which no other process may have
+            self._files() as tally,  # takes a lock that excludes other processes
             closing(Keys()) as keys,
             _progress(self._table.size) as advance,
         ):
             if options.key is not None:
                 keys.add_all(tally.identifiers())
             done = tally.done.rows
-            chunks = (one for one in self._table.chunks if one.first + one.count > done)
-            write(rendered(chunks), tally, None if options.key is None else keys, told)
+            chunks = (chunk for chunk in self._table.chunks if chunk.first + chunk.count > done)
+            write(rendered(chunks), tally, None if options.key is None else keys, advance_past)
             tally.finish()
         output.print_lines(_summary(tally.done, options.out, characters if options.dry_run else None))
         return Exit.FAULTY if tally.done.rejected else Exit.FINE
 
     def _files(self) -> Tally:
         if self._options.dry_run:
-            return Tally(self._form, Checkpoint(""))
-        return Shards(self._folder, self._form, self._command(), resume=self._options.resume)
+            return Tally(self._line_format, Checkpoint(""))
+        return Shards(self._folder, self._line_format, self._fingerprint(), resume=self._options.resume)
 
-    def _command(self) -> str:
-        """What the batch is of, so that another one does not go on with it."""
-        chosen = vars(self._options)
-        options = [chosen[name] for name in ("name", "vendor", "model", "map", "key")]
-        what = repr((VERSION, options, self._values, self._fields))
-        return blake2b(what.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    def _fingerprint(self) -> str:
+        """Return a digest of the input, so that a different batch cannot resume this one."""
+        values = vars(self._options)
+        options = [values[name] for name in ("name", "vendor", "model", "map", "key")]
+        identity = repr((VERSION, options, self._values, self._fields))
+        return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _named_folder(out: str) -> Folder:
-    """Return the folder for the files: taken before a recipe can change the current folder."""
+def _resolve_folder(out: str) -> Folder:
+    """Resolve the output folder, before a recipe can change the current folder."""
     try:
         return Folder.named(out)
     except OSError as error:  # the current folder was deleted
         msg = f"cannot write to {out!r}: {error.strerror or error}"
-        raise _StoppedError(msg) from None
+        raise _BatchStoppedError(msg) from None
 
 
 @contextmanager
-def _stopping(folder: Folder, hint: str) -> Iterator[None]:
+def _explain_stop(folder: Folder, hint: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -172,28 +175,28 @@ def _stopping(folder: Folder, hint: str) -> Iterator[None]:
         raise
     except WorkerEndedError:
         msg = f"a process of --workers has ended{hint}"
-        raise _StoppedError(msg) from None
+        raise _BatchStoppedError(msg) from None
     except KeysError as error:
         msg = f"{error}{hint}"
-        raise _StoppedError(msg) from None
+        raise _BatchStoppedError(msg) from None
     except OSError as error:
         where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
         msg = f"cannot write to {folder.path.name!r}: {where}{error.strerror or error}{hint}"
-        raise _StoppedError(msg) from None
+        raise _BatchStoppedError(msg) from None
 
 
 @contextmanager
 def _progress(size: int | None) -> Iterator[Callable[[int], object]]:
-    """What shows on a terminal how much of the table is done."""
+    """Show on a terminal how much of the table is processed."""
     stream = stderr_stream()
     if not stream.isatty():
         yield lambda _: None
         return
     from rich.progress import Progress
 
-    with Progress(console=console_on(stream, None), transient=True) as shown:
-        task = shown.add_task("rows", total=size)
-        yield lambda end: shown.update(task, completed=end)
+    with Progress(console=console_on(stream, None), transient=True) as progress:
+        task = progress.add_task("rows", total=size)
+        yield lambda end: progress.update(task, completed=end)
 
 
 def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[str]:
@@ -201,7 +204,7 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
     files = counted(done.shard if done.requests else 0, "file")
     yield f"{verb} {counted(done.requests, 'request')} of {done.bytes:,} bytes to {files} in {folder!r}"
     if characters is not None:
-        yield f"their text has about {characters // _CHARACTERS_A_TOKEN:,} tokens"
+        yield f"their text has about {characters // _CHARACTERS_PER_TOKEN:,} tokens"
     if done.rejected:
         where = "" if characters is not None else f": {str(Path(folder, REJECTED))!r} says why"
         yield f"rejected {counted(done.rejected, 'row')}{where}"
@@ -209,23 +212,23 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
 
 def _join(options: Namespace, table: Table, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
-    lacking = 0
-    for one in joined(table, Path(options.join), options.key):
-        line, has_answer = _line_of(one)
-        lacking += not has_answer
+    unanswered = 0
+    for row in joined(table, Path(options.join), options.key):
+        line, has_answer = _encode_row(row)
+        unanswered += not has_answer
         output.write(f"{line}\n")
         output.send()
-    if lacking:
-        print_error(f"{counted(lacking, 'row')} without an answer: 'error' says why")
-    return Exit.FAULTY if lacking else Exit.FINE
+    if unanswered:
+        print_error(f"{counted(unanswered, 'row')} without an answer: 'error' says why")
+    return Exit.FAULTY if unanswered else Exit.FINE
 
 
-def _line_of(joined_row: dict[str, Any]) -> tuple[str, bool]:
-    """Return a row as JSON, and whether it has an answer; a row that JSON cannot have has an error."""
+def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:
+    """Return a row as JSON, and whether it has an answer; a row that JSON cannot represent gets an error."""
     try:
         line = msgspec.json.encode(joined_row, enc_hook=str).decode()
-    except Exception as error:  # noqa: BLE001 (a table has values of any type)
+    except Exception as error:  # noqa: BLE001 (values of a table can have any type)
         reason = f"the row cannot be written as JSON: {type(error).__name__}: {error}"
-        without = {"line": joined_row["line"], "row": None, "answer": None, "error": reason}
-        return msgspec.json.encode(without).decode(), False
+        fallback = {"line": joined_row["line"], "row": None, "answer": None, "error": reason}
+        return msgspec.json.encode(fallback).decode(), False
     return line, joined_row["error"] is None

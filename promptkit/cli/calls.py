@@ -1,7 +1,7 @@
 """
-Calling authors' functions, for what somebody types, or for all examples.
+Calls of authors' functions, for the arguments of a command or for all examples.
 
-Each call has a time limit, and a thread that is left alone if it hangs.
+Each call has a time limit and a thread, which is abandoned if it hangs.
 """
 
 import time
@@ -42,21 +42,21 @@ from promptkit.server.user_code import (
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 
-#: What returns all that is wrong with a rendering.
-Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
+#: A function that returns the diagnostics of a rendering.
+RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
-#: Why a prompt or a resource is not tried.
+#: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
 
 T = TypeVar("T")
 
-#: How long one wait for a lock is, in seconds.
+#: The longest single wait for a lock, in seconds: Ctrl-C can take effect only after it.
 _LONGEST_WAIT_S: Final = 0.5
 
 
 class Call(Struct, frozen=True):
     """
-    A prompt that is rendered, or a resource that is read.
+    A prompt to render, or a resource to read.
 
     Args:
         item:
@@ -66,7 +66,7 @@ class Call(Struct, frozen=True):
             What a client sends for it: the arguments of the prompt, or the URI of the resource.
 
         case:
-            The case that it is; None if it is an example, or what somebody asks for.
+            The saved case; None for an example, or for arguments of the command line.
     """
 
     item: Item
@@ -74,25 +74,25 @@ class Call(Struct, frozen=True):
     case: Case | None = None
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def arguments(self) -> Mapping[str, Any]:
         """The arguments of the prompt, or the variables of the resource."""
         if isinstance(self.item, CompiledPrompt):
             return dict(self.sent)
         return self.item.match(self.sent) or {}
 
     @property
-    def named(self) -> str:
-        """The name of the case; ``""`` if it is none."""
+    def case_name(self) -> str:
+        """The name of the case; ``""`` without one."""
         return "" if self.case is None else self.case.name
 
     @property
     def redactor(self) -> Redactor:
-        """Hides the secrets that are given."""
-        return Redactor.of(self.item.arguments, self.given)
+        """A redactor of the secret arguments."""
+        return Redactor.of(self.item.arguments, self.arguments)
 
     @property
     def label(self) -> str:
-        """How errors call what is sent, shortened, without secrets."""
+        """A short description of the call for messages, without secrets."""
         if self.case is not None:
             return f"the case {self.case.name!r}"
         if isinstance(self.item, CompiledResource):
@@ -102,154 +102,156 @@ class Call(Struct, frozen=True):
         return ", ".join(words) or "its defaults"
 
     def refusal(self, outcome: object) -> str | None:
-        """Return why the defaults, which nobody asked for, are refused; None if they are not."""
-        is_default = self.case is None and not self.given
+        """Return why the prompt rejects its defaults with a `PromptError`; None if it does not."""
+        is_default = self.case is None and not self.arguments
         return str(outcome) if isinstance(outcome, PromptError) and is_default else None
 
     def outcome(self) -> Workflow | EmbeddedResource | BaseException:
-        """Render or read it. `call_within_limit` explains what is returned, and raised."""
+        """Render or read the item; return the result or the exception, as `call_within_limit` does."""
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(rendering_of(self.item, self.sent), time_limit(self.item))
-        return call_within_limit(partial(self.item.read, self.sent, self.given))
+        return call_within_limit(partial(self.item.read, self.sent, self.arguments))
 
 
 def call_within_limit(
     function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float | None = None
 ) -> T | BaseException:
     """
-    Call an author's function.
+    Call an author's function with a time limit.
 
     Args:
         function:
-            What is called, plain or asynchronous.
+            A plain or an asynchronous function.
 
         seconds:
-            How long it may take; by default, as long as a server lets it.
+            The time limit; by default that of a server.
 
     Returns:
-        What it returned, what it raised, or a `CallTimeoutError` if it took longer.
+        The result, the exception that the function raised, or a `CallTimeoutError`.
 
     Raises:
-        KeyboardInterrupt: On Ctrl-C; what is asynchronous is cancelled first.
+        KeyboardInterrupt: On Ctrl-C, after an asynchronous call was cancelled.
     """
     seconds = time_limit() if seconds is None else seconds
     call = AuthorCall(function)
-    # A plain lock, since Ctrl-C may interrupt the wait for it at any step. A `Thread` that is joined would
-    # count as ended after that, and one that starts waits for an `Event`, whose lock would break.
-    over = Lock()
-    over.acquire()
+    # A plain lock, because Ctrl-C can interrupt a wait for it at any step. An interrupted `Thread.join` would
+    # count the thread as ended, and `Thread.start` waits for an `Event`, whose lock would break.
+    finished = Lock()
+    finished.acquire()
     try:
-        start_new_thread(_run, (call, over))
-        if _wait(over, seconds):
+        start_new_thread(_run, (call, finished))
+        if _wait(finished, seconds):
             return call.returned if call.raised is None else call.raised
-        hangs = CallTimeoutError.after(seconds, call.line)
-        _cancel(call, over)
+        timeout_error = CallTimeoutError.after(seconds, call.line)
+        _cancel(call, finished)
     except KeyboardInterrupt:
-        _cancel(call, over)
+        _cancel(call, finished)
         raise
-    return hangs
+    return timeout_error
 
 
-def _run(call: AuthorCall, over: Lock) -> None:
+def _run(call: AuthorCall, finished: Lock) -> None:
     try:
-        current_thread()  # registers this thread with `threading`, which counts it from now on
+        current_thread()  # registers this thread with `threading`, which counts it from then on
         call.run()
     finally:
-        over.release()
+        finished.release()
 
 
-def _wait(over: Lock, seconds: float) -> bool:
-    """Wait until a call is over, or so many seconds; tell whether it is over."""
-    ends = time.monotonic() + seconds
-    # Ctrl-C right before a wait begins does not interrupt it: it takes effect when that wait ends.
-    while (left := ends - time.monotonic()) > 0:
-        if over.acquire(timeout=min(left, _LONGEST_WAIT_S)):
+def _wait(finished: Lock, seconds: float) -> bool:
+    """Wait at most *seconds* for a call to finish; return whether it has finished."""
+    deadline = time.monotonic() + seconds
+    # Ctrl-C right before a wait starts does not interrupt it, and takes effect when that wait ends.
+    while (remaining := deadline - time.monotonic()) > 0:
+        if finished.acquire(timeout=min(remaining, _LONGEST_WAIT_S)):
             return True
     return False
 
 
-def _cancel(call: AuthorCall, over: Lock) -> None:
+def _cancel(call: AuthorCall, finished: Lock) -> None:
     call.cancel()
     if call.is_async:
-        _wait(over, CANCEL_GRACE_S)
+        _wait(finished, CANCEL_GRACE_S)
 
 
-def report_failure(whose: str, error: BaseException, redactor: Redactor) -> int:
-    """Print why *whose* call failed, by a sentence or else by a traceback, and return the exit code."""
-    if (sentence := explanation(whose, error)) is not None:
+def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
+    """Print why a call failed, as a sentence or otherwise as a traceback, and return the exit code."""
+    if (sentence := explanation(label, error)) is not None:
         return fail(redactor.redacted(sentence), Exit.FAULTY)
     print_text(redactor.redacted(format_exception(error)))
     return Exit.FAULTY
 
 
 def wire_examples(item: Item) -> Sequence[Any]:
-    """Return what the author's examples come to: arguments of a prompt, or URIs of a resource."""
+    """Return the author's examples as clients send them: arguments of a prompt, or URIs of a resource."""
     if isinstance(item, CompiledResource):
         return item.example_uris
     return item.arguments.example_texts if item.sample else ()
 
 
 def saved_calls(item: Item) -> list[Call]:
-    """Return the calls that are the cases of an item, without those that no client can send."""
+    """Return a call for each saved case of an item that a client can send."""
     return [Call(item, sent, case) for case, sent in sendable(item.saved())]
 
 
-def why_untried(item: Item) -> str:
-    """Return why there is nothing to render or read *item* for."""
+def reason_not_rendered(item: Item) -> str:
+    """Return why an item without cases and examples is not rendered or read."""
     return NEEDS_EXAMPLES if isinstance(item, CompiledResource) or item.sample else NO_SAMPLE
 
 
 def render_examples(
-    catalog: Catalog, findings_in: Findings
+    catalog: Catalog, check_rendering: RenderingCheck
 ) -> tuple[Sequence[Diagnostic], Mapping[str, str]]:
     """
-    Render every prompt and read every resource: for its cases, else for its examples or its defaults.
+    Render every prompt and read every resource, for its cases or otherwise for its examples or defaults.
 
     Args:
         catalog:
             The prompts and the resources.
 
-        findings_in:
-            Returns what is wrong with a rendering.
+        check_rendering:
+            Returns the diagnostics of a rendering.
 
     Returns:
-        A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and why
-        others are not rendered, by the names of prompts and the templates of resources: they have no examples
-        for what they require, refuse their defaults with a `PromptError`, or have ``sample=False``.
+        The diagnostics of failures and of renderings; and the reasons why other items are not rendered, by
+        the names of prompts and the templates of resources. Such items lack examples for required
+        arguments, reject their defaults with a `PromptError`, or have ``sample=False``.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     skipped: dict[str, str] = {}
     for item in catalog.declared:
-        faults, reason = _tried(item, findings_in)
-        found += faults
+        item_diagnostics, reason = _render_item(item, check_rendering)
+        diagnostics += item_diagnostics
         if reason is not None:
             skipped[name_of(item)] = reason
-    return found, skipped
+    return diagnostics, skipped
 
 
-def _tried(item: Item, findings_in: Findings) -> tuple[Iterable[Diagnostic], str | None]:
-    """What is wrong with its cases, or its first example that fails; why it is not rendered, if so."""
-    found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
+def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
+    """
+    Return the diagnostics of an item, up to its first failing example, and why it is not rendered, if so.
+    """
+    diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or [Call(item, sent) for sent in wire_examples(item)]
-    skipped = None if calls else why_untried(item)
+    skipped = None if calls else reason_not_rendered(item)
     for call in calls:
         outcome = call.outcome()
         if (refusal := call.refusal(outcome)) is not None:
             skipped = refusal
         elif (failure := _failure(call, outcome)) is not None:
-            found[failure] = None
+            diagnostics[failure] = None
             if call.case is None:
                 break
         elif isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
-            found |= dict.fromkeys(findings_in(item, outcome))
-    return found, skipped
+            diagnostics |= dict.fromkeys(check_rendering(item, outcome))
+    return diagnostics, skipped
 
 
-def _why_unsent(item: Item, result: Any) -> ValueError | None:
-    """Why a result cannot be sent: half of a surrogate pair, which UTF-8 cannot encode."""
+def _encoding_error(item: Item, result: Any) -> ValueError | None:
+    """Return the error if a result has half of a surrogate pair, which UTF-8 cannot encode."""
     try:
         encoded(item, result)
     except ValueError as error:
@@ -258,14 +260,14 @@ def _why_unsent(item: Item, result: Any) -> ValueError | None:
 
 
 def _failure(call: Call, outcome: Any) -> Diagnostic | None:
-    """What is wrong with a call: it fails, or is not what its author expects."""
+    """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
     item, case = call.item, call.case
-    named = f"{item.arguments.kind} {item.name!r}: "
-    if case is not None and (fault := case.fault(outcome)) is not None:
-        message = call.redactor.redacted(f"{named}{call.label} {fault}")
+    subject = f"{item.arguments.kind} {item.name!r}: "
+    if case is not None and (mismatch := case.fault(outcome)) is not None:
+        message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
         hint = "correct it, or say in which words it has to be refused: .refused('...')"
         return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
-    error = outcome if isinstance(outcome, BaseException) else _why_unsent(item, outcome)
+    error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
     rule, hint = Rule.RESOURCE_FAILS, "correct it"
@@ -277,7 +279,9 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         hint = "correct it, or give examples that it can be read for"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
-    return Diagnostic(rule, f"{named}it fails for {call.label}: {reason}", hint, _place(item.location, error))
+    return Diagnostic(
+        rule, f"{subject}it fails for {call.label}: {reason}", hint, _location(item.location, error)
+    )
 
 
 def failure_reason(error: BaseException) -> str:
@@ -289,8 +293,8 @@ def failure_reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _place(location: Location, error: BaseException) -> Location:
-    """The line of the author's file that raised, or was running when time was over; else the function."""
+def _location(location: Location, error: BaseException) -> Location:
+    """Return the line of the author's file that raised or timed out; otherwise that of the function."""
     if isinstance(error, CallTimeoutError) and error.line is not None:
         return error.line
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""``promptkit check``: report every fault in the recipes."""
+"""``promptkit check``: report every problem in the recipes."""
 
 import gc
 from argparse import Namespace
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from promptkit.cli.common_prefix import CommonPrefix
 
 
-class Beside(Struct):
+class CheckNotes(Struct):
     """
-    What is said beside the diagnostics.
+    What a check reports apart from diagnostics.
 
     Args:
         skipped:
             Why prompts and resources were not rendered, by their names.
 
         prefixes:
-            What the renderings of each prompt begin with; None if nothing asks for it.
+            The common prefix of each prompt's renderings; None without ``--cache``.
 
         refused:
-            Why a server does not take files of tokens or keys.
+            Why a server would reject the files of tokens or keys.
     """
 
     skipped: Mapping[str, str] = {}
@@ -55,13 +55,13 @@ class Beside(Struct):
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print every fault with its place and its hint, as text, as JSON, or as GitHub's annotations.
+    Print every diagnostic with its location and hint, as text, JSON or GitHub annotations.
 
-    With ``--cache``, also print what all renderings of each prompt begin with; with ``--token-file`` and
-    ``--state-keys``, why a server would not take these files.
+    With ``--cache``, also print the common prefix of each prompt's renderings; with ``--token-file`` and
+    ``--state-keys``, why a server would reject these files.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
     measure: Callable[[CompiledPrompt], CommonPrefix | str] | None = None
     if options.cache:
@@ -69,43 +69,45 @@ def run(options: Namespace, output: Output) -> int:
             from promptkit.cli.common_prefix import common_prefix as measure
         except ModuleNotFoundError as error:
             return fail(str(error), Exit.USAGE)
-    beside = Beside(refused=list(_why_refused(options)))
+    notes = CheckNotes(refused=list(_secret_file_errors(options)))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
-    catalog = _linted(options.targets)
-    catalog = catalog.with_diagnostics(checks.kept(_findings(options, catalog, checks, beside)))
+    catalog = _load_linted(options.targets)
+    catalog = catalog.with_diagnostics(checks.kept(_diagnose(options, catalog, checks, notes)))
     if measure is not None:
-        beside.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
+        notes.prefixes = {prompt.name: measure(prompt) for prompt in catalog.prompts}
     if options.format == "json":
-        output.print_json(_data(options, catalog, beside))
+        output.print_json(_data(options, catalog, notes))
     else:
-        _print(options, catalog, _notes(beside), output)
+        _print(options, catalog, _format_notes(notes), output)
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.FINE if is_fine and not beside.refused else Exit.FAULTY
+    return Exit.FINE if is_fine and not notes.refused else Exit.FAULTY
 
 
-def _findings(options: Namespace, catalog: Catalog, checks: Checks, beside: Beside) -> list[Diagnostic]:
-    """All that is wrong; what else is found is put *beside* it."""
-    found = [*checks.of_catalog(catalog)]
+def _diagnose(options: Namespace, catalog: Catalog, checks: Checks, notes: CheckNotes) -> list[Diagnostic]:
+    """Return all diagnostics, and record in *notes* which items were not rendered."""
+    diagnostics = [*checks.of_catalog(catalog)]
     if catalog.skills:
-        found += unstable_skills(catalog, options.targets)
+        diagnostics += unstable_skills(catalog, options.targets)
     if options.render:
-        rendered, beside.skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
-        found += rendered
-    return found
+        rendered, notes.skipped = render_examples(
+            catalog, partial(checks.of_rendering, known=tuple(diagnostics))
+        )
+        diagnostics += rendered
+    return diagnostics
 
 
-def _linted(targets: Sequence[str]) -> Catalog:
-    gc.disable()  # imports and syntax trees leave no garbage, and looking for it takes time
+def _load_linted(targets: Sequence[str]) -> Catalog:
+    gc.disable()  # imports and syntax trees create no garbage, and collections take time
     try:
         return load_catalog(targets, lint=True)
     finally:
-        gc.freeze()  # the catalog stays until the end, so the collector need not look at it either
+        gc.freeze()  # the catalog stays until the end, so the collector can ignore it
         gc.enable()
 
 
-def _why_refused(options: Namespace) -> Iterator[str]:
-    """Why a server would not take the files of tokens and keys that are named."""
+def _secret_file_errors(options: Namespace) -> Iterator[str]:
+    """Yield why a server would reject the given files of tokens and keys."""
     if options.token_file is None and options.state_keys is None:
         return
 
@@ -117,7 +119,7 @@ def _why_refused(options: Namespace) -> Iterator[str]:
             yield str(error)
 
 
-def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any]:
+def _data(options: Namespace, catalog: Catalog, notes: CheckNotes) -> dict[str, Any]:
     data: dict[str, Any] = {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
@@ -125,48 +127,50 @@ def _data(options: Namespace, catalog: Catalog, beside: Beside) -> dict[str, Any
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
     if options.render:
-        data["not_rendered"] = beside.skipped
-    if (prefixes := beside.prefixes) is not None:
+        data["not_rendered"] = notes.skipped
+    if (prefixes := notes.prefixes) is not None:
         data["common_prefixes"] = {
-            name: found if isinstance(found, str) else found.as_data() for name, found in prefixes.items()
+            name: prefix if isinstance(prefix, str) else prefix.as_data() for name, prefix in prefixes.items()
         }
     if options.token_file is not None or options.state_keys is not None:
-        data["refused"] = beside.refused
+        data["refused"] = notes.refused
     return data
 
 
-def _notes(beside: Beside) -> Iterator[tuple[str, str]]:
-    """What is said beside the diagnostics, each with how serious GitHub is to take it."""
+def _format_notes(notes: CheckNotes) -> Iterator[tuple[str, str]]:
+    """Yield the notes as text, each with its level for GitHub."""
     if (other := other_package()) is not None:
         yield "warning", other
-    if skipped := beside.skipped:
-        whys = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
-        for reason, why in whys.items():
-            if names := [name for name, found in skipped.items() if found == reason]:
-                yield "notice", f"not rendered, {why}: {', '.join(names)}"
+    if skipped := notes.skipped:
+        phrases = {NEEDS_EXAMPLES: "as they need examples", NO_SAMPLE: f"as they have {NO_SAMPLE}"}
+        for reason, phrase in phrases.items():
+            if names := [name for name, skip_reason in skipped.items() if skip_reason == reason]:
+                yield "notice", f"not rendered, {phrase}: {', '.join(names)}"
         for name, reason in skipped.items():
-            if reason not in whys:
+            if reason not in phrases:
                 yield "notice", f"not rendered for its defaults: {name}: {reason}"
-    for name, found in (beside.prefixes or {}).items():
-        yield "notice", f"not measured: {name}: {found}" if isinstance(found, str) else f"{name}: {found}"
-    yield from (("error", f"no server starts with {reason}") for reason in beside.refused)
+    for name, prefix in (notes.prefixes or {}).items():
+        yield "notice", f"not measured: {name}: {prefix}" if isinstance(prefix, str) else f"{name}: {prefix}"
+    yield from (("error", f"no server starts with {reason}") for reason in notes.refused)
 
 
-def _print(options: Namespace, catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
+def _print(
+    options: Namespace, catalog: Catalog, formatted_notes: Iterable[tuple[str, str]], output: Output
+) -> None:
     if options.format == "github":
         print_annotations(catalog.diagnostics, output)
-        for level, text in notes:
+        for level, text in formatted_notes:
             print_annotation(level, text, output)
     else:
         print_diagnostics(catalog.diagnostics, output)
-        output.print_lines([_summary(catalog), *(text for _, text in notes)])
+        output.print_lines([_summary(catalog), *(text for _, text in formatted_notes)])
 
 
 def _summary(catalog: Catalog) -> str:
     kinds = {"prompt": catalog.prompts, "resource": catalog.resources, "skill": catalog.skills}
-    served = [counted(len(found), kind) for kind, found in kinds.items() if found] or ["0 prompts"]
-    *others, last = served
+    served = [counted(len(items), kind) for kind, items in kinds.items() if items] or ["0 prompts"]
+    *first, last = served
     severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
-    found = [counted(severities[one], one.value) for one in Severity if severities[one]]
-    all_served = f"{', '.join(others)} and {last}" if others else last
-    return ", ".join([f"{all_served} can be served", *found])
+    counts = [counted(severities[severity], severity.value) for severity in Severity if severities[severity]]
+    all_served = f"{', '.join(first)} and {last}" if first else last
+    return ", ".join([f"{all_served} can be served", *counts])

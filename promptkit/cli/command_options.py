@@ -1,4 +1,4 @@
-"""The commands, what each does, and its options as argparse takes them."""
+"""The commands, with their summaries and their options for argparse."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from argparse import _MutuallyExclusiveGroup
 
 
-#: The forms of `render` that are a vendor's: `promptkit.exports` makes them, and imports slowly.
+#: The formats of `render` that belong to vendors. `promptkit.exports` defines them, but is slow to import.
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 
 def _target(text: str) -> str:
-    """A target to load. Whether it exists is found out when it is loaded."""
+    """Return the name of a target; whether it exists is checked when it is loaded."""
     refuse_unless(text, "must not be empty: name a folder, a file or a module")
     return text
 
 
 def _port(text: str) -> int:
-    """A port of this machine; 0 for one that is free."""
+    """Parse the number of a port; 0 means a free one."""
     refuse_unless(is_port(text), f"{text!r} is not a port: write a number from 0 to 65535")
     return int(text)
 
 
 def _client(text: str) -> str:
-    """A client that promptkit knows."""
+    """Return the name of a client that promptkit knows."""
     try:
         client_of(text)
     except ValueError as error:
@@ -124,7 +124,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     _add_json(complete, "print the JSON that a client receives")
 
 
-#: Editors that open files by URLs of their own, each by the scheme of these.
+#: The URL schemes of editors that open files by URL.
 EDITORS: Final = ("cursor", "vscode", "vscode-insiders", "vscodium", "windsurf", "zed")
 
 
@@ -170,15 +170,15 @@ def _add_package(package: ArgumentParser) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """A column and an argument, or a member and its JSON."""
+    """Parse ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     refuse_unless(name and equals and value, f"{text!r} has no '=' between two words")
     return name, value
 
 
 def _field(text: str) -> tuple[str, Any]:
-    """A member of a request, with its value."""
-    import json  # few commands need it
+    """Parse a field of a request, ``NAME=JSON``."""
+    import json  # only `batch` needs it
 
     name, value = _pair(text)
     try:
@@ -189,7 +189,7 @@ def _field(text: str) -> tuple[str, Any]:
 
 
 def _count(text: str) -> int:
-    """A number from 1 on."""
+    """Parse a whole number, 1 or more."""
     refuse_unless(text.isascii() and text.isdecimal() and int(text), f"{text!r} is no number from 1 on")
     return int(text)
 
@@ -225,8 +225,8 @@ def _add_batch(batch: ArgumentParser) -> None:
 
 def _add_import(importing: ArgumentParser) -> None:
     add = importing.add_argument
-    forms = ("claude-commands", "gemini-commands", "vscode-prompts")
-    add("client_format", metavar="FORMAT", choices=forms, help=f"what the files are: {', '.join(forms)}")
+    formats = ("claude-commands", "gemini-commands", "vscode-prompts")
+    add("client_format", metavar="FORMAT", choices=formats, help=f"what the files are: {', '.join(formats)}")
     add("paths", nargs="+", metavar="PATH", help="a file, or a folder with files in it, and below it")
     out = "the folder of recipes, in which nothing is replaced (default: prompts)"
     add("-o", "--out", metavar="FOLDER", default="prompts", help=out)
@@ -256,11 +256,13 @@ def _add_new(new: ArgumentParser) -> None:
 
 
 def _add_format(
-    command: ArgumentParser, forms: tuple[str, ...] = ("text", "json", "github"), summary: str = _FORMAT_HELP
+    command: ArgumentParser,
+    formats: tuple[str, ...] = ("text", "json", "github"),
+    summary: str = _FORMAT_HELP,
 ) -> "_MutuallyExclusiveGroup":
-    """Add the option for the form of what is printed; the first form is the default."""
+    """Add ``--format`` and ``--json``; the first format is the default."""
     group = command.add_mutually_exclusive_group()
-    group.add_argument("--format", choices=forms, default=forms[0], help=summary)
+    group.add_argument("--format", choices=formats, default=formats[0], help=summary)
     group.add_argument(
         "--json", action="store_const", dest="format", const="json", help="short for --format json"
     )
@@ -271,15 +273,15 @@ def _add_json(command: ArgumentParser, summary: str) -> None:
     command.add_argument("--json", action="store_true", help=summary)
 
 
-def _added_by(module: str, name: str) -> Callable[[ArgumentParser], None]:
-    """Return what adds the options that stand in a module which other commands do not load."""
+def _lazy_adder(module: str, name: str) -> Callable[[ArgumentParser], None]:
+    """Return a function that adds the options defined in a module that other commands do not import."""
     return lambda command: getattr(import_module(f"promptkit.cli.{module}"), name)(command, _TARGETS)
 
 
-_add_install: Final = _added_by("install_options", "add_install")
-_add_uninstall: Final = _added_by("install_options", "add_uninstall")
+_add_install: Final = _lazy_adder("install_options", "add_install")
+_add_uninstall: Final = _lazy_adder("install_options", "add_uninstall")
 
-#: What each command does, and what adds its options to a parser.
+#: The summary of each command, and the function that adds its options to a parser.
 COMMANDS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "serve": ("answer an MCP client on standard input and output, or many over HTTP", _add_serve),
     "list": ("show the prompts and their arguments, the resources and the skills", _add_list),

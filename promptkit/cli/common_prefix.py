@@ -1,7 +1,7 @@
 """
-Which characters all renderings of a prompt begin with: ``promptkit check --cache``.
+The common prefix of all renderings of a prompt: ``promptkit check --cache``.
 
-Vendors of models cache the beginning of a request for the next one that begins alike.
+Vendors of models cache the start of a request for later requests with the same start.
 """
 
 import os
@@ -18,29 +18,29 @@ from promptkit.cli.calls import Call, failure_reason
 from promptkit.errors.distribution import needed_by
 from promptkit.server.user_code import CallTimeoutError
 
-if "hypothesis" not in sys.modules:  # it writes to the current folder, or where this says: nowhere
+if "hypothesis" not in sys.modules:  # keeps hypothesis from writing to the current folder
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)
 with needed_by("check --cache", "hypothesis"):
     from hypothesis import HealthCheck, Phase, given, settings
 from promptkit.testing.strategies import argument_texts
 
-#: How many values are made up for each argument.
+#: The number of values generated for each argument.
 _VALUES: Final = 12
 
 
 class CommonPrefix(Struct, frozen=True):
     """
-    What all renderings of a prompt begin with.
+    The common prefix of all renderings of a prompt.
 
     Args:
         length:
-            How many characters that are, as `promptkit render` shows them.
+            Its length in characters, as `promptkit render` prints them.
 
         shortest:
-            How many the shortest rendering has.
+            The length of the shortest rendering.
 
         renderings:
-            How many differ.
+            The number of different renderings.
     """
 
     length: int
@@ -54,50 +54,52 @@ class CommonPrefix(Struct, frozen=True):
         return f"{self.renderings} renderings begin with {same}"
 
     def as_data(self) -> dict[str, int]:
-        """Return it as JSON-compatible data."""
+        """Return the prefix as JSON-compatible data."""
         data: dict[str, int] = to_builtins(self)
         return data
 
 
 def common_prefix(prompt: CompiledPrompt) -> CommonPrefix | str:
     """
-    Return what the renderings of a prompt begin with, for its cases and examples, and for made-up arguments.
+    Measure the common prefix of a prompt's renderings, for its cases, examples and generated arguments.
 
     Returns:
-        Why that is unknown, if it renders for none of them.
+        The prefix, or the reason if no rendering succeeds.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
     """
     if not prompt.sample:
         return NO_SAMPLE
-    sent: list[Mapping[str, Any]] = [one for case, one in sendable(prompt.saved()) if case.refusal is None]
+    sent: list[Mapping[str, Any]] = [
+        texts for case, texts in sendable(prompt.saved()) if case.refusal is None
+    ]
     sent += prompt.arguments.example_texts
     try:
-        made_up = {argument.name: _made_up(argument) for argument in prompt.arguments.ordered}
-    except Exception as error:  # noqa: BLE001 (it calls what an author's types define)
+        generated = {argument.name: _generate_values(argument) for argument in prompt.arguments.ordered}
+    except Exception as error:  # noqa: BLE001 (it runs code of authors' types)
         return f"no values can be made up for its arguments: {failure_reason(error)}"
-    for turn in range(max(map(len, made_up.values()), default=1)):
-        values = {name: found[turn % len(found)] for name, found in made_up.items()}
+    for turn in range(max(map(len, generated.values()), default=1)):
+        values = {name: choices[turn % len(choices)] for name, choices in generated.items()}
         sent.append({name: value for name, value in values.items() if value is not None})
-    texts, failure = set[str](), ""
-    for one in (sent[0], *sent):  # the first twice: it may say something else each time
-        call = Call(prompt, one)
+    renderings, failure = set[str](), ""
+    for arguments in (sent[0], *sent):  # the first twice, because its renderings can differ
+        call = Call(prompt, arguments)
         outcome = call.outcome()
-        if isinstance(outcome, CallTimeoutError):  # it may hang for all others, too
+        if isinstance(outcome, CallTimeoutError):  # other arguments can hang, too
             return f"it {outcome}"
         if isinstance(outcome, BaseException):
             failure = failure or call.redactor.redacted(f"for {call.label}: {failure_reason(outcome)}")
         else:
-            texts.add(str(outcome))
-    if not texts:
+            renderings.add(str(outcome))
+    if not renderings:
         return f"it renders for none of {len(sent)} arguments; {failure}"
-    same = os.path.commonprefix([*texts])  # noqa: RUF071 (characters are meant)
-    return CommonPrefix(len(same), min(map(len, texts)), len(texts))
+    prefix = os.path.commonprefix([*renderings])  # noqa: RUF071 (it compares characters, not paths)
+    return CommonPrefix(len(prefix), min(map(len, renderings)), len(renderings))
 
 
-def _made_up(argument: Argument) -> list[str | None]:
-    """Values of an argument that differ, the same ones each time; None leaves it out."""
+def _generate_values(argument: Argument) -> list[str | None]:
+    """Return different values of an argument, the same ones at each run; None omits the argument."""
     values: list[str | None] = [None] if argument.has_default else []
 
     @settings(
@@ -109,9 +111,9 @@ def _made_up(argument: Argument) -> list[str | None]:
         suppress_health_check=list(HealthCheck),
     )
     @given(argument_texts(argument))
-    def keep(text: str) -> None:
+    def collect(text: str) -> None:
         if text not in values:
             values.append(text)
 
-    keep()
+    collect()
     return values

@@ -1,4 +1,4 @@
-"""``promptkit complete``: show what a client would be offered while somebody types an argument."""
+"""``promptkit complete``: show the values that a client would be offered for an argument."""
 
 from argparse import Namespace
 from functools import partial
@@ -13,12 +13,12 @@ from promptkit.cli.diagnostics import fail, report_diagnostics
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
     current_folder,
+    list_known_arguments,
     read_arguments,
     unread_secrets,
-    with_known,
 )
 from promptkit.cli.loading import load_catalog
-from promptkit.cli.not_found import told_unknown
+from promptkit.cli.not_found import format_unknown
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import LOWERING, as_json
@@ -27,20 +27,20 @@ from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, Unkn
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the values that are offered, best first, one on a line; or the JSON that a client receives.
+    Print the offered values, best first, one on each line; or the JSON that a client receives.
 
     The values of secret arguments are hidden in both, and in errors.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
-    folder = current_folder()  # a recipe may change it
+    folder = current_folder()  # before a recipe can change it
     catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)
     except (UnknownPromptError, UnknownResourceError) as error:
-        report_diagnostics(catalog.errors)  # it may be what is not served
-        return fail(told_unknown(error, options), Exit.USAGE)
+        report_diagnostics(catalog.errors)  # these errors can be why the name is unknown
+        return fail(format_unknown(error, options), Exit.USAGE)
     try:
         arguments.completer(options.argument)
         chosen = read_arguments(arguments, options.arguments, folder)
@@ -48,8 +48,8 @@ def run(options: Namespace, output: Output) -> int:
         for name in chosen:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentsError) as error:
-        told = with_known(error, arguments) if isinstance(error, ArgumentsError) else error
-        return fail(unread_secrets(arguments, options.arguments).redacted(str(told)), Exit.USAGE)
+        reported = list_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
+        return fail(unread_secrets(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
@@ -58,17 +58,17 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _arguments(catalog: Catalog, name: str) -> Arguments:
-    """The arguments of a prompt, or the variables of a template. Raises if there is none of that name."""
+    """Return the arguments of a prompt, or the variables of a template."""
     if is_uri(name):
         return catalog.template(name).arguments
     uris = [resource.uri_template for resource in catalog.resources if resource.name == name]
     if uris and name not in catalog:
-        raise UnknownPromptError(name, uris[0])  # people know it by the name that `list` shows
+        raise UnknownPromptError(name, uris[0])  # `list` shows this name: suggest the URI
     return catalog[name].arguments
 
 
 def _typed(options: Namespace, chosen: dict[str, str]) -> str:
-    """What was typed so far: a word of its own, or the value of the argument among those that are chosen."""
+    """Return the text typed so far, given as a separate word or as ``ARGUMENT=TYPED``."""
     typed: str | None = options.typed
     if options.argument not in chosen:
         return typed or ""
@@ -78,13 +78,13 @@ def _typed(options: Namespace, chosen: dict[str, str]) -> str:
     return chosen.pop(options.argument)
 
 
-def _print(offered: Completion, redactor: Redactor, output: Output, *, is_json: bool) -> int:
+def _print(completion: Completion, redactor: Redactor, output: Output, *, is_json: bool) -> int:
     if not is_json:
-        for value in offered.values:
+        for value in completion.values:
             output.print_content(redactor.redacted(value))
         return Exit.FINE
     try:
-        output.print_json(as_json(LOWERING.completion(offered), redactor))
+        output.print_json(as_json(LOWERING.completion(completion), redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
         return fail(f"a value cannot be sent: {error}", Exit.FAULTY)
     return Exit.FINE

@@ -1,4 +1,4 @@
-"""``promptkit dev``: a page on this machine that shows what prompts say, while one writes them."""
+"""``promptkit dev``: a local page that shows prompts while they are written."""
 
 from argparse import Namespace
 from contextlib import closing
@@ -11,12 +11,12 @@ from promptkit.cli.output import Output
 from promptkit.errors.distribution import install_command
 from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
 
-#: The extra `preview`.
+#: The modules that the extra `preview` installs.
 _EXTRA: Final = (
     *("httptools", "jinja2", "markdown_it", "pygments", "python_multipart", "starlette", "time_machine"),
 )
 
-#: The usual port of the page, so that its address stays the same; if it is taken, another one is used.
+#: The default port of the page, so that its address stays the same. If it is taken, a free one is used.
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
@@ -27,7 +27,7 @@ def run(options: Namespace, output: Output) -> int:
     Print the address of the page, open it, and serve it until Ctrl-C.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
 
         OutputError: If standard output cannot be written to.
 
@@ -49,7 +49,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _listen(port: int | None) -> Listener:
-    """Listen at the port that is wanted, else at the usual one, else at any. Raises ListenError."""
+    """Listen on *port*; by default on `_PORT`, or on a free port if that is taken."""
     try:
         return listen_tcp(_HOST, _PORT if port is None else port)[0]
     except ListenError:

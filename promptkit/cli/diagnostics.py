@@ -1,8 +1,7 @@
 """
-Printing diagnostics: two lines each, on a terminal also the source, in colour; or annotations for GitHub.
+Printing of diagnostics: as text, with source and colour on a terminal; or as annotations for GitHub.
 
-Elsewhere source is left out: a fault is one line that ``grep`` finds and editors jump to, and one
-line of advice.
+Outside a terminal, a diagnostic is two lines: one that ``grep`` finds and editors jump to, and its hint.
 """
 
 import os
@@ -37,19 +36,19 @@ def fail(text: str, code: int) -> int:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return how many of something there are, as in ``2 prompts``."""
+    """Return a number with its noun, such as ``2 prompts``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def print_text(text: str) -> None:
     """Print lines on standard error, with control characters and workflow commands escaped."""
-    with suppress(Exception):  # an author may have replaced it, or its reader may be gone
+    with suppress(Exception):  # a recipe can replace the stream, and its reader can disappear
         print(escape_commands(escape_invisible(text)), end="", file=stderr_stream(), flush=True)
 
 
 def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Print *diagnostics* on standard error."""
-    with suppress(Exception):  # an author may have replaced it
+    with suppress(Exception):  # a recipe can replace the stream
         print_diagnostics(diagnostics, stderr_stream())
 
 
@@ -68,7 +67,7 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
 
 def console_on(stream: TextIO, width: int | None) -> "Console":
     """
-    A console that prints in colour if *stream* is a terminal.
+    Return a console that prints in colour if *stream* is a terminal.
 
     ``NO_COLOR`` and ``FORCE_COLOR`` override that, see https://no-color.org and https://force-color.org.
     """
@@ -79,13 +78,13 @@ def console_on(stream: TextIO, width: int | None) -> "Console":
 
 
 def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
-    """The parts of the line with the fault, and the line with its hint."""
+    """Return the parts of a diagnostic's first line, and the line with its hint."""
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
-    place, message, hint = (
+    location, message, hint = (
         escape_invisible(text, one_line=True)
         for text in (str(diagnostic.location), diagnostic.message, diagnostic.hint)
     )
-    return (f"{place}: ", severity, f" {rule}", f": {message}"), f"    {hint}"
+    return (f"{location}: ", severity, f" {rule}", f": {message}"), f"    {hint}"
 
 
 def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
@@ -93,49 +92,49 @@ def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> Non
 
     console = console_on(stream, width_of(stream))
     for diagnostic in diagnostics:
-        (place, severity, rule, message), hint = _lines(diagnostic)
+        (location, severity, rule, message), hint = _lines(diagnostic)
         style = _STYLES[diagnostic.severity]
-        head = Text.assemble((place, "bold"), (severity, style), (rule, "dim"), message)
+        head = Text.assemble((location, "bold"), (severity, style), (rule, "dim"), message)
         for line in (head, *_excerpt(diagnostic, console.width), Text(hint)):
             escaped = escape_commands(line.plain)
             console.print(line if escaped == line.plain else Text(escaped), soft_wrap=True)
 
 
 def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
-    """The line of source, and carets below it; nothing if the source cannot be read."""
+    """Yield the source line and carets below it, if the source can be read."""
     from rich.cells import cell_len
     from rich.text import Text
 
-    # A fault of a whole function is marked at its name, below its decorators.
-    place = diagnostic.location if diagnostic.location.column else diagnostic.location.part("def")
-    gutter = f"{place.line:>5} | "
-    source, begin, end = _window(place, width - len(gutter))
+    # A diagnostic of a whole function is marked at the name, below the decorators.
+    location = diagnostic.location if diagnostic.location.column else diagnostic.location.part("def")
+    gutter = f"{location.line:>5} | "
+    source, start, end = _window(location, width - len(gutter))
     if source:
         line = Text.assemble((gutter, "blue"), source)
         line.truncate(width, overflow="ellipsis")
         yield line
         # Some characters take two columns.
-        indent, carets = cell_len(source[:begin]), max(cell_len(source[begin:end]), 1)
+        indent, carets = cell_len(source[:start]), max(cell_len(source[start:end]), 1)
         style = _STYLES[diagnostic.severity]
         line = Text.assemble((f"{'| ':>{len(gutter)}}", "blue"), " " * indent, ("^" * carets, style))
         line.truncate(width, overflow="crop")
         yield line
 
 
-def _window(place: Location, width: int) -> tuple[str, int, int]:
-    """The line at *place*, and where to mark it; a long line is cut around the mark."""
+def _window(location: Location, width: int) -> tuple[str, int, int]:
+    """Return the line at *location*, and the range to mark in it; a long line is cut around the mark."""
     from rich.cells import cell_len
 
     # Each invisible character becomes one space, which keeps the columns.
-    line = line_of(place.file, place.line)
+    line = line_of(location.file, location.line)
     source = "".join(c if c.isprintable() else " " for c in line).rstrip()
-    begin, end = place.column - 1, place.end - 1
-    if begin < 0:
-        begin, end = len(source) - len(source.lstrip()), len(source)
+    start, end = location.column - 1, location.end - 1
+    if start < 0:
+        start, end = len(source) - len(source.lstrip()), len(source)
     if cell_len(source[:end]) <= width:
-        return source, begin, end
-    cut = max(begin - width // 3, 0)
-    return f"…{source[cut + 1 :]}", begin - cut, end - cut
+        return source, start, end
+    cut = max(start - width // 3, 0)
+    return f"…{source[cut + 1 :]}", start - cut, end - cut
 
 
 def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None:
@@ -145,11 +144,11 @@ def print_annotations(diagnostics: Iterable[Diagnostic], output: Output) -> None
     See Also:
         https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
     """
-    for one in diagnostics:
-        place, title = one.location, f"promptkit {one.rule.value}"
-        columns = {"col": place.column, "endColumn": place.end - 1} if place.column else {}
-        where = {"file": _path(place), "line": place.line, **columns, "title": title}
-        print_annotation(one.severity.value, f"{one.message}\n{one.hint}", output, where)
+    for diagnostic in diagnostics:
+        location, title = diagnostic.location, f"promptkit {diagnostic.rule.value}"
+        columns = {"col": location.column, "endColumn": location.end - 1} if location.column else {}
+        where = {"file": _path(location), "line": location.line, **columns, "title": title}
+        print_annotation(diagnostic.severity.value, f"{diagnostic.message}\n{diagnostic.hint}", output, where)
 
 
 def print_annotation(
@@ -160,32 +159,33 @@ def print_annotation(
 
     Args:
         level:
-            How serious it is: ``error``, ``warning`` or ``notice``.
+            ``error``, ``warning`` or ``notice``.
 
         text:
-            What is said.
+            The message.
 
         output:
             Where to print.
 
         properties:
-            Where it belongs, without what is unknown, and its title; None if it belongs to no line.
+            Its file, line, columns and title, of which empty ones are omitted; None if it belongs to
+            no line.
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
-    place = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())
-    output.print_command(f"::{level} {place}::{_escaped(escape_invisible(text))}")
+    pairs = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())
+    output.print_command(f"::{level} {pairs}::{_escaped(escape_invisible(text))}")
 
 
-def _path(place: Location) -> str:
-    """The path from the root of the repository, which GitHub wants, else from the current folder."""
+def _path(location: Location) -> str:
+    """Return the path from the root of the repository, as GitHub expects, or from the current folder."""
     for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
-        with suppress(OSError, ValueError):  # it is not below
-            return Path(place.file).relative_to(Path(root).absolute()).as_posix()
-    return place.file
+        with suppress(OSError, ValueError):  # the file is not in this folder
+            return Path(location.file).relative_to(Path(root).absolute()).as_posix()
+    return location.file
 
 
-def _escaped(text: str, more: str = "") -> str:
-    """*text* without the characters that mean something in a command; *more* is what does in a property."""
-    for character in f"%\r\n{more}":
+def _escaped(text: str, extra: str = "") -> str:
+    """Escape the characters that have a meaning in a workflow command; *extra* ones have it in a property."""
+    for character in f"%\r\n{extra}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text

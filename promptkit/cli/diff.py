@@ -23,10 +23,10 @@ from promptkit.fragments.invisible import escape_invisible
 if TYPE_CHECKING:
     from promptkit.cli.differences.word_diff import TextChange
 
-#: What stands around words that were, and those that are.
+#: The brackets around unchanged, removed and added words.
 _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
-#: What is compared: a revision, and another one, or None for the files as they are.
+#: The compared revisions; None as the last one means the working tree.
 _Ends: TypeAlias = tuple[str, str | None]
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
@@ -34,10 +34,10 @@ _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print what has changed since a revision, or between two, as text, as JSON, or as GitHub's annotations.
+    Print the changes since a revision, or between two, as text, JSON or GitHub annotations.
 
     Raises:
-        LoadError: If there is nothing at the target, now or then.
+        LoadError: If the recipes of a revision cannot be loaded.
     """
     wants_texts = options.text or options.comment is not None
     if wants_texts and (options.format == "github" or options.summary is not None):
@@ -49,39 +49,39 @@ def run(options: Namespace, output: Output) -> int:
         ends = repository.ends(options.revision)
         if wants_texts:
             return _compare_texts(options, repository, ends, output)
-        old, new = _sides(repository, ends, options.targets)
-        changes, named = changes_between(old, new), _named(ends)
+        old, new = _load_sides(repository, ends, options.targets)
+        changes, ends_text = changes_between(old, new), _describe_ends(ends)
     except RevisionError as error:
         return fail(_line(error), Exit.USAGE)
     except RecursionError:
         return fail("a schema or _meta is nested too deeply to be compared", Exit.USAGE)
-    _report_faults(repository, ends, old, new)
+    _report_errors(repository, ends, old, new)
     breaks = any(change.kind.breaking for change in changes)
-    places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
+    locations = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
     if options.format == "json":
         data = [change.as_data() for change in changes]
         output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
     elif options.format == "github":
-        _print_annotations(changes, places, output)
+        _print_annotations(changes, locations, output)
     else:
-        _print_text(changes, named, output)
+        _print_text(changes, ends_text, output)
     if options.summary is not None:
-        is_written = _write(options.summary, as_summary(changes, named), appends=True)
+        is_written = _write(options.summary, as_summary(changes, ends_text), appends=True)
         if not is_written:
             return Exit.USAGE
     return Exit.FAULTY if breaks else Exit.FINE
 
 
-def _named(ends: _Ends) -> str:
-    """What is compared, as words that follow "since"."""
+def _describe_ends(ends: _Ends) -> str:
+    """Return the compared revisions, in words that follow "since"."""
     first, last = ends
     return first if last is None else f"{first}, up to {last}"
 
 
-def _report_faults(
+def _report_errors(
     repository: Repository, ends: _Ends, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
-    """Print what a side cannot serve."""
+    """Print the errors in the recipes of both sides."""
     for side, revision in zip((old, new), ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in side["faults"]:
@@ -89,41 +89,41 @@ def _report_faults(
 
 
 def _line(message: object) -> str:
-    """A message on one line: a side or git may have written a part of it."""
+    """Return a message on one line, escaped because the recipes or git wrote a part of it."""
     return escape_invisible(str(message), one_line=True)
 
 
-def _sides(
+def _load_sides(
     repository: Repository, ends: _Ends, targets: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was served, and what is served since, for the examples that there were."""
-    found: list[dict[str, Any]] = []
+    """Load both sides, and render the new one for the examples of the old one."""
+    sides: list[dict[str, Any]] = []
     for revision in ends:
         with (
-            written(repository, revision, targets) as (folder, moved, places),
+            written(repository, revision, targets) as (folder, moved, locations),
             loading_from(repository, revision, targets),
         ):
-            found.append(ask_side(folder, moved, found[0]["examples"] if found else None, places))
-    old, new = found
+            sides.append(ask_side(folder, moved, sides[0]["examples"] if sides else None, locations))
+    old, new = sides
     return old, new
 
 
 def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, output: Output) -> int:
-    """Print what cases say differently, word by word, or write it as a comment."""
+    """Print how the text of cases differs, word by word, or write it as a comment."""
     try:
         with needed_by("diff --text", "time_machine"):
-            import time_machine  # noqa: F401 (the processes of both sides stop their clock by it)
+            import time_machine  # noqa: F401 (the processes of both sides freeze their clocks with it)
     except ModuleNotFoundError as error:
         return fail(str(error), Exit.USAGE)
     print_error(
         f"renders the cases of {' and '.join(filter(None, ends))} too: the code of that revision runs"
     )
-    old, new, again = compared_renderings(
+    old, new, repeated = compared_renderings(
         repository, ends, options.targets, options.variables, repeats=options.repeat
     )
-    _report_faults(repository, ends, old, new)
-    changes = list(text_changes(old, new, again))
-    if options.comment is not None and not _write(options.comment, as_comment(changes, _named(ends))):
+    _report_errors(repository, ends, old, new)
+    changes = list(text_changes(old, new, repeated))
+    if options.comment is not None and not _write(options.comment, as_comment(changes, _describe_ends(ends))):
         return Exit.USAGE
     breaks = any(change.breaks for change in changes)
     if options.format == "json":
@@ -131,27 +131,27 @@ def _compare_texts(options: Namespace, repository: Repository, ends: _Ends, outp
         output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
     else:
         _print_words(changes, output)
-        output.print_lines([summary_of(changes, _named(ends))])
+        output.print_lines([summary_of(changes, _describe_ends(ends))])
     return Exit.FAULTY if breaks else Exit.FINE
 
 
 def _print_words(changes: "Sequence[TextChange]", output: Output) -> None:
-    """Print the lines that differ of each case: what was in ``[-...-]``, what is in ``{+...+}``."""
+    """Print the changed lines of each case, with ``[-removed-]`` and ``{+added+}`` words."""
     from rich.text import Text
 
     console = console_on(output, output.width)
     for change in changes:
         console.print(Text(escape_invisible(str(change), one_line=True), "bold"), soft_wrap=True)
         for line in changed_words(change.old or "", change.new or ""):
-            shown = Text("    ")
+            text = Text("    ")
             for sign, words in line:
                 opening, closing = _WORDS[sign]
-                shown.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
-            console.print(shown, soft_wrap=True)
+                text.append(f"{opening}{escape_invisible(words)}{closing}", _STYLES.get(sign, ""))
+            console.print(text, soft_wrap=True)
 
 
 def _write(path: str, text: str, *, appends: bool = False) -> bool:
-    """Write a regular file, or append to it. If that fails, print why and return False."""
+    """Write a regular file, or append to it; if that fails, print why and return False."""
     folder, name = Folder.named(Path(path).parent), Path(path).name
     data = text.encode()
     try:
@@ -170,27 +170,27 @@ def _write(path: str, text: str, *, appends: bool = False) -> bool:
 
 
 def _print_text(changes: Sequence[Difference], revision: str, output: Output) -> None:
-    """Print a line for each change, what differs below it, and how many there are."""
+    """Print a line for each change with its differences below, and the number of changes."""
     from rich.text import Text
 
     console = console_on(output, output.width)
     for change in changes:
-        shown = f": {escape_invisible(str(change), one_line=True)}"
-        console.print(Text.assemble((change.effect, _STYLES[change.effect]), shown), soft_wrap=True)
+        description = f": {escape_invisible(str(change), one_line=True)}"
+        console.print(Text.assemble((change.effect, _STYLES[change.effect]), description), soft_wrap=True)
         for line in change.diff:
-            shown = escape_invisible(f"    {line}")
-            # Blanks at the end of a line count only where it differs.
-            text = Text(shown if line[0] in "-+" else shown.rstrip(), _STYLES.get(line[0], ""))
+            escaped = escape_invisible(f"    {line}")
+            # Trailing blanks matter only in changed lines.
+            text = Text(escaped if line[0] in "-+" else escaped.rstrip(), _STYLES.get(line[0], ""))
             console.print(text, soft_wrap=True)
     output.print_lines([count_changes(changes, revision)])
 
 
 def _print_annotations(
-    changes: Sequence[Difference], places: Mapping[str, tuple[str, int]], output: Output
+    changes: Sequence[Difference], locations: Mapping[str, tuple[str, int]], output: Output
 ) -> None:
-    """Print an annotation for each change, beside what it is about if that still exists."""
+    """Print an annotation for each change, at its location if that still exists."""
     for change in changes:
-        file, line = places.get(change.owner, ("", 0))
+        file, line = locations.get(change.owner, ("", 0))
         where = {"file": file, "line": line, "title": f"promptkit diff: {change.effect}"}
         level = "error" if change.kind.breaking else "notice"
         print_annotation(level, "\n".join([str(change), *change.diff]), output, where)

@@ -1,4 +1,4 @@
-"""``promptkit export``: prompts as files of clients that read folders, written and removed again."""
+"""``promptkit export``: write prompts as files for clients that read folders, and remove them again."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.loading import load_catalog, report_faults, report_hidden
-from promptkit.cli.not_found import told_unknown
+from promptkit.cli.not_found import format_unknown
 from promptkit.cli.output import Output
 from promptkit.clients.folders import (
     FILE,
@@ -32,16 +32,16 @@ from promptkit.files.scratch import SpooledBytes, keep
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import is_within, split_target
 
-#: Beside what was written: what that is.
+#: The file in the folder that records which files were written.
 NOTE: Final = ".promptkit-export.json"
 
-#: The line that ends what was typed, and where a file that was written before has it.
-_END: Final = "end-{}"
-_ENDED: Final = re.compile(rb"--typed (end-[0-9a-f]{32})\b")
+#: The line that ends typed input, and the pattern that finds it in a file written before.
+_END_LINE: Final = "end-{}"
+_END_PATTERN: Final = re.compile(rb"--typed (end-[0-9a-f]{32})\b")
 
-_MOST_BYTES: Final = 1024 * 1024
+_MAX_BYTES: Final = 1024 * 1024
 
-#: What the file of a slash command is called, and what it holds.
+#: The suffix of a slash command's file, and functions that return its frozen and its live content.
 _Commands = tuple[str, Callable[[CompiledPrompt], bytes], Callable[[LiveCommand], bytes]]
 _COMMANDS: Final[dict[str, _Commands]] = {
     "claude-commands": (".md", claude.frozen, claude.live),
@@ -51,16 +51,18 @@ _COMMANDS: Final[dict[str, _Commands]] = {
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write prompts as files of a client, or remove those that were written.
+    Write prompts and skills as files of a client, or remove the files that were written.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
     if options.remove and options.live:
         options.refuse("--remove takes no --live: it removes whatever was written")
-    if any(is_within(os.path.realpath(options.folder), os.path.realpath(one)) for one in options.targets):
+    if any(
+        is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
+    ):
         options.refuse(f"{options.folder!r} lies in the recipes: name another folder")
-    folder, wanted, is_whole = Folder.named(options.folder), dict[str, dict[str, SpooledBytes]](), True
+    folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, SpooledBytes]](), True
     try:
         if not options.remove:
             catalog = load_catalog(options.targets)
@@ -68,99 +70,99 @@ def run(options: Namespace, output: Output) -> int:
             if not catalog.healthy:
                 return fail("nothing was written: fix the faults above", Exit.FAULTY)
             report_hidden(catalog, None)
-            wanted, is_whole = _wanted(options, folder, catalog.visible_to(frozenset()))
-        only = {_entry(options.form, name) for name in options.names} if options.names else None
-        change = folder_change(folder, wanted, _source(options), NOTE, only)
+            files, is_complete = _collect_files(options, folder, catalog.visible_to(frozenset()))
+        selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
+        change = folder_change(folder, files, _source(options), NOTE, selected)
         if not options.dry_run:
             change.carry_out()
     except UnknownPromptError as error:
-        return fail(told_unknown(error, options), Exit.USAGE)
+        return fail(format_unknown(error, options), Exit.USAGE)
     except FolderRefusedError as error:
         return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAULTY)
     except OSError as error:
         return fail(describe_failure(options.folder, error), Exit.FAULTY)
     noun = "command" if options.form in _COMMANDS else "skill"
     output.print_lines(_lines(change, noun, is_done=not options.dry_run))
-    return Exit.FINE if is_whole else Exit.FAULTY
+    return Exit.FINE if is_complete else Exit.FAULTY
 
 
-def _wanted(
+def _collect_files(
     options: Namespace, folder: Folder, catalog: Catalog
 ) -> tuple[dict[str, dict[str, SpooledBytes]], bool]:
-    """What is to be in the folder, and whether that is all that was asked for."""
+    """Return the files to write, and whether every requested prompt could be exported."""
     skill_names = [skill.name for skill in catalog.skills]
     for name in options.names:
         if name not in catalog and name not in skill_names:
             raise UnknownPromptError(name, nearest(name, (*catalog, *skill_names)))
-    wanted, is_whole = dict[str, dict[str, SpooledBytes]](), True
+    files, is_complete = dict[str, dict[str, SpooledBytes]](), True
     for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
         try:
-            found = _files(options, folder, catalog, name)
+            entry_files = _files(options, folder, catalog, name)
         except ExportRefusedError as error:
             print_error(str(error))
-            is_whole = False
+            is_complete = False
             continue
-        if found.keys() & wanted.keys():
-            msg = f"{', '.join(found)} would hold two of them, and {name!r} is one: rename it"
+        if entry_files.keys() & files.keys():
+            msg = f"{', '.join(entry_files)} would hold two of them, and {name!r} is one: rename it"
             raise FolderRefusedError(msg)
-        wanted |= found
-    return wanted, is_whole
+        files |= entry_files
+    return files, is_complete
 
 
-def _entry(form: str, name: str) -> str:
-    """What lies in the folder for a prompt, or a skill."""
+def _entry_name(form: str, name: str) -> str:
+    """Return the name of the file or folder for a prompt or a skill."""
     return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else skills.skill_name(name)
 
 
 def _files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str
 ) -> Mapping[str, dict[str, SpooledBytes]]:
-    """What is written for a prompt, or a skill."""
+    """Return the files for a prompt or a skill, by entry of the folder."""
     form, live = options.form, options.live
     if name not in catalog:
         if form != "skills":
             msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
             raise ExportRefusedError(msg)
-        return files_by_skill(one for one in catalog.skills if one.name == name)
-    prompt, entry = catalog[name], _entry(form, name)
-    command = LiveCommand(prompt, _target(options), _end(folder, entry)) if live else None
+        return files_by_skill(skill for skill in catalog.skills if skill.name == name)
+    prompt, entry = catalog[name], _entry_name(form, name)
+    command = LiveCommand(prompt, _target(options), _end_line(folder, entry)) if live else None
     if form in _COMMANDS:
-        _, frozen, made_live = _COMMANDS[form]
-        return {entry: {FILE: keep(frozen(prompt) if command is None else made_live(command))}}
+        _, frozen_content, live_content = _COMMANDS[form]
+        return {entry: {FILE: keep(frozen_content(prompt) if command is None else live_content(command))}}
     files = skills.frozen(prompt) if command is None else skills.live(command)
     return {entry: skills.only_when_asked(files) if form == "codex" else files}
 
 
-def _end(folder: Folder, entry: str) -> str:
-    """The line that ends what was typed: that of a file that is there, so that it stays as it is."""
+def _end_line(folder: Folder, entry: str) -> str:
+    """Return the line that ends typed input; an existing file keeps its line, so that it does not change."""
     try:
-        found = _ENDED.search(folder.read(entry, _MOST_BYTES))
+        match = _END_PATTERN.search(folder.read(entry, _MAX_BYTES))
     except OSError:
-        found = None
-    return found[1].decode() if found else _END.format(secrets.token_hex(16))
+        match = None
+    return match[1].decode() if match else _END_LINE.format(secrets.token_hex(16))
 
 
 def _target(options: Namespace) -> str:
-    """The target as a command names it that runs in the project; elsewhere, it needs the whole path."""
-    first, *others = options.targets
-    if others:
+    """Return the target for a live command: an absolute path, unless it runs in the project."""
+    first, *more = options.targets
+    if more:
         msg = f"'promptkit render' takes one target, and there are {len(options.targets)}: name one"
         raise ExportRefusedError(msg)
     if _is_inside(options):
         return target_word(first) if options.has_targets else ""
-    place, item = split_target(first)
-    is_path = os.path.exists(place)  # noqa: PTH110 (a module is no path)
-    whole = os.path.abspath(place) + (item and f":{item}") if is_path else first  # noqa: PTH100
-    return target_word(whole)
+    path, item = split_target(first)
+    is_path = os.path.exists(path)  # noqa: PTH110 (a module is not a path)
+    absolute = os.path.abspath(path) + (item and f":{item}") if is_path else first  # noqa: PTH100
+    return target_word(absolute)
 
 
 def _is_inside(options: Namespace) -> bool:
-    """Whether the files lie in the current folder, as those of a project do."""
+    """Return whether the folder is in the current folder, as that of a project is."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 
 
 def _source(options: Namespace) -> str:
-    """What the files are made of: for a project's folder as others have it, too."""
+    """Return what identifies the recipes; in a project, relative paths that are the same on every machine."""
     if _is_inside(options):
         return " ".join(Path(os.path.relpath(target)).as_posix() for target in options.targets)
     return os.pathsep.join(os.path.realpath(target) for target in options.targets)

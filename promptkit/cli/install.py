@@ -1,4 +1,4 @@
-"""``promptkit install`` and ``uninstall``: a server of prompts, or skills, where clients look for them."""
+"""``promptkit install`` and ``uninstall``: add a server of prompts, or skills, to clients, or remove them."""
 
 import os
 from argparse import Namespace
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error, print_text
-from promptkit.cli.install_list import lines_of_others, print_clients
+from promptkit.cli.install_list import other_server_lines, print_clients
 from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets
 from promptkit.cli.output import Output
@@ -34,70 +34,77 @@ from promptkit.files.writing import FileRefusedError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
-#: What is put in, for the entry that is there; None if that is taken out.
+#: Returns the server to write in place of the current entry; None removes the entry.
 _Server: TypeAlias = Callable[[Any], InstalledServer] | None
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Put entries in, or take them out, or print what would be changed; with ``--list``, print which there are.
+    Add or remove entries, or print the changes; with ``--list``, print the existing entries.
 
     Raises:
-        LoadError: If there is nothing at the target, or nothing says which server is meant.
+        LoadError: If the target does not exist, or the name of the server is unknown.
     """
     if options.list:
-        places = [_place_in(options, name) for name in options.clients or INSTALLABLE]
-        print_clients(places, options.url, output, as_json=options.json)
+        configurations = [_configuration_of(options, name) for name in options.clients or INSTALLABLE]
+        print_clients(configurations, options.url, output, as_json=options.json)
         return Exit.FINE
     if not options.clients and not options.all:
         more = ", or --all" if options.command == "uninstall" else ""
         options.refuse(f"name a client: {', '.join(INSTALLABLE)}{more}")
-    places = [_place_in(options, name, options.scope) for name in options.clients or INSTALLABLE]
+    configurations = [
+        _configuration_of(options, name, options.scope) for name in options.clients or INSTALLABLE
+    ]
     if options.skills:
-        return change_skills(options, places, output)
-    return _change(options, places, output)
+        return change_skills(options, configurations, output)
+    return _change(options, configurations, output)
 
 
-def _place_in(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
-    """The configuration of a client, for the project that the current folder belongs to."""
+def _configuration_of(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
+    """Return the configuration of a client, for the project of the current folder."""
     file = options.configuration.file
     project = os.path.dirname(file) if file else os.getcwd()  # noqa: PTH109, PTH120 (text)
     return ConfigurationFile(client, scope, project)
 
 
-def _change(options: Namespace, places: list[ConfigurationFile], output: Output) -> int:
-    """Put a server into configurations, or take it out of them: one that is refused holds up no other."""
-    places = _with_scope(options, places)
+def _change(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
+    """
+    Add a server to configurations, or remove it; a file that cannot be changed does not stop the others.
+    """
+    configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)
-    servers = [_server(options, place, name) for place in places]  # what is wrong is told before any change
-    code, told = Exit.FINE, list[dict[str, Any]]()
-    for place, server in zip(places, servers, strict=True):
+    # Errors are reported before the first change.
+    servers = [_server(options, configuration, name) for configuration in configurations]
+    code, reports = Exit.FINE, list[dict[str, Any]]()
+    for configuration, server in zip(configurations, servers, strict=True):
         try:
-            for each in _ours_in(place, options.url) if name is None else [name]:
-                change = change_of(place, each, server, options.url)
-                told.append(_carry_out(change, options, output))
+            for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
+                change = change_of(configuration, entry_name, server, options.url)
+                reports.append(_apply(change, options, output))
         except FileRefusedError as error:
-            _print_refusal(place, error, server)
+            _print_refusal(configuration, error, server)
             code = Exit.FAULTY
-    if options.json and (options.all or len(places) > 1):
-        output.print_json({"changes": told})
-    elif options.json and told:
-        output.print_json(told[0])
+    if options.json and (options.all or len(configurations) > 1):
+        output.print_json({"changes": reports})
+    elif options.json and reports:
+        output.print_json(reports[0])
     elif options.all:
-        output.print_lines(_lines_of_what_is_left(options, places, was_any=bool(told)))
+        output.print_lines(_remaining_lines(options, configurations, removed_any=bool(reports)))
     return code
 
 
-def _with_scope(options: Namespace, places: list[ConfigurationFile]) -> list[ConfigurationFile]:
-    """Those that there can be; a client that is named, and has none of that scope, is refused."""
-    for place in places if options.clients else ():
-        if options.scope not in place.scopes:
-            options.refuse(f"argument --scope: {place.title} has no configuration of a {options.scope}")
-    return [place for place in places if options.scope in place.scopes]
+def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
+    """Return the configurations of the scope; a named client must have one."""
+    for configuration in configurations if options.clients else ():
+        if options.scope not in configuration.scopes:
+            options.refuse(
+                f"argument --scope: {configuration.title} has no configuration of a {options.scope}"
+            )
+    return [configuration for configuration in configurations if options.scope in configuration.scopes]
 
 
 def _server_name(options: Namespace) -> str:
-    """What the client calls the server: what the options say, or as the project, or as the host."""
+    """Return the name of the server: from the options, the project's folder or the URL's host."""
     if options.url is not None and options.has_targets:
         options.refuse(f"unexpected argument {options.targets[0]!r}: what is served at --url is known there")
     if options.name is not None:
@@ -113,47 +120,53 @@ def _server_name(options: Namespace) -> str:
         raise LoadError(error.target, f"{error.reason}; {more}") from None
 
 
-def _server(options: Namespace, place: ConfigurationFile, name: str | None) -> _Server:
+def _server(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _Server:
     if options.command == "uninstall" or name is None:
         return None
     if options.url is None:
-        server = local_server(name, configured_targets(options), place, dict(options.env))
-        return partial(with_options, server, place, given_options(options, place))
-    if place.settings.url is None:
-        hint = place.settings.instead_of_url
-        options.refuse(f"argument --url: {place.title} starts the servers of its file itself: {hint}")
+        server = local_server(name, configured_targets(options), configuration, dict(options.env))
+        return partial(with_options, server, configuration, given_options(options, configuration))
+    if configuration.settings.url is None:
+        hint = configuration.settings.instead_of_url
+        options.refuse(f"argument --url: {configuration.title} starts the servers of its file itself: {hint}")
     return lambda _: InstalledServer(name, url=options.url)
 
 
-def _ours_in(place: ConfigurationFile, url: str | None) -> list[str]:
-    return [name for name, entry in read_servers(place).items() if is_ours(place.settings, entry, url)]
+def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:
+    return [
+        name
+        for name, entry in read_servers(configuration).items()
+        if is_ours(configuration.settings, entry, url)
+    ]
 
 
-def _print_refusal(place: ConfigurationFile, error: FileRefusedError, server: _Server) -> None:
-    """Say why a file is left as it is, and what may be written by hand."""
-    print_error(escape_invisible(f"{place.path}{error.place}: {error}", one_line=True))
+def _print_refusal(configuration: ConfigurationFile, error: FileRefusedError, server: _Server) -> None:
+    """Print why a file was not changed, and what users can add to it themselves."""
+    print_error(escape_invisible(f"{configuration.path}{error.place}: {error}", one_line=True))
     if server is not None and not isinstance(error, ForeignEntryError):
-        wanted = server(None)
-        text = ServerTable(place.settings, "").changed(wanted.name, wanted.entry(place.settings))
+        new_server = server(None)
+        text = ServerTable(configuration.settings, "").changed(
+            new_server.name, new_server.entry(configuration.settings)
+        )
         print_text(f"it is left as it is; you may write this into it yourself:\n\n{text}")
 
 
-def _lines_of_what_is_left(
-    options: Namespace, places: list[ConfigurationFile], *, was_any: bool
+def _remaining_lines(
+    options: Namespace, configurations: list[ConfigurationFile], *, removed_any: bool
 ) -> Iterator[str]:
-    """Whether there was nothing to take out, and what stays in the files of the project."""
-    if not was_any:
+    """Yield whether there was nothing to remove, and which servers remain in the project's files."""
+    if not removed_any:
         yield "no server of promptkit's was found: nothing to change"
-    for place in places:
-        with suppress(FileRefusedError):  # nobody has asked for these files
-            if options.scope == "user" and "project" in place.scopes:
-                shared = ConfigurationFile(place.client, "project", place.project)
+    for file in configurations:
+        with suppress(FileRefusedError):  # an unreadable file is not an error here
+            if options.scope == "user" and "project" in file.scopes:
+                shared = ConfigurationFile(file.client, "project", file.project)
                 if names := ", ".join(map(repr, _ours_in(shared, options.url))):
-                    yield f"{place.title} still has {names} in {shared.path}: --scope project takes it out"
+                    yield f"{file.title} still has {names} in {shared.path}: --scope project takes it out"
 
 
-def _carry_out(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
-    """Carry out a change if there is something to do, and print it; with ``--dry-run``, print it alone."""
+def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
+    """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
     is_done = not options.dry_run
     backup = change.carry_out() if change.is_needed and is_done else None
     if not options.json:
@@ -194,7 +207,7 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     if is_added:
         yield from (f"    {line}" for line in _added_lines(change))
     elif not change.is_needed:
-        yield from lines_of_others(change.place)
+        yield from other_server_lines(change.place)
     if not change.client_found:
         yield f"    {title} itself was not found on this machine"
     elif is_done and change.is_needed:
@@ -202,30 +215,30 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
 
 
 def _added_lines(change: EntryChange) -> Iterator[str]:
-    """What people should know of an entry that is put in."""
-    place = change.place
+    """Yield what users should know about an added entry."""
+    configuration = change.place
     yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
-    command = command_in(place.settings, change.entry) or []
-    if command and place.scope == "project":
+    command = command_in(configuration.settings, change.entry) or []
+    if command and configuration.scope == "project":
         if command[0] == "promptkit":
             yield "who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
         yield from (f"nobody else has {value}" for value in values if Path(value).is_absolute())
-    limitations = client_of(place.client).limitations
-    yield from (f"{place.title} {limitation}" for limitation in limitations)
+    limitations = client_of(configuration.client).limitations
+    yield from (f"{configuration.title} {limitation}" for limitation in limitations)
     if limitations:
-        yield f"which prompts that means: promptkit check --client {place.client}"
+        yield f"which prompts that means: promptkit check --client {configuration.client}"
 
 
 def _removed(change: EntryChange) -> list[str]:
-    """What an entry says that is changed, and will say no more: targets, options, and names of variables."""
+    """Return the targets, options and variables that a changed entry no longer has."""
     if change.entry is None:
         return []
-    said = _said(change, change.entry)
-    return [word for word in _said(change, change.before) if word not in said]
+    current = _entry_words(change, change.entry)
+    return [word for word in _entry_words(change, change.before) if word not in current]
 
 
-def _said(change: EntryChange, entry: Any) -> list[str]:
+def _entry_words(change: EntryChange, entry: Any) -> list[str]:
     settings = change.place.settings
     served = served_words(served_in(settings, entry) or ())
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]

@@ -1,4 +1,4 @@
-"""The options of ``promptkit install`` and ``uninstall``, and how clients are told from targets."""
+"""The options of ``promptkit install`` and ``uninstall``, and the separation of clients from targets."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from itertools import takewhile
@@ -9,24 +9,15 @@ from promptkit.clients.profiles import INSTALLABLE, client_of
 from promptkit.clients.servers import as_name
 from promptkit.errors.suggestions import nearest
 
-#: Between the words of `install` and the options of the server that it writes.
+#: The help on the options of the server that `install` writes.
 _SERVED: Final = """\
 Behind -- stand options of promptkit serve, as in: promptkit install zed -- --grace 5.
 The next install of the server keeps them, unless it has a -- of its own; it says what it removes."""
 
 
 def add_install(install: ArgumentParser, targets: dict[str, Any]) -> None:
-    """
-    Add the options of `install` to a parser.
-
-    Args:
-        install:
-            The parser.
-
-        targets:
-            What is known of targets.
-    """
-    _add_words(install, targets)
+    """Add the options of `install` to a parser; *targets* are the settings of the argument TARGET."""
+    _add_common(install, targets)
     variable = "a variable of the environment that the client starts the server with; may be repeated"
     install.add_argument(
         "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
@@ -38,17 +29,8 @@ def add_install(install: ArgumentParser, targets: dict[str, Any]) -> None:
 
 
 def add_uninstall(uninstall: ArgumentParser, targets: dict[str, Any]) -> None:
-    """
-    Add the options of `uninstall` to a parser.
-
-    Args:
-        uninstall:
-            The parser.
-
-        targets:
-            What is known of targets.
-    """
-    _add_words(uninstall, targets)
+    """Add the options of `uninstall` to a parser; *targets* are the settings of the argument TARGET."""
+    _add_common(uninstall, targets)
     every = (
         "take out every server of promptkit's, or with --skills all skills; of each client if none is named"
     )
@@ -58,22 +40,24 @@ def add_uninstall(uninstall: ArgumentParser, targets: dict[str, Any]) -> None:
 
 def find_clients(options: Namespace) -> None:
     """
-    Tell the clients from the targets: they come first, and are known by name.
+    Separate the clients from the targets: they come first, and have known names.
 
     Raises:
-        SystemExit: If a client stands behind a target, or words do not go together.
+        SystemExit: If a client follows a target, or options conflict.
     """
     named = [*takewhile(INSTALLABLE.__contains__, options.targets)]
     options.targets = options.targets[len(named) :]
     options.clients = [*dict.fromkeys([*([options.client] if options.client else ()), *named])]
-    if (late := next(filter(INSTALLABLE.__contains__, options.targets), None)) is not None:
-        options.refuse(f"the client {late!r} stands behind a target: name clients first, or write ./{late}")
-    if options.targets and (meant := nearest(options.targets[0], INSTALLABLE)):
-        options.target_note = f"it is no client: did you mean {meant!r}?"
-    _refuse_what_does_not_go(options)
+    if (misplaced := next(filter(INSTALLABLE.__contains__, options.targets), None)) is not None:
+        options.refuse(
+            f"the client {misplaced!r} stands behind a target: name clients first, or write ./{misplaced}"
+        )
+    if options.targets and (suggestion := nearest(options.targets[0], INSTALLABLE)):
+        options.target_note = f"it is no client: did you mean {suggestion!r}?"
+    _refuse_conflicts(options)
 
 
-def _refuse_what_does_not_go(options: Namespace) -> None:
+def _refuse_conflicts(options: Namespace) -> None:
     if options.served is not None or options.env:
         word = "--env" if options.env else "--"
         if options.command != "install" or options.list:
@@ -84,8 +68,8 @@ def _refuse_what_does_not_go(options: Namespace) -> None:
         options.refuse("--all takes out every server: neither TARGET nor --name is for it")
 
 
-def _add_words(command: ArgumentParser, targets: dict[str, Any]) -> None:
-    """Add what says which server in which configurations."""
+def _add_common(command: ArgumentParser, targets: dict[str, Any]) -> None:
+    """Add the arguments and options that both commands have."""
     add = command.add_argument
     client = (
         "the client, as install --list names it; there may be several. Names of clients stand first: a "
@@ -107,7 +91,7 @@ def _add_words(command: ArgumentParser, targets: dict[str, Any]) -> None:
 
 
 def _client(text: str) -> str:
-    """A client that promptkit can be put into."""
+    """Return the name of a client that promptkit can be installed in."""
     try:
         client_of(text, INSTALLABLE)
     except ValueError as error:
@@ -116,7 +100,7 @@ def _client(text: str) -> str:
 
 
 def _variable(text: str) -> tuple[str, str]:
-    """A variable of the environment, and its value."""
+    """Parse ``NAME=VALUE``, a variable of the environment."""
     name, equals, value = text.partition("=")
     is_name = name.isidentifier() and name.isascii()
     refuse_unless(
@@ -126,20 +110,20 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _entry_name(text: str) -> str:
-    """The name of a server in a client's configuration."""
+    """Return the name of a server for a client's configuration."""
     name = as_name(text)
     refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
     return text
 
 
 def _http_url(text: str) -> str:
-    """The URL of a server over HTTP."""
+    """Return the URL of a server over HTTP."""
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(text)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port is no number
+    except ValueError:  # the port is not a number
         is_http = False
     is_url = is_http and text.isprintable() and " " not in text
     refuse_unless(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")

@@ -1,4 +1,6 @@
-"""``promptkit install --skills`` and ``uninstall --skills``: skills where an agent looks for them."""
+"""
+``promptkit install --skills`` and ``uninstall --skills``: skills in the folders where clients look for them.
+"""
 
 import os
 from argparse import Namespace
@@ -24,53 +26,53 @@ from promptkit.clients.profiles import INSTALLABLE
 from promptkit.fragments.invisible import escape_invisible
 
 
-def change_skills(options: Namespace, places: Sequence[ConfigurationFile], output: Output) -> int:
+def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile], output: Output) -> int:
     """
-    Write the skills into the folders that clients read, or take out those that were written.
+    Write the skills into the folders that clients read, or remove the skills written by promptkit.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
     if options.url is not None or options.name is not None:
         options.refuse("--skills writes folders: neither --url nor --name is for it")
-    places = _with_folders(options, places)
+    configurations = _with_folders(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
-    skills = _skills(targets) if options.command == "install" else ()
+    skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
         return Exit.FAULTY
-    code, told = Exit.FINE, list[dict[str, Any]]()
-    for place in places:
+    code, reports = Exit.FINE, list[dict[str, Any]]()
+    for configuration in configurations:
         try:
-            folder = place.skills_folder()
+            folder = configuration.skills_folder()
             if options.all and not has_skills(folder):
                 continue
-            change = skill_change(folder, skills, None if options.all else _source(place, targets))
-            told.append(_carry_out(change, place, options, output))
+            change = skill_change(folder, skills, None if options.all else _source(configuration, targets))
+            reports.append(_apply(change, configuration, options, output))
         except FolderRefusedError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
             code = fail(text, Exit.FAULTY)
         except OSError as error:
-            code = fail(describe_failure(place.skills or "", error), Exit.FAULTY)
-    if options.json and (options.all or len(places) > 1):
-        output.print_json({"changes": told})
-    elif options.json and told:
-        output.print_json(told[0])
-    elif options.all and not told and code == Exit.FINE:
+            code = fail(describe_failure(configuration.skills or "", error), Exit.FAULTY)
+    if options.json and (options.all or len(configurations) > 1):
+        output.print_json({"changes": reports})
+    elif options.json and reports:
+        output.print_json(reports[0])
+    elif options.all and not reports and code == Exit.FINE:
         output.print_lines(["no skills of promptkit's were found: nothing to change"])
     return code
 
 
-def _with_folders(options: Namespace, places: Sequence[ConfigurationFile]) -> list[ConfigurationFile]:
-    """Return the places whose clients read folders; a client that is named, and reads none, is refused."""
-    for place in places if options.clients else ():
-        if place.skills is None:
+def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile]) -> list[ConfigurationFile]:
+    """Return the configurations of clients that read skills from folders; a named client must."""
+    for configuration in configurations if options.clients else ():
+        if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
-            options.refuse(f"{place.title} reads no skills from folders; these do: {readers}")
-    return [place for place in places if place.skills is not None]
+            options.refuse(f"{configuration.title} reads no skills from folders; these do: {readers}")
+    return [configuration for configuration in configurations if configuration.skills is not None]
 
 
-def _skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
-    """The skills of recipes; None if there are none, or faults, which is said."""
+def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
+    """Return the skills of the recipes; if there are none, or errors, print that and return None."""
     catalog = load_catalog(targets)
     report_faults(catalog)
     if not catalog.healthy:
@@ -83,29 +85,29 @@ def _skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
     return skills or None
 
 
-def _carry_out(
-    change: FolderChange, place: ConfigurationFile, options: Namespace, output: Output
+def _apply(
+    change: FolderChange, configuration: ConfigurationFile, options: Namespace, output: Output
 ) -> dict[str, Any]:
-    """Carry out a change, and print it; with ``--dry-run``, print it alone."""
+    """Make a change and print it; with ``--dry-run``, only print it."""
     is_done = not options.dry_run
     if is_done:
         change.carry_out()
     if not options.json:
-        output.print_lines(_lines(change, place, is_done=is_done))
-    return _data(change, place, is_done=is_done)
+        output.print_lines(_lines(change, configuration, is_done=is_done))
+    return _data(change, configuration, is_done=is_done)
 
 
-def _source(place: ConfigurationFile, targets: Sequence[str]) -> str:
-    """What the skills are made of: for a project's folder as others have it, too."""
-    if place.scope == "project":
-        return " ".join(Path(os.path.relpath(target, place.project)).as_posix() for target in targets)
+def _source(configuration: ConfigurationFile, targets: Sequence[str]) -> str:
+    """Return what identifies the recipes; in a project, relative paths that are the same on every machine."""
+    if configuration.scope == "project":
+        return " ".join(Path(os.path.relpath(target, configuration.project)).as_posix() for target in targets)
     return os.pathsep.join(str(Path(target).absolute()) for target in targets)
 
 
-def _data(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:
+def _data(change: FolderChange, configuration: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:
     return {
-        "client": place.client,
-        "scope": place.scope,
+        "client": configuration.client,
+        "scope": configuration.scope,
         "folder": str(change.folder.shown),
         "skills": list(change.names),
         "removed": list(change.gone),
@@ -115,12 +117,12 @@ def _data(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> d
     }
 
 
-def _lines(change: FolderChange, place: ConfigurationFile, *, is_done: bool) -> Iterator[str]:
+def _lines(change: FolderChange, configuration: ConfigurationFile, *, is_done: bool) -> Iterator[str]:
     if not change.is_needed:
-        yield f"{place.title}: nothing to change"
+        yield f"{configuration.title}: nothing to change"
     elif is_done:
         names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{place.title} has {counted(len(change.names), 'skill')} of these recipes{names}"
+        yield f"{configuration.title} has {counted(len(change.names), 'skill')} of these recipes{names}"
         yield from (f"    removed: {name}" for name in change.gone)
     else:
         yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))

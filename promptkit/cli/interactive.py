@@ -1,4 +1,4 @@
-"""Asking a person on a terminal for the arguments that a prompt requires, with completion."""
+"""Questions on a terminal for the required arguments of a prompt, with completion."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,22 +19,22 @@ from promptkit.errors.exceptions import ArgumentsError
 from promptkit.fragments.invisible import escape_invisible
 
 
-def ask(catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str], folder: Path) -> dict[str, str]:
+def ask(catalog: Catalog, prompt: CompiledPrompt, known: Mapping[str, str], folder: Path) -> dict[str, str]:
     """
-    Ask for every required argument that is not *given*, on standard error.
+    Ask on standard error for every required argument without a value.
 
     Args:
         catalog:
-            Completes what is typed.
+            The catalog that completes values.
 
         prompt:
             The prompt.
 
-        given:
-            The values by argument name, as far as they are known.
+        known:
+            The known values, by argument name.
 
         folder:
-            The folder that relative paths start from, in answers such as ``@FILE``.
+            The base of relative paths in answers such as ``@FILE``.
 
     Returns:
         All values. Some are missing if the input has ended.
@@ -42,9 +42,9 @@ def ask(catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str], fold
     Raises:
         KeyboardInterrupt: On Ctrl-C.
     """
-    values = dict(given)
+    values = dict(known)
     with (
-        os.fdopen(os.dup(0), encoding="utf-8") as keyboard,  # recipes may have replaced the streams
+        os.fdopen(os.dup(0), encoding="utf-8") as keyboard,  # recipes can replace the streams
         os.fdopen(os.dup(2), "w", encoding="utf-8") as screen,
     ):
         session: PromptSession[str] = PromptSession(
@@ -73,7 +73,7 @@ def _question(argument: Argument) -> str:
 
 
 class _Suggestions(Completer):
-    """Offers what a client would be offered."""
+    """A completer that offers the same values as a client."""
 
     def __init__(self, catalog: Catalog, name: str, argument: str, chosen: Mapping[str, str]) -> None:
         self._catalog = catalog
@@ -84,17 +84,17 @@ class _Suggestions(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
         typed = document.text_before_cursor
         try:
-            found = self._catalog.complete(self._name, self._argument, typed, self._chosen)
-        except Exception:  # noqa: BLE001 (an author's completer may fail: nothing is offered then)
+            completion = self._catalog.complete(self._name, self._argument, typed, self._chosen)
+        except Exception:  # noqa: BLE001 (a completer that fails offers nothing)
             return
-        for value in found.values:
+        for value in completion.values:
             yield Completion(
                 value, start_position=-len(typed), display=escape_invisible(value, one_line=True)
             )
 
 
 class _Reader(Validator):
-    """Reads an answer as the command line is read, and refuses what the parameter does not take."""
+    """A validator that reads answers like arguments of the command line, and rejects invalid values."""
 
     def __init__(self, prompt: CompiledPrompt, argument: Argument, folder: Path) -> None:
         self._prompt = prompt

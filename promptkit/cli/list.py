@@ -37,7 +37,7 @@ def run(options: Namespace, output: Output) -> int:
     Print every prompt, resource and skill, as text or as JSON.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
     catalog = load_catalog(options.targets, options.ignore)
     if options.json:
@@ -51,31 +51,31 @@ def run(options: Namespace, output: Output) -> int:
 
 def lists_of(catalog: Catalog) -> dict[str, Any]:
     """
-    Return all lists as JSON-compatible data, with the scopes that items need.
+    Return all lists as JSON-compatible data, with the scopes that items require.
 
-    They are as a client of the newest revision with a handshake receives them, each on one page.
+    Items have the form that a client of the latest handshake revision receives, on one page for each list.
     """
     lowering = lowering_for(LATEST_HANDSHAKE)
     page_size = max(len(catalog.declared) + len(catalog.skills), 1)
-    # Tools are prompts, and where there are no skills, no list of them is sent.
+    # Tools repeat the prompts, and a list of skills is only sent if there are any.
     hidden = {"tools/list"} if catalog.skills else {"tools/list", "skills/list"}
     methods = [method for method in LISTS if method not in hidden]
     pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
-    found = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
-    needed = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
-    for item in chain.from_iterable(found.values()):
+    lists = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
+    scopes = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
+    for item in chain.from_iterable(lists.values()):
         key = item.get("uri") or item.get("uriTemplate") or item["name"]
-        if key in needed:
-            item["scopes"] = needed[key]
-    return found
+        if key in scopes:
+            item["scopes"] = scopes[key]
+    return lists
 
 
 def _print(catalog: Catalog, output: Output) -> None:
-    """Print the lists as text: wrapped on a terminal, elsewhere one line for each item."""
+    """Print the lists as text, wrapped on a terminal; elsewhere with one line for each item."""
     console = console_on(output, output.width)
     for item in (*catalog.declared, *catalog.skills):
         for indent, text in ((0, _head(item)), *((4, text) for text in _parts(item))):
-            text.overflow = "fold"  # breaks a word that is too long
+            text.overflow = "fold"  # breaks words that are too long
             lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
             for i, line in enumerate(lines):
                 line.rstrip()
@@ -84,9 +84,9 @@ def _print(catalog: Catalog, output: Output) -> None:
 
 
 def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Iterator[Text]":
-    """What belongs to it, a line each: arguments, or the files of a skill."""
+    """Yield a line for each argument of an item, or one for the files of a skill."""
     if isinstance(item, CompiledPrompt | CompiledResource):
-        yield from map(_described, item.arguments.ordered)
+        yield from map(_describe_argument, item.arguments.ordered)
         return
     from rich.text import Text
 
@@ -96,7 +96,7 @@ def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Iterat
 
 
 def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Text":
-    """Its kind, name and description."""
+    """Return the kind, name and description of an item."""
     from rich.text import Text
 
     kind, title, uri = "prompt", item.title, None
@@ -111,8 +111,8 @@ def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Text":
     return text.append(f": {_line(item.description)}" if item.description else "")
 
 
-def _described(argument: Argument) -> "Text":
-    """An argument with its type, default, time zone and description."""
+def _describe_argument(argument: Argument) -> "Text":
+    """Return an argument with its type, default, time zone and description."""
     from rich.text import Text
 
     presence = "required" if argument.required else _default(argument)
@@ -124,30 +124,30 @@ def _described(argument: Argument) -> "Text":
 
 
 def _line(text: str) -> str:
-    """*text* on one line, with control characters escaped."""
+    """Return *text* on one line, with control characters escaped."""
     return escape_invisible(" ".join(text.split()))
 
 
 def _default(argument: Argument) -> str:
-    """What counts if nothing is given, as one would type it."""
+    """Return the default of an argument, as users would type it."""
     is_none = argument.default is NO_DEFAULT or argument.default is None
-    own = "" if is_none else _own_default(argument)
-    return default_clause(argument.arg.env, filter(None, [own])) or "optional"
+    text = "" if is_none else _signature_default(argument)
+    return default_clause(argument.arg.env, filter(None, [text])) or "optional"
 
 
-def _own_default(argument: Argument) -> str:
+def _signature_default(argument: Argument) -> str:
     if argument.arg.secret:
         return "<secret>"
     try:
         text = typed_text(argument.default)
-        # Blanks that would not be seen, and line ends, are shown as JSON has them.
+        # Invisible blanks and line ends are escaped as in JSON.
         return text if text == " ".join(text.split()) else msgspec.json.encode(text).decode()
-    except Exception as error:  # noqa: BLE001 (an author's class may be unable to show itself)
+    except Exception as error:  # noqa: BLE001 (an author's class can fail to convert itself to text)
         return f"<{type(argument.default).__name__}, which cannot be shown: {type(error).__name__}>"
 
 
 def shown_type(annotation: Any) -> str:
-    """Return a type as its author writes it, without modules and without `Annotated`."""
+    """Return a type as its author writes it, without modules and `Annotated`."""
     if isinstance(annotation, list):  # the parameters of a Callable
         return f"[{', '.join(map(shown_type, annotation))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -156,12 +156,12 @@ def shown_type(annotation: Any) -> str:
     if is_union(annotation):
         return " | ".join(map(shown_type, arguments))
     name = _type_name(annotation if origin is None else origin)
-    shown = map(repr if origin is Literal else shown_type, arguments)
-    return f"{name}[{', '.join(shown)}]" if arguments else name
+    parameters = map(repr if origin is Literal else shown_type, arguments)
+    return f"{name}[{', '.join(parameters)}]" if arguments else name
 
 
 def _type_name(annotation: Any) -> str:
-    """The name of a type without its parameters; for an enumeration with its values."""
+    """Return the name of a type without its parameters; for an enumeration, with its values."""
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or type_name(annotation)

@@ -1,4 +1,4 @@
-"""Loading recipes for a command, and printing what is wrong with them."""
+"""Loading of recipes for a command, and printing of their diagnostics."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
@@ -15,8 +15,8 @@ from promptkit.loader.recipes import Recipes
 from promptkit.loader.targets import locate_target
 from promptkit.standard_error import say, stderr_stream
 
-#: How many of what is hidden are named.
-_MOST_NAMED: Final = 5
+#: How many hidden items are named.
+_MAX_NAMED: Final = 5
 
 
 def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
@@ -28,10 +28,10 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
             Folders, files, modules, or module:object.
 
         cases:
-            Whether the files with cases are imported, too.
+            Whether to import the files with cases, too.
 
     Raises:
-        LoadError: If one of them does not exist, or cannot be read.
+        LoadError: If a target does not exist, or cannot be read.
     """
     try:
         with ImportClock().runs() as importing:
@@ -44,10 +44,10 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
 
 def check_existence(targets: Iterable[str]) -> None:
     """
-    Find out whether what is no folder and no file is a module, before a command says what it does not take.
+    Check that all targets exist, so that a missing one is the first error a command reports.
 
     Raises:
-        LoadError: If one of the targets does not exist.
+        LoadError: If a target is neither a folder, nor a file, nor a module.
     """
     for target in targets:
         if locate_target(target) is None:
@@ -63,35 +63,35 @@ def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint:
             Folders, files, modules, or module:object.
 
         ignore:
-            The rules whose diagnostics are left out.
+            The rules whose diagnostics are omitted.
 
         lint:
             Whether to report probable mistakes, too, and to import the cases.
 
     Raises:
-        LoadError: If there is nothing at one of them.
+        LoadError: If a target does not exist, or cannot be read.
     """
     return without_ignored(compiler.compile(load_recipes(targets, cases=lint), lint=lint), ignore)
 
 
 def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
-    """Return *catalog* without the diagnostics of some rules."""
+    """Return *catalog* without the diagnostics of ignored rules."""
     return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
 
 
 def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
-    """Print what is wrong with the recipes on standard error, but for the rules that are ignored."""
+    """Print the diagnostics of a catalog on standard error, except those of ignored rules."""
     report_diagnostics(without_ignored(catalog, ignore).diagnostics)
 
 
 def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
-    """Say on standard error what nobody is shown because nobody has said which scopes there are."""
+    """Report on standard error which items are hidden because no scopes were configured."""
     if scopes is not None or not (requirements := catalog.requirements):
         return
     needed = " ".join(sorted(frozenset().union(*requirements)))
     names = [printable(item.name) for item in catalog.scoped]
-    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    more = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
     say(
-        f"hidden, as they need scopes: {', '.join([*names[:_MOST_NAMED], *more])}; "
+        f"hidden, as they need scopes: {', '.join([*names[:_MAX_NAMED], *more])}; "
         f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to be told no more"
     )

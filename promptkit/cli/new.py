@@ -87,14 +87,14 @@ def test_a_host_can_read_it():
     assert skill.listed.frontmatter["description"].startswith("Review a change")
 """
 
-#: What no repository is to hold: a `.gitignore`, where there is none.
+#: Written only where there is no `.gitignore`.
 _GITIGNORE: Final = ".gitignore"
 _IGNORED: Final = """\
 __pycache__/
 .venv/
 """
 
-#: What is written, by its path in the folder.
+#: The content of each file, by its path in the folder.
 _FILES: Final[Mapping[str, str]] = {
     "pyproject.toml": _CONFIGURATION,
     "prompts/review.py": _PROMPT,
@@ -108,21 +108,21 @@ _SKILL_FILES: Final[Mapping[str, str]] = {
 
 _RENDERED: Final = 'review code="x = 1"'
 
-#: The client to name where none is found.
-_USUAL_CLIENT: Final = "claude-code"
+#: The client in the printed commands if none is found.
+_DEFAULT_CLIENT: Final = "claude-code"
 
 
 def run(options: Namespace, output: Output) -> int:
-    """Write the files, unless one of them is there, and print which commands come next."""
+    """Write the files, unless one of them exists, and print the next commands."""
     folder = Folder.named(options.folder)
     files = {**(_SKILL_FILES if options.skill else _FILES)}
     try:
         if folder.status(_GITIGNORE) is None:
             files[_GITIGNORE] = _IGNORED
         folder.write_new({path: text.encode() for path, text in files.items()})
-    except (FileExistsError, NotADirectoryError) as error:  # a file is in place of a file or a folder
-        way_out = "move it, or name another folder"
-        return fail(f"nothing was written: {error.filename} is in the way: {way_out}", Exit.FAULTY)
+    except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
+        hint = "move it, or name another folder"
+        return fail(f"nothing was written: {error.filename} is in the way: {hint}", Exit.FAULTY)
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAULTY)
     written = [folder.display_path(path) for path in files]
@@ -130,13 +130,13 @@ def run(options: Namespace, output: Output) -> int:
     if options.json:
         output.print_json({"files": written, "next": commands})
         return Exit.FINE
-    lines = [*(f"wrote {path}" for path in written), "", "next:", *(f"    {one}" for one in commands)]
+    lines = [*(f"wrote {path}" for path in written), "", "next:", *(f"    {command}" for command in commands)]
     output.print_lines(lines, one_line=True)
     return Exit.FINE
 
 
 def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:
-    """The three commands that lead from here into a client. They work in a shell, one after the other."""
+    """Return commands that render, test and install the new prompt or skill, to run one after the other."""
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
     python = _program("python", sys.executable)
@@ -149,17 +149,21 @@ def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:
 
 
 def _program(name: str, program: str | None) -> str:
-    """What starts a program of this environment in a shell; without a path, it is a module."""
+    """Return the words that start a program of this environment in a shell; without a path, as a module."""
     if program is None:
         return f"{_program('python', sys.executable)} -m {name}"
-    own, found = Path(program), shutil.which(name)
-    # One folder may have one program by several names, as python and python3.
-    is_same = found is not None and Path(found).parent == own.parent and own.samefile(found)
+    path, path_in_shell = Path(program), shutil.which(name)
+    # A folder can have several names for one program, such as python and python3.
+    is_same = (
+        path_in_shell is not None
+        and Path(path_in_shell).parent == path.parent
+        and path.samefile(path_in_shell)
+    )
     return name if is_same else quoted(program)
 
 
 def _client(*, is_skill: bool) -> str:
-    """The first client on this machine that offers prompts, or reads skills."""
-    fitting = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
-    found = (name for name in fitting if ConfigurationFile(name).client_is_found)
-    return next((name for name in found if not is_skill or INSTALLABLE[name].skills), _USUAL_CLIENT)
+    """Return the first client on this machine that supports prompts, or skills."""
+    candidates = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
+    installed = (name for name in candidates if ConfigurationFile(name).client_is_found)
+    return next((name for name in installed if not is_skill or INSTALLABLE[name].skills), _DEFAULT_CLIENT)

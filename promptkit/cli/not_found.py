@@ -1,4 +1,4 @@
-"""Why what a command names is not there: its faults, or that there is none."""
+"""Explanations for a name that does not exist, or whose prompt cannot be rendered."""
 
 import os
 import re
@@ -20,32 +20,32 @@ from promptkit.loader.targets import split_target
 
 def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:
     """
-    Print why a prompt, or a skill, cannot be rendered, and return the exit code.
+    Print why a prompt or a skill cannot be rendered, and return the exit code.
 
     Args:
         options:
             The command, the name, and the targets.
 
         recipes:
-            What was found at the targets.
+            The recipes at the targets.
 
         diagnostics:
-            What is wrong there.
+            Their diagnostics.
     """
-    faults = _faults_of(options.name, recipes, diagnostics)
-    if faults:
-        report_diagnostics(faults)
-        is_skill = any(one.name == options.name for file in recipes.by_file for one in file.skills)
+    related = _related_diagnostics(options.name, recipes, diagnostics)
+    if related:
+        report_diagnostics(related)
+        is_skill = any(skill.name == options.name for file in recipes.by_file for skill in file.skills)
         kind = "skill" if is_skill else "prompt"
         return fail(f"{kind} {options.name!r} cannot be rendered", Exit.FAULTY)
-    place, _ = split_target(options.name)
-    if not options.has_targets and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
+    path, _ = split_target(options.name)
+    if not options.has_targets and os.path.exists(path):  # noqa: PTH110 (it can be any text)
         options.refuse(f"name a prompt in it, as in: promptkit {options.command} {options.name} NAME")
     return fail(_unknown_prompt(options, recipes, diagnostics), Exit.USAGE)
 
 
-def told_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
-    """Return the error with where to look, unless it says more than that there is no such name."""
+def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
+    """Return the message of an error, with a pointer to `promptkit list` unless it has a hint."""
     if error.nearest is not None or getattr(error, "reason", None) is not None:
         return str(error)
     target = f" {' '.join(options.targets)}" if options.has_targets else ""
@@ -54,35 +54,40 @@ def told_unknown(error: UnknownPromptError | UnknownResourceError, options: Name
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
     names = [prompt.options.name for prompt in recipes.prompts]
-    names += [skill.name for one in recipes.by_file for skill in one.skills]
+    names += [skill.name for file in recipes.by_file for skill in file.skills]
     uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
-    meant = uris[0] if uris else nearest(options.name, names)
-    message = str(unknown := UnknownPromptError(options.name, meant))
+    suggestion = uris[0] if uris else nearest(options.name, names)
+    message = str(unknown := UnknownPromptError(options.name, suggestion))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         return f"{message} ({counted(broken, 'recipe')} cannot be imported: see promptkit check)"
     if not names and not uris:
         return f"{message}: there is no prompt in {' '.join(options.targets)!r}"
-    return told_unknown(unknown, options)
+    return format_unknown(unknown, options)
 
 
-def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> list[Diagnostic]:
-    """The faults of the prompt called *name*, or of a file that seems to define it."""
+def _related_diagnostics(
+    name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]
+) -> list[Diagnostic]:
+    """Return the diagnostics of the prompt or skill called *name*, or of a file that seems to define it."""
     prompts: list[Any] = [prompt for prompt in recipes.prompts if prompt.options.name == name]
     prompts += [skill for file in recipes.by_file for skill in file.skills if skill.name == name]
     own = {diagnostic for prompt in prompts for diagnostic in prompt.compile()[1]}
-    places = {prompt.location for prompt in prompts}
+    locations = {prompt.location for prompt in prompts}
     return [
         diagnostic
         for diagnostic in diagnostics
         if diagnostic in own
-        or (diagnostic.rule in (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL) and diagnostic.location in places)
+        or (
+            diagnostic.rule in (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL)
+            and diagnostic.location in locations
+        )
         or (not prompts and diagnostic.rule is Rule.IMPORT_FAILED and _mentions(diagnostic, name))
     ]
 
 
 def _mentions(diagnostic: Diagnostic, name: str) -> bool:
-    """Whether a file that cannot be imported seems to define the prompt called *name*."""
+    """Return whether a file that cannot be imported seems to define *name*."""
     source = text_of(diagnostic.location.file)
     word = re.escape(name)
     defined = rf"""^\s*(?:async\s+)?def\s+{word}\b|\bname\s*=\s*["']{word}["']"""

@@ -1,8 +1,8 @@
 """
-The options of a command: the command line as argparse reads it, and what the configuration says besides.
+Parsing of the command line, and defaults from the configuration.
 
-`render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
-``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` may stand before TYPED.
+`render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` takes
+``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
-#: How a word is shown, by how many of it there may be.
+#: The usage of a positional word, by its `nargs`.
 _WORDS: Final[dict[Any, str]] = {
     None: "{0}",
     "?": "[{0}]",
@@ -41,37 +41,39 @@ _WORDS: Final[dict[Any, str]] = {
 
 
 def refusal(program: str, words: Iterable[Action], message: str) -> str:
-    """Return the lines that refuse a command line: its usage, with the *words* beside options, and why."""
+    """
+    Return the message for an invalid command line: the usage with its positional *words*, and the reason.
+    """
     message = message.replace("ignored explicit argument", "it takes no value, and has")
-    return f"usage: {usage_of(program, words)}\n{program}: error: {escape_invisible(message)}\n"
+    return f"usage: {format_usage(program, words)}\n{program}: error: {escape_invisible(message)}\n"
 
 
-def usage_of(program: str, words: Iterable[Action]) -> str:
-    """Return a line that shows a command with its *words*, and its options as one word."""
-    # While argparse reads options between words, it keeps elsewhere how many of a word there may be.
-    shown = [_WORDS[getattr(word, "save_nargs", word.nargs)].format(word.metavar) for word in words]
-    return " ".join([program, "[OPTION ...]", *shown])
+def format_usage(program: str, words: Iterable[Action]) -> str:
+    """Return the usage line of a command, with its *words*, and its options as one word."""
+    # While argparse parses intermixed options, it moves `nargs` to `save_nargs`.
+    formatted = [_WORDS[getattr(word, "save_nargs", word.nargs)].format(word.metavar) for word in words]
+    return " ".join([program, "[OPTION ...]", *formatted])
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error: the word that was probably meant, if any is near."""
-    meant = nearest(word, known)
-    return f"; did you mean {meant!r}?" if meant else ""
+    """Return the end of an error message with the most similar word, if there is one."""
+    similar = nearest(word, known)
+    return f"; did you mean {similar!r}?" if similar else ""
 
 
 def unknown_choice(value: object, choices: Iterable[object]) -> str:
-    """Return what is wrong with a value that is none of those that there are."""
+    """Return the error message for an invalid choice."""
     named = list(map(str, choices))
     return f"{value!r} is not one of {', '.join(named)}{suggestion(str(value), named)}"
 
 
-def without_value(option: Action) -> str:
-    """Return what is wrong with an option that has no value behind it."""
+def missing_value(option: Action) -> str:
+    """Return the error message for an option without a value."""
     value = option.metavar or "|".join(map(str, option.choices or ())) or option.dest.upper()
     return f"it needs a value, as in {option.option_strings[-1]} {value}"
 
 
-#: Commands that may need no targets: they look for them themselves.
+#: Commands that can work without targets, and find the default ones themselves.
 _TARGETS_LATER: Final = ("install", "uninstall")
 
 _EPILOG: Final = """\
@@ -82,7 +84,7 @@ exit codes:
   130  interrupted
 """
 
-#: RFC 3986, section 3.1. The names of arguments have no colon.
+#: RFC 3986, section 3.1. Names of arguments have no colon.
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*:"
 
 
@@ -102,7 +104,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     if not arguments or arguments[0] not in COMMANDS:
         _refuse_command(arguments)
     name, *words = arguments
-    served = None  # what the server is to be started with that is installed
+    served = None  # the options of the server that `install` writes
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
@@ -129,54 +131,54 @@ def parse(arguments: Sequence[str]) -> Namespace:
 
 def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     """
-    Return the options of a command with what ``[tool.promptkit]`` says where the command line says nothing.
+    Return the options of a command, completed with the settings of ``[tool.promptkit]``.
 
     Args:
         options:
-            What `parse` made of the command line.
+            The result of `parse`.
 
         argv:
-            The command line, which is parsed again where the configuration has options of `serve`.
+            The command line, which is parsed again if the configuration has options of `serve`.
 
     Raises:
-        ConfigurationError: If the configuration has a setting, a value or a code that does not exist.
+        ConfigurationError: If a setting, a value or a code is unknown or invalid.
 
-        LoadError: If neither it nor the command line names a target, and the usual folders do not exist.
+        LoadError: If no target is given or configured, and no default folder exists.
     """
     try:
-        found = find_configuration(only_own=options.has_targets)
+        configuration = find_configuration(only_own=options.has_targets)
     except FileNotFoundError:  # the current folder is gone
-        found = Configuration()
-    words = words_of(found) if found.serve else []
+        configuration = Configuration()
+    words = serve_words(configuration) if configuration.serve else []
     if options.command == "serve" and words:
         typed_options = options.typed_options
         options = parse([*argv[:1], *words, *argv[1:]])
         options.typed_options = typed_options
     if not options.has_targets and options.command not in _TARGETS_LATER:
-        options.targets = _targets(options, found)
-    if found.ignore:
-        options.ignore = frozenset(map(rule_of, found.ignore))
-    options.configuration = found
+        options.targets = _targets(options, configuration)
+    if configuration.ignore:
+        options.ignore = frozenset(map(rule_of, configuration.ignore))
+    options.configuration = configuration
     return options
 
 
 def configured_targets(options: Namespace) -> list[str]:
     """
-    Return the targets of a command that may do without: those that are named, or those of the configuration.
+    Return the targets of a command that works without any: those given, or otherwise those configured.
 
     Args:
         options:
-            What `configure` returned.
+            The result of `configure`.
 
     Raises:
-        LoadError: If neither names one, and the usual folders do not exist.
+        LoadError: If no target is given or configured, and no default folder exists.
     """
     named: list[str] = options.targets
     return named if options.has_targets else _targets(options, options.configuration)
 
 
 def options_of(name: str) -> dict[str, Action]:
-    """Return the options of a command, by their names without the dashes in front."""
+    """Return the options of a command, by their names without the leading dashes."""
     actions = _parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no other way)
     return {
         option.removeprefix("--"): action
@@ -186,13 +188,13 @@ def options_of(name: str) -> dict[str, Action]:
 
 
 def limits_of(options: Namespace) -> Limits:
-    """Return the limits that the command line of `serve` sets."""
+    """Return the limits set on the command line of `serve`."""
     chosen = vars(options)
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})
 
 
 def program_parser() -> "_Parser":
-    """Return a parser that knows all commands, and all of their options."""
+    """Return a parser for all commands, with all of their options."""
     parser = _Parser(
         prog="promptkit",
         description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
@@ -207,20 +209,20 @@ def program_parser() -> "_Parser":
 
 
 def is_uri(word: str) -> bool:
-    """Whether a word begins with a scheme. A ``=`` behind that is part of the URI."""
+    """Return whether a word starts with a URI scheme; a later ``=`` is part of the URI."""
     return re.match(_SCHEME, word) is not None
 
 
 def is_argument(word: str) -> bool:
-    """Whether a word is ``KEY=VALUE``."""
+    """Return whether a word is ``KEY=VALUE``."""
     return "=" in word and not is_uri(word)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its errors show a line of usage, and what was probably meant: they import `promptkit.cli.options`."""
+    """A parser whose errors show the usage, and suggest similar words."""
 
     def read(self, words: Sequence[str]) -> Namespace:
-        # Options may stand between words, for which argparse takes a second pass.
+        # Options between words need the slower, intermixed parsing of argparse.
         has_words = len(self._get_positional_actions()) > 1
         read = self.parse_known_intermixed_args if has_words else self.parse_known_args
         options, unknown = read(words)
@@ -231,7 +233,7 @@ class _Parser(argparse.ArgumentParser):
             if not word.startswith("-"):
                 self.error(f"unexpected argument {unknown[0]!r}")
 
-            hint = suggestion(word, self._option_string_actions) or _who_has(word)
+            hint = suggestion(word, self._option_string_actions) or _commands_with(word)
             self.error(f"unknown option {word!r}{hint or f'; {self.prog} --help shows all'}")
         return options
 
@@ -246,23 +248,22 @@ class _Parser(argparse.ArgumentParser):
         try:
             return super()._match_argument(action, arg_strings_pattern)
         except ArgumentError:
-            raise ArgumentError(action, without_value(action)) from None
+            raise ArgumentError(action, missing_value(action)) from None
 
 
 def _parser_of(name: str, *, helps: bool = False) -> _Parser:
-    """The parser of one command."""
     parser = _Parser(f"promptkit {name}", **_settings_of(name, helps=helps))
     _, add_options = COMMANDS[name]
     add_options(parser)
     if helps:
-        parser.usage = usage_of(parser.prog, parser._get_positional_actions())  # noqa: SLF001 (as above)
+        parser.usage = format_usage(parser.prog, parser._get_positional_actions())  # noqa: SLF001 (as above)
     return parser
 
 
 def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
-    """What argparse takes to make the parser of a command; only help is as wide as the terminal."""
+    """Return the settings of argparse for a command's parser; only help is as wide as the terminal."""
     summary, _ = COMMANDS[name]
-    # For each option argparse asks for the width, which would take as long as everything else.
+    # Without a width, argparse queries the terminal for each option, which would double the parsing time.
     formatter = partial(argparse.RawDescriptionHelpFormatter, width=None if helps else 80)
     return {
         "description": f"{summary[0].upper()}{summary[1:]}.",
@@ -272,14 +273,14 @@ def _settings_of(name: str, *, helps: bool) -> dict[str, Any]:
     }
 
 
-def _who_has(option: str) -> str:
-    """The end of an error: the commands that have an option, if there are any."""
-    others = [name for name in COMMANDS if option.removeprefix("--") in options_of(name)]
-    return f"; it is an option of {', '.join(others)}" if others else ""
+def _commands_with(option: str) -> str:
+    """Return the end of an error message with the commands that have an option, if there are any."""
+    commands = [name for name in COMMANDS if option.removeprefix("--") in options_of(name)]
+    return f"; it is an option of {', '.join(commands)}" if commands else ""
 
 
 def _refuse_command(arguments: Sequence[str]) -> NoReturn:
-    """Print the help of the program, or what is wrong with a line that begins with no command."""
+    """Exit with the help of the program, or with the error of a line that does not start with a command."""
     parser = program_parser()
     word = arguments[0] if arguments else ""
     if word and not word.startswith("-"):
@@ -293,7 +294,7 @@ def _refuse_command(arguments: Sequence[str]) -> NoReturn:
 
 
 def _find_target(options: Namespace) -> None:
-    """Tell the target from the prompt's name: the name comes last, and is no ``KEY=VALUE``."""
+    """Separate the target from the prompt's name, which comes last and is not ``KEY=VALUE``."""
     if is_argument(options.name):  # argparse took an argument for the name, and the name for the target
         words = [options.name, *options.arguments]
         options.target, options.name, options.arguments = None, options.target, words
@@ -306,7 +307,7 @@ def _find_target(options: Namespace) -> None:
 
 
 def _find_typed(options: Namespace) -> None:
-    """Tell what was typed from the arguments that were chosen: it is no ``KEY=VALUE``."""
+    """Separate the typed text from the chosen arguments, which are ``KEY=VALUE``."""
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:
@@ -316,7 +317,7 @@ def _find_typed(options: Namespace) -> None:
 
 
 def _find_rows(options: Namespace) -> None:
-    """Tell the rows from the prompt: who joins results names none."""
+    """Separate the rows from the prompt, which ``--join`` does not take."""
     if options.join is not None and options.rows is None:
         options.name, options.rows = None, options.name
     if options.rows is None or (options.name is None) != (options.join is not None):
@@ -325,36 +326,36 @@ def _find_rows(options: Namespace) -> None:
         options.refuse("name a vendor with --for: each has files of its own")
 
 
-def _targets(options: Namespace, found: Configuration) -> list[str]:
-    """The recipes where the command line names none: those of the configuration, else the usual folder."""
-    if found.targets:
-        options.target_note = f"it is named by {found.file}"
-        return [*found.targets]
-    (usual,) = options.targets
-    if is_foreign(usual):
-        raise LoadError(usual, NOT_MINE)
-    if not os.path.isdir(usual):  # noqa: PTH112 (False for any text)
-        # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
+def _targets(options: Namespace, configuration: Configuration) -> list[str]:
+    """Return the configured targets, or otherwise the default folder."""
+    if configuration.targets:
+        options.target_note = f"it is named by {configuration.file}"
+        return [*configuration.targets]
+    (folder,) = options.targets
+    if is_foreign(folder):
+        raise LoadError(folder, NOT_MINE)
+    if not os.path.isdir(folder):  # noqa: PTH112 (False for any text)
+        # A module can have that name. `serve` looks for it after it has started to answer its client.
         if options.command != "serve":
-            raise LoadError(usual, NO_FOLDER)
+            raise LoadError(folder, NO_FOLDER)
         options.no_target = NO_FOLDER
-    return [usual]
+    return [folder]
 
 
-def words_of(found: Configuration) -> list[str]:
-    """Return the options of `serve` in a configuration, as words of a command line."""
+def serve_words(configuration: Configuration) -> list[str]:
+    """Return the configured options of `serve`, as words of a command line."""
     actions = options_of("serve")
-    check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
+    check_keys(configuration.serve, actions, configuration.file, "tool.promptkit.serve")
     words: list[str] = []
-    for name, value in found.serve.items():
+    for name, value in configuration.serve.items():
         takes_several = isinstance(value, list) and isinstance(actions[name].default, list)
-        for one in value if takes_several else [value]:
-            words += _words_for(actions[name], name, one, found.file)
+        for item in value if takes_several else [value]:
+            words += _words_for(actions[name], name, item, configuration.file)
     return words
 
 
 def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
-    """The word that gives an option a value; none for a flag that is false."""
+    """Return the word that sets an option; none for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
         kind = "true or false" if is_flag else "text or a number"

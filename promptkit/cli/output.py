@@ -1,8 +1,8 @@
 """
-A command's own output, kept apart from what authors' code prints.
+A command's own output, separate from the output of authors' code.
 
-Standard output moves to a private descriptor before any recipe is imported. Everything that
-authors' code prints after that, from Python, C, a child process or a thread, goes to standard error.
+Standard output moves to a private descriptor before recipes are imported. Everything that authors' code
+prints after that, from Python, C, a child process or a thread, goes to standard error.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from promptkit.cli.workflow_commands import escape_commands, is_in_workflow
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.standard_error import stderr_stream
 
-#: In columns. A narrower terminal wraps the lines itself.
+#: The minimum width in columns. A narrower terminal wraps the lines itself.
 _MIN_WIDTH: Final = 20
 
 
@@ -43,14 +43,14 @@ class OutputError(Exception):
 
 class Output(StringIO):
     """
-    What a command prints, kept until it is sent.
+    The buffered output of a command.
 
     Args:
         stream:
             A text stream, or a private descriptor as a file.
 
         encoding:
-            The encoding of the stream; characters that it does not have are escaped.
+            The encoding of the stream; characters outside it are escaped.
     """
 
     def __init__(self, stream: TextIO | FileIO, encoding: str) -> None:
@@ -60,11 +60,11 @@ class Output(StringIO):
         self._commands: set[str] = set()
 
     def isatty(self) -> bool:
-        """Whether standard output is a terminal."""
+        """Return whether standard output is a terminal."""
         return self._stream.isatty()
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # a buffer in memory has none
+    def encoding(self) -> str:  # type: ignore[override]  # a buffer in memory has no encoding
         """The encoding of standard output."""
         return self._encoding
 
@@ -74,7 +74,7 @@ class Output(StringIO):
         return width_of(self._stream) if self.isatty() else None
 
     def print_content(self, text: str) -> None:
-        """Print the text of a prompt: control characters are escaped on a terminal, and kept elsewhere."""
+        """Print the text of a prompt; on a terminal, with control characters escaped."""
         print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_lines(self, lines: Iterable[str], *, one_line: bool = False) -> None:
@@ -83,7 +83,7 @@ class Output(StringIO):
             print(escape_invisible(line, one_line=one_line), file=self)
 
     def print_command(self, line: str) -> None:
-        """Print a workflow command. In all other text, commands are escaped within a workflow."""
+        """Print a workflow command. Within a workflow, commands in all other text are escaped."""
         self._commands.add(line)
         print(line, file=self)
 
@@ -91,8 +91,8 @@ class Output(StringIO):
         """Print *data* as JSON, with escapes for invisible characters."""
         import json
 
-        def escaped(run: re.Match[str]) -> str:
-            return run[0] if escape_invisible(run[0]) == run[0] else json.dumps(run[0])[1:-1]
+        def escaped(match: re.Match[str]) -> str:
+            return match[0] if escape_invisible(match[0]) == match[0] else json.dumps(match[0])[1:-1]
 
         is_unicode = self._encoding.lower().replace("-", "").startswith("utf")
         text = json.dumps(data, indent=2, ensure_ascii=not is_unicode)
@@ -100,7 +100,7 @@ class Output(StringIO):
 
     def send(self) -> None:
         """
-        Write what was printed so far.
+        Write the buffered output.
 
         Raises:
             OutputError: If standard output cannot be written to.
@@ -110,9 +110,9 @@ class Output(StringIO):
         self.truncate()
         try:
             if isinstance(self._stream, FileIO):
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[self._stream.write(rest) or 0 :]
+                remaining = memoryview(data)
+                while remaining:
+                    remaining = remaining[self._stream.write(remaining) or 0 :]
             else:
                 self._stream.write(data.decode(self._encoding))
                 self._stream.flush()
@@ -124,7 +124,7 @@ class Output(StringIO):
         text = self.getvalue()
         if not is_in_workflow() or self._is_file():
             return text
-        # Texts of prompts, names and files of others may hold commands, which the runner would obey.
+        # Prompts, names and files can contain commands, which the runner would execute.
         parts = re.split("(\r?\n)", text)
         return "".join(part if part in self._commands else escape_commands(part) for part in parts)
 
@@ -136,7 +136,7 @@ def width_of(stream: TextIO | FileIO) -> int:
     """Return a terminal's width in columns; the environment variable ``COLUMNS`` overrides it."""
     try:
         columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(stream.fileno()).columns
-    except (ValueError, OSError):  # this is not a terminal after all, or COLUMNS is not a number
+    except (ValueError, OSError):  # not a terminal after all, or COLUMNS is not a number
         columns = 0
     return max(columns or 80, _MIN_WIDTH)
 
@@ -144,31 +144,32 @@ def width_of(stream: TextIO | FileIO) -> int:
 @contextmanager
 def capture_output(*, restore: bool) -> Iterator[Output]:
     """
-    Reserve standard output for a command, and send what it printed at the end.
+    Reserve standard output for a command, and send the command's output at the end.
 
     Args:
         restore:
-            Whether to restore standard output afterwards. Pass False at the end of a process: authors'
-            code and C libraries flush their buffers later, and those belong on standard error.
+            Whether to restore standard output afterwards. Pass False at the end of a process:
+            authors' code and
+            C libraries flush their buffers later, and that output belongs on standard error.
 
     Raises:
         OutputError: If standard output cannot be written to.
     """
-    stderr_stream()  # opens it, if it was closed
+    stderr_stream()  # opens standard error if it was closed
     if not restore:
-        atexit.register(_drop_buffers)  # before any recipe is imported, so that it is called after theirs
-    printed, private = sys.stdout, os.dup(1)
+        atexit.register(_drop_buffers)  # before recipes register functions, so that it runs after them
+    original, private = sys.stdout, os.dup(1)
     if hasattr(os, "set_blocking"):  # elsewhere descriptors always block
         os.set_blocking(private, True)
     with FileIO(private, "wb") as file:
-        _flush(printed)
+        _flush(original)
         os.dup2(2, 1)
-        if _is_descriptor_1(printed):
-            output = Output(file, getattr(printed, "encoding", "utf-8"))
-            # Not sys.stderr: a recipe may close it, and errors need it.
+        if _is_descriptor_1(original):
+            output = Output(file, getattr(original, "encoding", "utf-8"))
+            # Not sys.stderr: a recipe can close sys.stdout, and errors need standard error.
             sys.stdout = open(1, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 (it stays open)
-        else:  # other code in this process has replaced it, as pytest does
-            output = Output(printed, "utf-8")
+        else:  # replaced by other code in this process, such as pytest
+            output = Output(original, "utf-8")
             sys.stdout = sys.stderr
         try:
             yield output
@@ -176,15 +177,15 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
         finally:
             _flush(getattr(sys, "stdout", None))
             if restore:
-                _flush(printed)
+                _flush(original)
                 os.dup2(private, 1)
-                sys.stdout = printed
+                sys.stdout = original
 
 
 def _drop_buffers() -> None:
-    """Have what is printed from now on written at once."""
-    # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
-    # daemon thread that was printing keeps it forever.
+    """Replace both streams by an unbuffered one on standard error."""
+    # The interpreter flushes both streams at exit, and aborts if it cannot acquire a buffer's lock. A daemon
+    # thread that was printing holds that lock forever.
     file = FileIO(2, "wb", closefd=False)
     stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
     _flush(getattr(sys, "stdout", None))
@@ -193,7 +194,7 @@ def _drop_buffers() -> None:
 
 
 def _is_descriptor_1(stream: TextIO | None) -> bool:
-    """Whether a stream writes to descriptor 1; one that is missing would."""
+    """Return whether a stream writes to descriptor 1; a missing one counts."""
     try:
         return stream is None or stream.fileno() == 1
     except (UnsupportedOperation, AttributeError, ValueError):
@@ -201,6 +202,6 @@ def _is_descriptor_1(stream: TextIO | None) -> bool:
 
 
 def _flush(stream: TextIO | None) -> None:
-    with suppress(Exception):  # authors may have closed or replaced it
+    with suppress(Exception):  # a recipe can close or replace the stream
         if stream is not None:
             stream.flush()

@@ -1,4 +1,4 @@
-"""The forms in which commands show what a client receives: Markdown and JSON, without secrets, and files."""
+"""Formats of commands' output: Markdown, JSON without secrets, media files, and text for promptfoo."""
 
 import json
 import os
@@ -27,25 +27,25 @@ from promptkit.language.turns import user
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-#: Writes what a client of the newest revision with a handshake receives.
+#: Encodes results for a client of the latest handshake revision.
 LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
 
 
-def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
+def as_markdown(result: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
     """
-    Return Markdown: a heading for each message, and below it the content.
+    Return Markdown, with a heading and the content of each message.
 
     Args:
-        shown:
-            What was rendered or read.
+        result:
+            The rendering, or the document.
 
         files:
             The files that media were written to, by the position of the message.
     """
-    if isinstance(shown, EmbeddedResource):
-        return _content(shown, files.get(0))
-    # Files are known by the position of the message, and a system part is none.
-    turns = enumerate(shown.shown, len(shown) - len(shown.shown))
+    if isinstance(result, EmbeddedResource):
+        return _content(result, files.get(0))
+    # Files are keyed by the position of the message, and a system part is not a message.
+    turns = enumerate(result.shown, len(result) - len(result.shown))
     return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
 
 
@@ -53,128 +53,128 @@ def _content(content: Content, file: Path | None) -> str:
     if isinstance(content, EmbeddedResource) and content.text is not None:
         return f"`{content.uri}`\n\n{code_block(content.text)}"
     if isinstance(content, Media | EmbeddedResource):
-        shown = str(content)
+        description = str(content)
         if file is None:
-            return f"`{shown}`"
+            return f"`{description}`"
         mark = "!" if isinstance(content, Image) else ""
-        return f"{mark}[{shown.strip('<>')}](<{file.as_posix()}>)"
+        return f"{mark}[{description.strip('<>')}](<{file.as_posix()}>)"
     return str(content)
 
 
-def text_alone(shown: Workflow | EmbeddedResource, *, lossy: bool) -> str:
+def user_text(result: Workflow | EmbeddedResource, *, lossy: bool) -> str:
     """
-    Return what a user says, as text: what becomes of a slash command.
+    Return the text of the user's messages, for a slash command.
 
     Args:
-        shown:
-            What was rendered.
+        result:
+            The rendering, or the document.
 
         lossy:
-            Whether what else there is becomes text, with the roles.
+            Whether to convert other content to text, with the roles.
 
     Raises:
-        ExportError: If there is anything else, unless *lossy*.
+        ExportError: If there is other content, unless *lossy*.
     """
-    if lossy or isinstance(shown, EmbeddedResource):
-        return str(shown)
+    if lossy or isinstance(result, EmbeddedResource):
+        return str(result)
     hint = "a slash command is the text of a user"
-    unfit = [
+    unsupported = [
         UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
-        for number, turn in enumerate(shown.shown, 1 + len(shown) - len(shown.shown))
+        for number, turn in enumerate(result.shown, 1 + len(result) - len(result.shown))
         if turn.role != "user" or not isinstance(turn.content, Text)
     ]
-    if unfit:
+    if unsupported:
         vendor = "a slash command"
-        raise ExportError(vendor, tuple(unfit))
-    return shown.text
+        raise ExportError(vendor, tuple(unsupported))
+    return result.text
 
 
-def encoded(item: CompiledPrompt | CompiledResource, shown: Any) -> bytes:
+def encoded(item: CompiledPrompt | CompiledResource, result: Any) -> bytes:
     """
-    Return the result for a client of the newest revision with a handshake.
+    Return the encoded result for a client of the latest handshake revision.
 
     Args:
         item:
             The prompt or the resource.
 
-        shown:
-            What was rendered or read.
+        result:
+            Its rendering, or the document.
 
     Raises:
-        ValueError: If a text holds half of a surrogate pair, which UTF-8 cannot encode.
+        ValueError: If a text has half of a surrogate pair, which UTF-8 cannot encode.
     """
-    return LOWERING.result(item, shown) if isinstance(item, CompiledPrompt) else LOWERING.contents(shown)
+    return LOWERING.result(item, result) if isinstance(item, CompiledPrompt) else LOWERING.contents(result)
 
 
 def as_json(result: bytes, redactor: Redactor) -> Any:
-    """Return a result without secrets."""
+    """Return an encoded result as JSON-compatible data without secrets."""
     return redactor.redacted_json(msgspec.json.decode(result))
 
 
 def exported_as_json(
-    form: str, shown: Workflow | EmbeddedResource, redactor: Redactor, *, lossy: bool
+    form: str, result: Workflow | EmbeddedResource, redactor: Redactor, *, lossy: bool
 ) -> Any:
     """
-    Return what the SDK of a vendor takes, without secrets. Bytes are base64, as in the vendor's own JSON.
+    Return the messages for the SDK of a vendor, without secrets. Bytes are base64, as in the vendor's JSON.
 
     Args:
         form:
             One of `promptkit.exports.FORMS`.
 
-        shown:
-            What was rendered, or a document, which becomes a turn of the user.
+        result:
+            The rendering, or a document, which becomes a turn of the user.
 
         redactor:
             Hides secrets.
 
         lossy:
-            Whether what the vendor does not take becomes text.
+            Whether to convert content that the vendor does not support to text.
 
     Raises:
-        ExportError: If there is anything that the vendor does not take, unless *lossy*.
+        ExportError: If the vendor does not support some content, unless *lossy*.
     """
-    return redactor.redacted_json(msgspec.to_builtins(FORMS[form](_turns(shown), lossy=lossy)))
+    return redactor.redacted_json(msgspec.to_builtins(FORMS[form](_turns(result), lossy=lossy)))
 
 
 def request_as_json(
     vendor: str,
-    shown: Workflow | EmbeddedResource,
+    result: Workflow | EmbeddedResource,
     redactor: Redactor,
     *,
     lossy: bool,
     fields: Mapping[str, str],
 ) -> Any:
     """
-    Return a whole request to a vendor, as `exported_as_json` does its messages; *fields* are sent, too.
+    Return a whole request to a vendor, with its messages as from `exported_as_json`, and with *fields*.
 
     Raises:
-        ExportError: If there is anything that the vendor does not take, unless *lossy*.
+        ExportError: If the vendor does not support some content, unless *lossy*.
 
-        UnsupportedAnswerError: If the vendor takes no such answer.
+        UnsupportedAnswerError: If the vendor does not support the type of the answer.
     """
-    request = REQUESTS[vendor](_turns(shown), lossy=lossy, **fields)
+    request = REQUESTS[vendor](_turns(result), lossy=lossy, **fields)
     return redactor.redacted_json(msgspec.to_builtins(request))
 
 
-def _turns(shown: Workflow | EmbeddedResource) -> Workflow:
-    return shown if isinstance(shown, Workflow) else user(shown)
+def _turns(result: Workflow | EmbeddedResource) -> Workflow:
+    return result if isinstance(result, Workflow) else user(result)
 
 
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
     """
-    Write what is bytes to files, in place of those of the last time.
+    Write media to files, and replace those of the previous run.
 
-    Links and pipes that lie there stay, and a link in place of a relative *folder* is not followed.
+    Links and pipes at these paths are kept, and a link in place of a relative *folder* is not followed.
 
     Args:
         contents:
             The content of each message.
 
         folder:
-            Where to write. It is made if it does not exist.
+            Where to write. It is created if it does not exist.
 
         name:
-            What the names of the files begin with.
+            The start of each file's name.
 
     Returns:
         The files, by the position of their content.
@@ -182,16 +182,16 @@ def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping
     Raises:
         OSError: If a file cannot be written.
     """
-    place, written = Folder.named(folder), dict[int, Path]()
+    output_folder, written = Folder.named(folder), dict[int, Path]()
     for position, content in enumerate(contents):
         if not isinstance(content, Media | EmbeddedResource):
             continue
         data = content.data if isinstance(content, Media) else content.blob
         if data is not None:
-            place.create()
+            output_folder.create()
             file = folder / f"{name}-{len(written) + 1}{_suffix(content.mime_type or '')}"
             try:
-                place.write(file.name, data)
+                output_folder.write(file.name, data)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, str(file)) from None
             written[position] = file
@@ -204,85 +204,86 @@ def _suffix(mime_type: str) -> str:
     import filetype  # type: ignore[import-untyped]
 
     kind = None
-    if mime_type.startswith(("image/", "audio/")):  # some are known by an older name, as audio/x-wav
+    if mime_type.startswith(("image/", "audio/")):  # filetype has older names for some, such as audio/x-wav
         kind = filetype.get_type(mime_type) or filetype.get_type(mime_type.replace("/", "/x-"))
     return f".{kind.extension}" if kind else guess_extension(mime_type, strict=False) or ".bin"
 
 
-#: What Nunjucks reads, with which promptfoo reads each prompt again.
+#: Syntax of Nunjucks, with which promptfoo renders each prompt again.
 _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 
-#: Text that promptfoo changes, or takes for messages, besides what is JSON.
-_TAKEN: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
+#: Text, other than JSON, that promptfoo changes or parses as messages.
+_ALTERED_TEXT: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
 
 _TRUE: Final = {"1", "true", "yes", "yup", "yeppers"}
 
 
-def variables(context: str, arguments: Arguments) -> dict[str, Any]:
+def promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
-    Return the arguments of a test case: a variable is the argument of its name.
+    Return the arguments in the variables of a promptfoo test case.
 
-    Others are left alone, as assertions may be about them; but not those that seem to be misspelt.
+    Other variables are ignored, because assertions can use them, unless they look like misspelled arguments.
 
     Args:
         context:
             The JSON that promptfoo appends to the command.
 
         arguments:
-            What the prompt takes.
+            The arguments of the prompt.
 
     Raises:
-        ArgumentSyntaxError: If it is no such JSON.
+        ArgumentSyntaxError: If *context* is not this JSON.
     """
     try:
-        found = json.loads(context)["vars"]
-        names = found.keys()
+        variables = json.loads(context)["vars"]
+        names = variables.keys()
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         msg = "--promptfoo takes the JSON that promptfoo appends to a command: write it last"
         raise ArgumentSyntaxError(msg) from None
-    open_ones = arguments.by_name.keys() - names
+    missing = arguments.by_name.keys() - names
 
-    def is_meant(name: str) -> bool:
-        return name in arguments.by_name or not (name.startswith("__") or nearest(name, open_ones) is None)
+    def is_relevant(name: str) -> bool:  # promptfoo's own variables start with __
+        return name in arguments.by_name or not (name.startswith("__") or nearest(name, missing) is None)
 
-    return {name: value for name, value in found.items() if is_meant(name)}  # promptfoo's own begin with __
+    return {name: value for name, value in variables.items() if is_relevant(name)}
 
 
-def printed(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
+def as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     """
-    Return what promptfoo takes for the prompt: its text, or the JSON of messages as OpenAI has them.
+    Return the prompt for promptfoo: its text, or the JSON of messages in OpenAI's format.
 
-    promptfoo strips text, reads what looks like JSON, and fills in what looks like a template: such text is
-    a message in JSON, with escapes, so that models get what the prompt says.
+    promptfoo strips text, parses text that looks like JSON, and fills in text that looks like a template.
+    Such text becomes a message in JSON, with escapes, so that models get it unchanged.
 
     Args:
         workflow:
-            What was rendered.
+            The rendering.
 
         encoding:
-            That of standard output; promptfoo reads UTF-8.
+            The encoding of standard output; promptfoo reads UTF-8.
 
         lossy:
-            Whether what OpenAI does not take becomes text that says what it was.
+            Whether to convert content that OpenAI does not support to a description.
 
     Raises:
-        ExportError: If there is anything that OpenAI does not take, unless *lossy*.
+        ExportError: If OpenAI does not support some content, unless *lossy*.
     """
-    said = workflow_of(workflow.messages, workflow.system)  # without marks of a cache, which not all take
-    messages = openai_chat(said, lossy=lossy, system_role="system")
+    # Some vendors reject cache markers.
+    uncached = workflow_of(workflow.messages, workflow.system)
+    messages = openai_chat(uncached, lossy=lossy, system_role="system")
     match messages:
-        case [{"role": "user", "content": str(text)}] if _stays(text, encoding):
-            return text
-    written = json.dumps(messages)
+        case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):
+            return content
+    text = json.dumps(messages)
     if os.environ.get("PROMPTFOO_DISABLE_TEMPLATING", "").lower() in _TRUE:
-        return written
-    # JSON itself has none of these, as no two of its braces stand side by side.
-    return _TEMPLATE.sub(lambda found: f"{{{{ '{found[0]}' }}}}", written)
+        return text
+    # The syntax of JSON has none of these, because `json.dumps` never writes two braces in a row.
+    return _TEMPLATE.sub(lambda match: f"{{{{ '{match[0]}' }}}}", text)
 
 
-def _stays(text: str, encoding: str) -> bool:
-    """Whether promptfoo takes a text as it is."""
-    if _TAKEN.search(text) or not (text.isascii() or encoding.lower().startswith("utf")):
+def _is_unchanged(text: str, encoding: str) -> bool:
+    """Return whether promptfoo leaves a text unchanged."""
+    if _ALTERED_TEXT.search(text) or not (text.isascii() or encoding.lower().startswith("utf")):
         return False
     try:
         json.loads(text)

@@ -1,4 +1,4 @@
-"""``promptkit package``: the recipes as a wheel that others install and run by one command."""
+"""``promptkit package``: build a wheel of the recipes that others install and run with one command."""
 
 from argparse import Namespace
 from importlib import import_module
@@ -9,16 +9,16 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import install_command
 
-#: What the extra installs, and nothing else imports.
+#: The modules that the extra `package` installs.
 _EXTRA: Final = ("flit_core.buildapi", "packaging.requirements", "tomli_w")
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Import the recipes, and write a wheel of them, and what the registry of MCP is told of it.
+    Import the recipes, and write a wheel of them with its entry for the MCP registry.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
     try:
         for name in _EXTRA:

@@ -1,4 +1,4 @@
-"""Serves the pages of ``promptkit dev``, and opens a browser."""
+"""The server of the pages of ``promptkit dev``."""
 
 import os
 import secrets
@@ -33,13 +33,13 @@ from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, 
 from promptkit.transports.http.sockets import Listener
 from promptkit.transports.http.worker import HttpWorker
 
-#: How long requests may take to end after Ctrl-C, in seconds.
+#: Time for running requests after Ctrl-C, in seconds.
 _GRACE_S: Final = 1.0
 
-#: More than any browser opens.
+#: More connections than any browser opens.
 _LIMITS: Final = ConnectionLimits(connections=256)
 
-#: Leads a browser to the first address, which tells no other page where it comes from.
+#: Redirects a browser to the address, without a Referer header that would pass on the token.
 _REDIRECT: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -52,23 +52,23 @@ _REDIRECT: Final = """<!doctype html>
 
 def serve(options: Namespace, listener: Listener, output: Output) -> int:
     """
-    Print the address of the page, open it, and serve it until a signal.
+    Print the address of the page, open it in a browser, and serve it until a signal.
 
     Args:
         options:
             The options of `dev`.
 
         listener:
-            Where to serve it.
+            The socket to serve it on.
 
         output:
-            Takes the address.
+            Where to print the address.
 
     Returns:
         The exit code.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
 
         OutputError: If standard output cannot be written to.
 
@@ -76,13 +76,13 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
     """
     checks = Checks(options.configuration.clients, options.configuration.ignore)
 
-    def report(faulty: Catalog) -> None:
-        checked = _checked(checks, faulty)
+    def report(invalid: Catalog) -> None:
+        checked = _add_diagnostics(checks, invalid)
         report_faults(checked)
         live.report(checked)
 
     reloader = Reloader(options.targets, report, lint=lint_file, cases=True)
-    catalog = _checked(checks, reloader.load())
+    catalog = _add_diagnostics(checks, reloader.load())
     report_faults(catalog)
     live = Live(catalog)
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
@@ -98,15 +98,15 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
     address = f"http://{host}:{port}/?{TOKEN}={token}"
 
     def ready() -> None:
-        reloader.start(lambda new: live.publish(_checked(checks, new)))
+        reloader.start(lambda reloaded: live.publish(_add_diagnostics(checks, reloaded)))
         if options.opens and _has_screen():
-            _open(address, ends)
+            _open(address, cleanup)
         print(address, file=output)
         output.send()
 
-    with ExitStack() as ends:
-        ends.callback(live.close)
-        worker = HttpWorker(_Pages(pages, ends), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
+    with ExitStack() as cleanup:
+        cleanup.callback(live.close)
+        worker = HttpWorker(_Pages(pages, cleanup), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
@@ -114,30 +114,30 @@ def serve(options: Namespace, listener: Listener, output: Output) -> int:
 
 
 class _Pages(Struct):
-    """The pages, as a worker serves them."""
+    """The application of the pages, as a worker serves it."""
 
     application: ASGIApplication
-    ends: ExitStack
+    cleanup: ExitStack
     draining: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.application(scope, receive, send)
 
-    def close(self, grace: float) -> None:  # noqa: ARG002 (what is rendered does not hold up the end)
-        # A signal may end the process as soon as the last request is answered.
-        self.ends.close()
+    def close(self, grace: float) -> None:  # noqa: ARG002 (running renderings do not delay the end)
+        # A signal can end the process as soon as the last response is sent.
+        self.cleanup.close()
 
 
 def _has_screen() -> bool:
-    """Whether a browser would open in a window: one in this terminal would hide what is printed."""
+    """Return whether a browser would open in a window; one in this terminal would hide the output."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 
 
-def _open(address: str, ends: ExitStack) -> None:
-    """Open a file that leads to an address, and have it removed in the end."""
+def _open(address: str, cleanup: ExitStack) -> None:
+    """Open a file that redirects to an address, and remove it at the end."""
     try:
-        url = ends.enter_context(redirect_file(address))
+        url = cleanup.enter_context(redirect_file(address))
     except OSError as error:
         print_error(f"no browser is opened, as no temporary file can be written: {error}")
         return
@@ -154,17 +154,17 @@ def _open_browser(url: str) -> None:
 @contextmanager
 def redirect_file(address: str) -> Iterator[str]:
     """
-    Yield the URL of a file that leads to *address*, and that only its owner can read.
+    Yield the URL of a file that redirects to *address*, and that only its owner can read.
 
-    Everybody on a machine may see the arguments of programs, and a browser is given this URL as one.
+    The URL is an argument of the browser, and every user of a machine can see the arguments of programs.
 
     Raises:
-        OSError: If there is no place for temporary files.
+        OSError: If no temporary file can be written.
     """
     with scratch_file(_REDIRECT.format(address=escape(address)), "promptkit-", ".html") as file:
         yield file.as_uri()
 
 
-def _checked(checks: Checks, catalog: Catalog) -> Catalog:
-    """The catalog with all that is found in it, as `check` says it, and without what is ignored."""
+def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:
+    """Return the catalog with the diagnostics of `check`, without ignored rules."""
     return catalog.with_diagnostics(checks.kept(checks.of_catalog(with_lints(catalog))))

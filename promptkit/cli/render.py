@@ -22,24 +22,24 @@ from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
     current_folder,
+    list_known_arguments,
     read_arguments,
     read_typed,
     unread_secrets,
-    with_known,
 )
 from promptkit.cli.loading import load_recipes, report_faults
-from promptkit.cli.not_found import explain_absence, told_unknown
+from promptkit.cli.not_found import explain_absence, format_unknown
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import (
     as_json,
     as_markdown,
+    as_promptfoo,
     encoded,
     exported_as_json,
-    printed,
+    promptfoo_arguments,
     request_as_json,
-    text_alone,
-    variables,
+    user_text,
     write_media,
 )
 from promptkit.compiler.reloading import Reloader
@@ -51,44 +51,44 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
 
-if TYPE_CHECKING:  # most recipes hold none
+if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: Where Ctrl-C cannot interrupt a wait, it takes effect after so long, in seconds.
+#: The longest single wait, in seconds: where Ctrl-C cannot interrupt it, it takes effect afterwards.
 _LONGEST_WAIT_S: Final = 1.0
 
-#: Moves to the corner of a terminal, and clears it.
+#: Moves the cursor to the corner of a terminal, and clears the screen.
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
-_Shown: TypeAlias = Workflow | EmbeddedResource
+_Result: TypeAlias = Workflow | EmbeddedResource
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print a prompt, or a resource by its URI, as a transcript, as Markdown or as JSON, a vendor's too.
+    Print a prompt, or a resource by its URI, as a transcript, Markdown, JSON or a vendor's JSON.
 
     The values of secret arguments are hidden in all of them, and in errors.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
-    request = _Request(options, current_folder(), output)  # a recipe may change the folder
+    request = _Request(options, current_folder(), output)  # before a recipe can change the folder
     if options.model and not options.request:
         options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
-    if options.arguments and _wants_cases(options):
+    if options.arguments and _has_case_option(options):
         options.refuse("a case has its arguments: leave out either")
-    if options.promptfoo is not None and _wants_cases(options):
+    if options.promptfoo is not None and _has_case_option(options):
         options.refuse("a case has its arguments: leave out --promptfoo")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
         options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
-    others = [word for word in options.typed_options - {"--typed", "--lossy"} if word.startswith("-")]
-    if options.typed is not None and (others or options.arguments):
+    extra = [word for word in options.typed_options - {"--typed", "--lossy"} if word.startswith("-")]
+    if options.typed is not None and (extra or options.arguments):
         options.refuse("--typed takes no other options but --lossy, and no arguments")
     if options.watch:
         return _watch(options, request.show, output)
-    recipes = load_recipes(options.targets, cases=_wants_cases(options))
+    recipes = load_recipes(options.targets, cases=_has_case_option(options))
     catalog = compiler.compile(recipes)
     if not _is_served(options.name, catalog) and not is_uri(options.name):
         return explain_absence(options, recipes, catalog.diagnostics)
@@ -96,7 +96,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """What is to be shown, and how; its arguments are read, or asked for, once."""
+    """The prompt or resource to show, with arguments that are read, or asked for, only once."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
@@ -108,10 +108,12 @@ class _Request:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
         name = self._options.name
         try:
-            skill = next((one for one in catalog.skills if name in (one.name, one.uri_template)), None)
+            skill = next(
+                (skill for skill in catalog.skills if name in (skill.name, skill.uri_template)), None
+            )
             if skill is not None and name not in catalog:
                 return self._show_skill(catalog, skill)
-            if _wants_cases(self._options):
+            if _has_case_option(self._options):
                 template = catalog.find_template(name) or (is_uri(name) and catalog.resource(name)[0])
                 return self._show_cases(template or catalog[name])
             if name in catalog:
@@ -124,69 +126,71 @@ class _Request:
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
             unknown = error if is_uri(name) else UnknownPromptError(name, nearest(name, catalog))
-            return fail(told_unknown(unknown, self._options), Exit.USAGE)
+            return fail(format_unknown(unknown, self._options), Exit.USAGE)
 
     def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
-        """Show what a skill begins with."""
-        if self._options.arguments or _wants_cases(self._options):
+        """Print the main file of a skill."""
+        if self._options.arguments or _has_case_option(self._options):
             self._options.refuse(f"{skill.name!r} is a skill, which takes no arguments and has no cases")
         uri = skill.uri_template
         return self._show_call(Call(catalog.resource(uri)[0], uri))
 
     def _show_cases(self, item: Item) -> int:
-        """Show one case, or all of them under their names."""
-        wanted, calls = self._options.case, saved_calls(item)
-        shown = [call for call in calls if wanted is None or call.named == wanted]
-        if not shown:
-            names = [call.named for call in calls]
-            meant = None if wanted is None else nearest(wanted, names)
-            hint = f"did you mean {meant!r}?" if meant else f"it has {', '.join(map(repr, names)) or 'none'}"
-            whose = f"{item.arguments.kind} {item.name!r}"
-            return fail(f"{whose} has no case{f' {wanted!r}' if wanted else ''}: {hint}", Exit.USAGE)
-        if wanted is not None:
-            return self._show_call(shown[0])
+        """Print one case, or all cases with their names as headings."""
+        case_name, calls = self._options.case, saved_calls(item)
+        selected = [call for call in calls if case_name is None or call.case_name == case_name]
+        if not selected:
+            names = [call.case_name for call in calls]
+            similar = None if case_name is None else nearest(case_name, names)
+            hint = (
+                f"did you mean {similar!r}?" if similar else f"it has {', '.join(map(repr, names)) or 'none'}"
+            )
+            subject = f"{item.arguments.kind} {item.name!r}"
+            return fail(f"{subject} has no case{f' {case_name!r}' if case_name else ''}: {hint}", Exit.USAGE)
+        if case_name is not None:
+            return self._show_call(selected[0])
         codes = []
-        for number, call in enumerate(shown):
-            self._output.print_lines([*([""] if number else []), f"# {call.named}", ""])
+        for number, call in enumerate(selected):
+            self._output.print_lines([*([""] if number else []), f"# {call.case_name}", ""])
             codes.append(self._show_call(call))
         return max(codes)
 
     def _show_call(self, call: Call) -> int:
-        """Print what came of a call, or why nothing did."""
-        outcome, whose = call.outcome(), f"{call.item.arguments.kind} {call.item.name!r}"
-        if call.case is not None and (fault := call.case.fault(outcome)) is not None:
-            return fail(call.redactor.redacted(f"{whose}: {call.label} {fault}"), Exit.FAULTY)
+        """Print the result of a call, or why it failed."""
+        outcome, subject = call.outcome(), f"{call.item.arguments.kind} {call.item.name!r}"
+        if call.case is not None and (mismatch := call.case.fault(outcome)) is not None:
+            return fail(call.redactor.redacted(f"{subject}: {call.label} {mismatch}"), Exit.FAULTY)
         if call.case is not None and is_refused(outcome):
             self._output.print_content(call.redactor.redacted(f"[refused] {outcome}"))
             return Exit.FINE
         if isinstance(outcome, ArgumentsError):
-            outcome = with_known(outcome, call.item.arguments)
+            outcome = list_known_arguments(outcome, call.item.arguments)
         if isinstance(outcome, BaseException):
-            return report_failure(whose, outcome, call.redactor)
+            return report_failure(subject, outcome, call.redactor)
         return self._print(call, outcome)
 
     def _read_or_ask(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
-        """The arguments of the command line, and what is missing, from the person if there is one."""
+        """Read the arguments of the command line, and ask for missing ones on a terminal."""
         if self._options.typed is not None:
             return read_typed(prompt.arguments, self._options.typed)
-        given = read_arguments(prompt.arguments, self._options.arguments, self._folder)
+        arguments = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         if self._options.promptfoo is not None:
-            return given | variables(self._options.promptfoo, prompt.arguments)
-        missing = prompt.arguments.required - given.keys()
+            return arguments | promptfoo_arguments(self._options.promptfoo, prompt.arguments)
+        missing = prompt.arguments.required - arguments.keys()
         if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
-            return given
+            return arguments
         try:
             from promptkit.cli.interactive import ask
         except ModuleNotFoundError:
             print_error(f"to be asked for what is missing, run: {install_command('cli')}")
-            return given
-        return ask(catalog, prompt, given, self._folder)
+            return arguments
+        return ask(catalog, prompt, arguments, self._folder)
 
-    def _print(self, call: Call, shown: _Shown) -> int:
-        """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
+    def _print(self, call: Call, result: _Result) -> int:
+        """Write media to files, if requested, and print the result in the chosen format."""
         try:
-            files = self._write_media(call.item.name, shown)
-            self._print_form(call, shown, files)
+            files = self._write_media(call.item.name, result)
+            self._print_form(call, result, files)
         except OSError as error:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
@@ -199,29 +203,29 @@ class _Request:
             return fail(call.redactor.redacted(reason), Exit.FAULTY)
         return Exit.FINE
 
-    def _print_form(self, call: Call, shown: _Shown, files: Mapping[int, Path]) -> None:
+    def _print_form(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
         form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
         if self._options.typed is not None:
-            self._output.print_content(redactor.redacted(text_alone(shown, lossy=lossy)))
+            self._output.print_content(redactor.redacted(user_text(result, lossy=lossy)))
         elif (vendor := self._options.request) is not None:
             fields = {"model": self._options.model} if self._options.model else {}
-            self._output.print_json(request_as_json(vendor, shown, redactor, lossy=lossy, fields=fields))
+            self._output.print_json(request_as_json(vendor, result, redactor, lossy=lossy, fields=fields))
         elif self._options.promptfoo is not None:
-            said = shown if isinstance(shown, Workflow) else user(shown)
-            self._output.write(f"{printed(said, self._output.encoding, lossy=lossy)}\n")
+            workflow = result if isinstance(result, Workflow) else user(result)
+            self._output.write(f"{as_promptfoo(workflow, self._output.encoding, lossy=lossy)}\n")
         elif form in VENDORS:
-            self._output.print_json(exported_as_json(form, shown, redactor, lossy=lossy))
+            self._output.print_json(exported_as_json(form, result, redactor, lossy=lossy))
         elif form == "json":
-            self._output.print_json(as_json(encoded(call.item, shown), redactor))
+            self._output.print_json(as_json(encoded(call.item, result), redactor))
         else:
-            text = as_markdown(shown, files) if form == "markdown" else _as_text(call.item, shown)
+            text = as_markdown(result, files) if form == "markdown" else _as_text(call.item, result)
             self._output.print_content(redactor.redacted(text))
 
-    def _write_media(self, name: str, shown: _Shown) -> Mapping[int, Path]:
+    def _write_media(self, name: str, result: _Result) -> Mapping[int, Path]:
         if self._options.out is None:
             return {}
-        contents = [message.content for message in shown] if isinstance(shown, Workflow) else [shown]
-        # The name of a resource may be any text.
+        contents = [message.content for message in result] if isinstance(result, Workflow) else [result]
+        # The name of a resource can be any text.
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "resource"
         files = write_media(contents, Path(self._options.out), stem)
         for file in files.values():
@@ -229,26 +233,26 @@ class _Request:
         return files
 
 
-def _as_text(item: Item, shown: _Shown) -> str:
-    """What is shown, as a transcript; of a file of a skill its text alone, which may be kept in a file."""
-    match item, shown:
+def _as_text(item: Item, result: _Result) -> str:
+    """Return the transcript; for a file of a skill only its text, so that it can be redirected to a file."""
+    match item, result:
         case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
             return text
-    return str(shown)
+    return str(result)
 
 
 def _is_served(name: str, catalog: Catalog) -> bool:
-    """Whether there is a prompt or a skill of that name."""
+    """Return whether the catalog has a prompt or a skill of that name."""
     return name in catalog or any(skill.name == name for skill in catalog.skills)
 
 
-def _wants_cases(options: Namespace) -> bool:
+def _has_case_option(options: Namespace) -> bool:
     return options.cases or options.case is not None
 
 
 def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
-    """Show it again after each change, until Ctrl-C; return only if it is wrong usage at once."""
-    # Faults are printed here and not where they are found, so that clearing does not hide them.
+    """Show the result again after each change, until Ctrl-C; return only on wrong usage at the start."""
+    # Diagnostics are printed on this thread, so that clearing the screen does not hide them.
     work: SimpleQueue[Callable[[], object]] = SimpleQueue()
     report = partial(report_faults, ignore=options.ignore)
 
@@ -256,7 +260,7 @@ def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -
         output.write(_CLEAR if output.isatty() else "\n")
         show(catalog)
 
-    cases = _wants_cases(options)
+    cases = _has_case_option(options)
     reloader = Reloader(options.targets, lambda catalog: work.put(partial(report, catalog)), cases=cases)
     catalog = reloader.load()
     report(catalog)

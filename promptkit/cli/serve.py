@@ -27,24 +27,24 @@ from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
-#: How often to look whether the client still exists while nothing is answered, in seconds.
-_LOOK_EVERY_S: Final = 0.25
+#: How often to check for the client while no request is answered, in seconds.
+_POLL_INTERVAL_S: Final = 0.25
 
 
 class FaultyRecipesError(Exception):
-    """The recipes have faults, and must not be served because of ``--strict``."""
+    """The recipes have errors, and ``--strict`` forbids serving them."""
 
 
 def run(options: Namespace) -> int:
     """
-    Serve until the client hangs up, and then end the process. Returns only if the recipes cannot be served.
+    Serve until the client disconnects, then end the process. Return only if the recipes cannot be served.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
-    is_http = any(place is not None for place in (options.http, options.uds, options.fd))
+    is_http = any(address is not None for address in (options.http, options.uds, options.fd))
     if is_http or options.workspace is not None:
-        # The folder, and the project, in which a server of many is started say nothing of its clients.
+        # The folder in which a server for many clients is started has no relation to their projects.
         os.environ["PROMPTKIT_WORKSPACE"] = options.workspace or ""
     if is_http:
         return _serve_http(options)
@@ -52,12 +52,12 @@ def run(options: Namespace) -> int:
         options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
     options.grace = GRACE_S if options.grace is None else options.grace
     try:
-        wire = stdio.redirect_stdio(options.grace)
+        pipes = stdio.redirect_stdio(options.grace)
     except OSError as error:
         say(f"standard input and output must be open: {error}")
         return Exit.USAGE
     stamp_lines(stamps=options.timestamps)
-    if os.isatty(wire.reading):
+    if os.isatty(pipes.reading):
         example = f"promptkit render {' '.join(map(quoted_path, options.targets))} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
@@ -69,13 +69,13 @@ def run(options: Namespace) -> int:
         say(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
     try:
-        code = StdioSession(options, wire, observers).serve()
+        code = StdioSession(options, pipes, observers).serve()
     finally:
         for observer in observers:
             observer.close()
     if code != Exit.FINE:
         return code
-    # The client has left, so threads that prompts left running are not waited for.
+    # The client has disconnected: do not wait for threads that prompts left running.
     return stdio.exit_now()
 
 
@@ -83,8 +83,8 @@ def _serve_http(options: Namespace) -> int:
     try:
         from promptkit.cli import serve_http  # it needs the extra
     except ModuleNotFoundError as error:
-        named = "--http" if options.http is not None else "--uds" if options.uds is not None else "--fd"
-        return fail(f"{named} needs {error.name}: {install_command('http')}", Exit.USAGE)
+        option = "--http" if options.http is not None else "--uds" if options.uds is not None else "--fd"
+        return fail(f"{option} needs {error.name}: {install_command('http')}", Exit.USAGE)
     return serve_http.run(options)
 
 
@@ -92,26 +92,26 @@ class StdioSession:
     """
     The session of one client on standard input and output.
 
-    The recipes are imported on a thread. Until they are, the handshake and pings are answered, and all other
+    The recipes are imported on a thread. Until then, handshakes and pings are answered, and all other
     requests wait.
 
     Args:
         options:
-            The command line.
+            The parsed command line.
 
-        wire:
-            The client.
+        pipes:
+            The connection to the client.
 
         observers:
             Notified of each request.
     """
 
-    def __init__(self, options: Namespace, wire: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
-        self._options, self._wire = options, wire
+    def __init__(self, options: Namespace, pipes: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
+        self._options, self._pipes = options, pipes
         self._reloader = Reloader(options.targets, self._report_faults)
         self._server = Server(
             None,
-            wire.write,
+            pipes.write,
             identity=ServerInfo(options.name, VERSION),
             page_size=options.page_size,
             changes=options.watch and self._reloader.watches,
@@ -127,44 +127,43 @@ class StdioSession:
 
     def serve(self) -> int:
         """
-        Serve until the client hangs up, and return the exit code.
+        Serve until the client disconnects, and return the exit code.
 
         Raises:
-            LoadError: If there is nothing at the target.
+            LoadError: If the recipes cannot be loaded.
 
-            BaseException: Whatever else keeps the recipes from being imported.
+            BaseException: Any other error that stopped the import.
         """
         share_one_arena()
         Thread(target=self._import, name="promptkit-import", daemon=True).start()
         is_allowed = not self._options.strict or self._wait_for_import()
         look, grace = self._reloader.clock.look, self._options.grace
-        served = is_allowed and stdio.serve(self._server, self._wire, look=look, grace=grace)
-        self._imported.wait(grace)  # if the input ends at once, errors in the recipes are still reported
+        served = is_allowed and stdio.serve(self._server, self._pipes, look=look, grace=grace)
+        self._imported.wait(grace)  # report errors in the recipes even if the input ends immediately
         if isinstance(self._error, FaultyRecipesError):
             return Exit.FAULTY
         if self._error is not None:
             raise self._error
-        return Exit.FINE if served or self._wire.told_to_end else Exit.FAULTY
+        return Exit.FINE if served or self._pipes.told_to_end else Exit.FAULTY
 
     def _wait_for_import(self) -> bool:
-        """Answer nothing until all recipes are imported without a fault; return whether they are."""
-        while not self._imported.wait(_LOOK_EVERY_S):
+        """Wait for the import before any request is answered; return whether it succeeded without errors."""
+        while not self._imported.wait(_POLL_INTERVAL_S):
             self._reloader.clock.look()
-            if self._wire.has_hung_up:
+            if self._pipes.has_hung_up:
                 return self._imported.wait(self._options.grace) and self._error is None
         return self._error is None
 
     def _import(self) -> None:
-        """Import the recipes, and serve them."""
         try:
             catalog = self._reloader.load()
             self._report_faults(catalog)
             if self._options.strict and not catalog.healthy:
                 say("nothing is served because of --strict: fix the faults above, or leave out the option")
-                raise FaultyRecipesError  # noqa: TRY301 (it ends serving as any other error here)
+                raise FaultyRecipesError  # noqa: TRY301 (handled like any other error of the import)
         except BaseException as error:  # noqa: BLE001 (the main thread raises it)
             self._error = error
-            self._wire.end()
+            self._pipes.end()
         else:
             self._server.load(catalog)
             report_hidden(catalog, self._options.scopes)
@@ -178,7 +177,7 @@ class StdioSession:
 
 
 def _observers(options: Namespace) -> list[Observer]:
-    """What is notified of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
+    """Return the observers of requests. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
     observers: list[Observer] = []
     if options.audit is not None:
         observers.append(Audit(options.audit))

@@ -1,7 +1,7 @@
 """
-The words behind ``serve`` in a client's configuration: targets and options.
+The words after ``serve`` in a client's configuration: targets and options.
 
-Options are kept when an entry is written anew, since people have chosen them.
+Options are kept when an entry is rewritten, because users have chosen them.
 """
 
 from argparse import Namespace
@@ -16,7 +16,7 @@ from promptkit.clients.configurations import ConfigurationFile
 from promptkit.clients.profiles import client_of
 from promptkit.clients.servers import InstalledServer, served_in
 
-#: What stands for the value of an option that is a path.
+#: The metavars of options whose value is a path.
 _PATHS: Final = ("DIR", "FILE")
 
 #: The options that offer prompts as tools.
@@ -25,17 +25,17 @@ _TOOLS: Final = {"--tools", "--tools-search"}
 
 class ServedWords(Struct, frozen=True):
     """
-    What a server in a configuration is started with.
+    The parsed words after ``serve``.
 
     Args:
         targets:
-            What it serves.
+            The targets.
 
         options:
-            Its options, each one word, as in ``--grace=5``.
+            The options, each as one word, such as ``--grace=5``.
 
         unknown:
-            What looks like an option, and is none of `serve`.
+            Words that look like options, but are not options of `serve`.
     """
 
     targets: tuple[str, ...]
@@ -43,20 +43,20 @@ class ServedWords(Struct, frozen=True):
     unknown: tuple[str, ...]
 
 
-def served_words(words: Sequence[str], written: Callable[[str], str] = str) -> ServedWords:
+def served_words(words: Sequence[str], convert_path: Callable[[str], str] = str) -> ServedWords:
     """
-    Tell options from targets.
+    Separate options from targets.
 
     Args:
         words:
-            What follows ``serve``.
+            The words after ``serve``.
 
-        written:
-            What makes a path that is the value of an option the one that is to stand there.
+        convert_path:
+            Converts an option's path to the form for the configuration.
     """
-    known, rest = options_of("serve"), iter(words)
+    known, remaining = options_of("serve"), iter(words)
     targets, options, unknown = list[str](), list[str](), list[str]()
-    for word in rest:
+    for word in remaining:
         name, equals, value = word.partition("=")
         action = known.get(name.removeprefix("--"))
         if not word.startswith("-"):
@@ -66,17 +66,17 @@ def served_words(words: Sequence[str], written: Callable[[str], str] = str) -> S
         elif action.nargs == 0:
             options.append(word)
         else:
-            value = value if equals else next(rest, "")
-            options.append(f"{name}={written(value) if action.metavar in _PATHS else value}")
+            value = value if equals else next(remaining, "")
+            options.append(f"{name}={convert_path(value) if action.metavar in _PATHS else value}")
     return ServedWords(tuple(targets), tuple(options), tuple(unknown))
 
 
-def given_options(options: Namespace, place: ConfigurationFile) -> tuple[str, ...] | None:
+def given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
     """
-    Return the options behind ``--``, as they are to stand in a configuration; None if there is no ``--``.
+    Return the options after ``--`` in the form for a configuration; None without ``--``.
 
     Raises:
-        SystemExit: If one is none of `serve`, or not for a server that a client starts.
+        SystemExit: If an option is unknown, or cannot be used by a server that a client starts.
     """
     if options.served is None:
         return None
@@ -86,29 +86,29 @@ def given_options(options: Namespace, place: ConfigurationFile) -> tuple[str, ..
     if stray := sorted(parsed.http_options & parsed.typed_options):
         hint = "start that server yourself, and install its --url"
         options.refuse(f"{stray[0]} is for HTTP, and a client speaks to what it starts directly: {hint}")
-    return served_words(options.served, place.written).options
+    return served_words(options.served, configuration.written).options
 
 
 def with_options(
-    server: InstalledServer, place: ConfigurationFile, given: Sequence[str] | None, found: Any
+    server: InstalledServer, configuration: ConfigurationFile, options: Sequence[str] | None, entry: Any
 ) -> InstalledServer:
     """
-    Return a server with its options: those that are given, or else those that it has there already.
+    Return a server with its options: the given ones, or otherwise those of its current entry.
 
     Args:
         server:
-            What is started, without options.
+            The server, without options.
 
-        place:
+        configuration:
             The configuration.
 
-        given:
-            The options; None if nothing is said of them.
+        options:
+            The options; None keeps those of the entry.
 
-        found:
-            The entry that is there now.
+        entry:
+            The current entry.
     """
-    before = served_words(served_in(place.settings, found) or ())
-    options = before.options if given is None else given
-    needs_tools = not client_of(place.client).has_prompts and _TOOLS.isdisjoint(options)
-    return replace(server, command=(*server.command, *options, *(("--tools",) if needs_tools else ())))
+    current = served_words(served_in(configuration.settings, entry) or ())
+    chosen = current.options if options is None else options
+    needs_tools = not client_of(configuration.client).has_prompts and _TOOLS.isdisjoint(chosen)
+    return replace(server, command=(*server.command, *chosen, *(("--tools",) if needs_tools else ())))

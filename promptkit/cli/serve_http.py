@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 def metrics_of(options: Namespace) -> "Metrics | None":
     """
-    Return what counts for Prometheus, before recipes may do so.
+    Return the Prometheus metrics, if requested. Call this before recipes can define metrics.
 
     Raises:
-        ValueError: If there is no folder for its files.
+        ValueError: If no folder for the files of the metrics can be created.
     """
     if not options.metrics:
         return None
@@ -66,7 +66,7 @@ def metrics_of(options: Namespace) -> "Metrics | None":
 
 def telemetry_of(options: Namespace) -> "Telemetry | None":
     """
-    Return what tells OpenTelemetry of requests.
+    Return the observer that reports requests to OpenTelemetry, if requested.
 
     Raises:
         ValueError: If its API is not installed.
@@ -83,43 +83,43 @@ def telemetry_of(options: Namespace) -> "Telemetry | None":
     return Telemetry(TCP)
 
 
-#: More would be a typo.
+#: A larger number is a typo.
 _MAX_WORKERS: Final = 256
 
 
 def application_factory(
-    options: Namespace, reloader: Reloader, catalog: Catalog, listening: Sequence[Listener]
+    options: Namespace, reloader: Reloader, catalog: Catalog, listeners: Sequence[Listener]
 ) -> "Callable[[], Application]":
     """
-    Return what makes the application of a worker.
+    Return a function that creates the application of a worker.
 
     Args:
         options:
             The command line.
 
         reloader:
-            What has loaded the catalog.
+            The reloader that loaded the catalog.
 
         catalog:
-            What is served at first.
+            The first catalog to serve.
 
-        listening:
-            Where clients connect: they may call the server by these names.
+        listeners:
+            The listeners, whose addresses are allowed as Host headers.
 
     Raises:
-        ValueError: If an origin, a URL, a scope, a key or a token is not one, or if an extra is missing.
+        ValueError: If an origin, a URL, a scope, a key or a token is invalid, or an extra is missing.
 
-        OSError: If the audit cannot be written.
+        OSError: If the audit file cannot be written.
     """
     public_hosts, public_origins = public_names(options.public_url)
-    own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)
+    own_hosts = (urlsplit(listener.url).netloc for listener in listeners if not listener.is_local)
     keys = state_keys(options.state_keys)
     settings = Settings(
         name=options.name,
         hosts=(*options.allow_host, *public_hosts, *own_hosts),
         origins=(*options.allow_origin, *public_origins),
         keys=keys,
-        own_key=None if keys else own_key(options.targets),  # what all workers share
+        own_key=None if keys else own_key(options.targets),  # shared by all workers
         changes=options.watch and reloader.watches,
         audit=options.audit,
         telemetry=telemetry_of(options),
@@ -129,7 +129,7 @@ def application_factory(
         tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
-        authorizer=_authorizer(options, listening),
+        authorizer=_authorizer(options, listeners),
         scopes=options.scopes or frozenset(),
     )
     if options.audit is not None:
@@ -140,12 +140,12 @@ def application_factory(
     return partial(LoggedApplication, catalog, settings)
 
 
-def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorizer | None":
-    """What asks for tokens. Raises ValueError if a URL, a scope, a token or an extra is none."""
-    if not _asks_for_tokens(options):
+def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorizer | None":
+    """Return the authorizer, if tokens are required. Raises ValueError if its settings are invalid."""
+    if not _requires_tokens(options):
         return None
 
-    resource = options.public_url or _only_url(listening)
+    resource = options.public_url or _only_url(listeners)
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
@@ -161,38 +161,38 @@ def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorize
         raise ValueError(msg) from None
 
 
-def _only_url(listening: Sequence[Listener]) -> str | None:
-    if len(listening) != 1 or not listening[0].is_local or not listening[0].url.startswith("http"):
+def _only_url(listeners: Sequence[Listener]) -> str | None:
+    if len(listeners) != 1 or not listeners[0].is_local or not listeners[0].url.startswith("http"):
         return None
-    return f"{listening[0].url}/mcp"
+    return f"{listeners[0].url}/mcp"
 
 
 def run(options: Namespace) -> int:
     """
-    Serve until a signal ends the process. Returns only if nothing was served.
+    Serve until a signal ends the process. Return only if nothing was served.
 
     Raises:
-        LoadError: If there is nothing at the target.
+        LoadError: If the recipes cannot be loaded.
     """
-    if (fault := _unusable(options)) is not None:
-        return fail(fault, Exit.USAGE)
+    if (reason := _usage_error(options)) is not None:
+        return fail(reason, Exit.USAGE)
     options.grace = HTTP_GRACE_S if options.grace is None else options.grace
     try:
-        listening = _listen(options)
+        listeners = _listen(options)
     except ListenError as error:
         return fail(str(error), Exit.USAGE)
-    with ExitStack() as ends:
-        for listener in listening:
-            ends.callback(listener.close)
-        _close_on_signal(ends)
-        return _serve(options, listening, ends)
+    with ExitStack() as cleanup:
+        for listener in listeners:
+            cleanup.callback(listener.close)
+        _close_on_signal(cleanup)
+        return _serve(options, listeners, cleanup)
 
 
-def _close_on_signal(ends: ExitStack) -> None:
+def _close_on_signal(cleanup: ExitStack) -> None:
     """Remove the socket file if a signal ends the process before a worker or the supervisor handles it."""
 
     def end(number: int, _frame: FrameType | None) -> None:
-        ends.close()
+        cleanup.close()
         die_of(number)
 
     for name in ("SIGTERM", "SIGHUP"):  # SIGINT raises KeyboardInterrupt
@@ -200,8 +200,8 @@ def _close_on_signal(ends: ExitStack) -> None:
             signal.signal(getattr(signal, name), end)
 
 
-def _unusable(options: Namespace) -> str | None:
-    """Say why nothing can be served with these options; None if something can."""
+def _usage_error(options: Namespace) -> str | None:
+    """Return why nothing can be served with these options; None if they are valid."""
     if options.metrics and find_spec("prometheus_client") is None:
         return f"--metrics needs prometheus_client: {install_command('http,metrics')}"
     if options.workers > 1 and sys.platform == "win32":
@@ -210,23 +210,23 @@ def _unusable(options: Namespace) -> str | None:
         return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
     if options.uds is None and (options.uds_mode is not None or options.uds_group is not None):
         return "--uds-mode and --uds-group are about the socket of --uds: name its path, too"
-    return _contradiction(options)
+    return _conflict(options)
 
 
-def _asks_for_tokens(options: Namespace) -> bool:
-    """Whether each request needs a token."""
+def _requires_tokens(options: Namespace) -> bool:
+    """Return whether each request needs a token."""
     return options.issuer is not None or options.token_file is not None
 
 
-def _contradiction(options: Namespace) -> str | None:
-    """What is wrong with options that do not go together, or lack a library; None if nothing is."""
+def _conflict(options: Namespace) -> str | None:
+    """Return why options conflict or need a missing library; None if they do not."""
     if options.issuer is not None and options.token_file is not None:
         return "--issuer and --token-file do not go together: tokens come from one of them"
-    if _asks_for_tokens(options) and options.no_auth:
+    if _requires_tokens(options) and options.no_auth:
         return "--no-auth does not go together with --issuer or --token-file, which ask for tokens"
-    if options.require_scope and not _asks_for_tokens(options):
+    if options.require_scope and not _requires_tokens(options):
         return "--require-scope is about tokens: name --issuer or --token-file, too"
-    if options.scopes is not None and _asks_for_tokens(options):
+    if options.scopes is not None and _requires_tokens(options):
         return "--scopes is for servers without tokens: with --issuer or --token-file, tokens say it"
     if options.issuer is not None and find_spec("joserfc") is None:
         return f"--issuer needs joserfc: {install_command('http,auth')}"
@@ -234,16 +234,16 @@ def _contradiction(options: Namespace) -> str | None:
 
 
 def _listen(options: Namespace) -> list[Listener]:
-    """Listen at every address that is named. Raises ListenError."""
-    listening: list[Listener] = []
+    """Listen on every address in the options. Raises ListenError."""
+    listeners: list[Listener] = []
     if options.http is not None:
         host, port = options.http
-        listening += sockets.listen_tcp(host, port, options.workers)
+        listeners += sockets.listen_tcp(host, port, options.workers)
     if options.fd is not None:
         numbers = sockets.systemd_descriptors() if options.fd == "systemd" else [options.fd]
-        listening += map(sockets.listen_inherited, numbers)
-    is_open = not options.no_auth and not _asks_for_tokens(options)
-    if public := [listener.url for listener in listening if not listener.is_local and is_open]:
+        listeners += map(sockets.listen_inherited, numbers)
+    is_open = not options.no_auth and not _requires_tokens(options)
+    if public := [listener.url for listener in listeners if not listener.is_local and is_open]:
         msg = (
             f"{public[0]} can be reached from other machines, and nothing asks who they are: "
             "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
@@ -251,53 +251,53 @@ def _listen(options: Namespace) -> list[Listener]:
         )
         raise ListenError(msg)
     if options.uds is not None:
-        listening.append(sockets.listen_unix(options.uds, options.uds_mode, options.uds_group))
-    return listening
+        listeners.append(sockets.listen_unix(options.uds, options.uds_mode, options.uds_group))
+    return listeners
 
 
-def _serve(options: Namespace, listening: Sequence[Listener], ends: ExitStack) -> int:
-    """Compile the recipes, and serve them. Returns if they are not to be served."""
+def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack) -> int:
+    """Compile the recipes and serve them. Return only if they cannot be served."""
     try:
         options.metrics = metrics_of(options)
     except ValueError as error:
         return fail(str(error), Exit.USAGE)
     if options.metrics is not None:
-        ends.callback(options.metrics.remove)
-    work = _prepared(options, listening)
-    if isinstance(work, int):
-        return work
-    code = work.serve()
-    ends.close()
+        cleanup.callback(options.metrics.remove)
+    service = _prepare(options, listeners)
+    if isinstance(service, int):
+        return service
+    code = service.serve()
+    cleanup.close()
     return exit_now(code)
 
 
-def _prepared(options: Namespace, listening: Sequence[Listener]) -> "_Work | int":
-    """Compile the recipes, and return what serves them; the exit code if they are not to be served."""
+def _prepare(options: Namespace, listeners: Sequence[Listener]) -> "_Service | int":
+    """Compile the recipes, and return the service; the exit code if they cannot be served."""
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
-        why = "nothing is served because of --strict: fix the faults above, or leave out the option"
-        return fail(why, Exit.FAULTY)
+        reason = "nothing is served because of --strict: fix the faults above, or leave out the option"
+        return fail(reason, Exit.FAULTY)
     try:
-        make = application_factory(options, reloader, catalog, listening)
+        make_application = application_factory(options, reloader, catalog, listeners)
     except OSError as error:
         return fail(f"cannot write to {options.audit!r}: {error.strerror}", Exit.USAGE)
     except ValueError as error:
         return fail(str(error), Exit.USAGE)
-    if not _asks_for_tokens(options):
+    if not _requires_tokens(options):
         report_hidden(catalog, options.scopes)
-    gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
+    gc.freeze()  # imported objects stay, and workers share their memory until it is written
     gc.enable()
-    return _Work(options, listening, reloader, make, Balance(options.workers))
+    return _Service(options, listeners, reloader, make_application, Balance(options.workers))
 
 
 def _load(options: Namespace) -> tuple[Reloader, Catalog]:
-    """Import what serves, and the recipes, and report their faults."""
-    standard_error.redirect()  # before recipes are imported, as they may keep the streams
+    """Import the modules of the server and the recipes, and report diagnostics."""
+    standard_error.redirect()  # before recipes are imported, because they can keep the streams
     standard_error.stamp_lines(stamps=options.timestamps)
     share_one_arena()
-    gc.disable()  # imports leave no garbage, and looking for it takes time
+    gc.disable()  # imports create no garbage, and collections take time
     import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
-    with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
+    with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
         import_module("uvloop")
     report = partial(report_faults, ignore=options.ignore)
     reloader = Reloader(options.targets, report)
@@ -306,25 +306,25 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     return reloader, catalog
 
 
-class _Work(Struct):
-    """Serving, by this process, or by workers that it forks."""
+class _Service(Struct):
+    """A service that runs in this process, or in workers that it forks."""
 
     options: Namespace
-    listening: Sequence[Listener]
+    listeners: Sequence[Listener]
     reloader: Reloader
-    make: "Callable[[], Application]"
+    make_application: "Callable[[], Application]"
     balance: Balance
 
     def serve(self) -> int:
-        """Serve until a signal ends it; return the exit code."""
+        """Serve until a signal, and return the exit code."""
         return self.run(0) if self.options.workers == 1 else self.supervise()
 
     def announce(self) -> None:
-        """Report the addresses. To be called once a signal ends the process properly."""
-        say(f"serving at {' and '.join(map(_where, self.listening))}")
+        """Report the addresses. Call this once signals are handled."""
+        say(f"serving at {' and '.join(map(_where, self.listeners))}")
 
     def supervise(self) -> int:
-        """Have workers serve."""
+        """Serve in forked workers."""
         count, grace = self.options.workers, self.options.grace
         supervisor = Supervisor(count, self.run_forked, stop_connecting=self.stop_connecting, grace=grace)
         if sys.platform != "win32":
@@ -332,19 +332,19 @@ class _Work(Struct):
         return Exit.FINE
 
     def run_forked(self, number: int, lifeline: int) -> None:
-        """Serve as a worker, and end its process."""
+        """Serve as a forked worker, and end its process."""
         exit_now(self.run(number, lifeline))
 
     def run(self, number: int, lifeline: int | None = None) -> int:
-        """Serve as the worker of a number; return the exit code. Without a lifeline, it is the only one."""
+        """Serve as the worker *number*, and return the exit code. Without a lifeline, it is the only one."""
         if number > 0:  # the first worker reports for all
             self.reloader.is_quiet = True
         if self.options.metrics is not None:
             self.options.metrics.serve_as(str(number))
-        application = self.make()
+        application = self.make_application()
         worker = HttpWorker(
             application,
-            [listener.of(number) for listener in self.listening],
+            [listener.of(number) for listener in self.listeners],
             limits=_connection_limits(self.options),
             grace=self.options.grace,
             stop_connecting=self.stop_connecting if lifeline is None else bool,
@@ -354,14 +354,14 @@ class _Work(Struct):
         )
         application.start()
         if self.options.watch:
-            # What has changed since the load is loaded first.
+            # This first reloads files that have changed since they were loaded.
             self.reloader.start(application.replace, application.is_idle)
         worker.run(self.announce if lifeline is None else bool)
         return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
     def stop_connecting(self) -> None:
-        """Let nobody connect from now on."""
-        for listener in self.listening:
+        """Accept no more connections."""
+        for listener in self.listeners:
             listener.stop_connecting()
 
 

@@ -21,7 +21,7 @@ _REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
 
 
 def add_serve(serve: ArgumentParser) -> None:
-    """Add the options of a server to its command."""
+    """Add the options of a server to the parser of its command."""
     _add_recipes(serve)
     _add_identity(serve)
     http = serve.add_argument_group(
@@ -126,7 +126,7 @@ def _add_limits(serve: ArgumentParser) -> None:
 
 
 def _server_name(text: str) -> str:
-    """The name of a server, as clients show it."""
+    """Return the name of the server, which clients show."""
     refuse_unless(text.strip(), "must not be empty: clients show this name")
     if not text.isprintable():
         is_shown = escape_invisible(text, one_line=True) == text
@@ -135,7 +135,7 @@ def _server_name(text: str) -> str:
 
 
 def _scopes(text: str) -> frozenset[str]:
-    """Scopes, with blanks between them."""
+    """Parse scopes with blanks between them."""
     try:
         return scopes_of(text)
     except ValueError as error:
@@ -143,13 +143,13 @@ def _scopes(text: str) -> frozenset[str]:
 
 
 def _folder(text: str) -> str:
-    """The absolute path of a folder."""
+    """Return the absolute path of a folder."""
     refuse_unless(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (False for any text)
     return os.path.abspath(text)  # noqa: PTH100 (links stay)
 
 
 def _whole_number(text: str) -> int:
-    """A whole number from 1 on."""
+    """Parse a whole number, 1 or more."""
     # The length is limited because int() raises its own error for too many digits.
     is_number = _has_digits(text, at_most=20) and 1 <= int(text) <= _MAX_NUMBER
     refuse_unless(is_number, f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}")
@@ -157,19 +157,19 @@ def _whole_number(text: str) -> int:
 
 
 def _number(text: str, *, or_zero: bool = False) -> float:
-    """A number above zero, mostly of seconds, or zero."""
+    """Parse a positive number, usually of seconds, or zero."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    is_fine = 0 < number <= _MAX_SECONDS or (or_zero and number == 0)
+    is_valid = 0 < number <= _MAX_SECONDS or (or_zero and number == 0)
     bounds = "from 0 to" if or_zero else "above 0 and up to"
-    refuse_unless(is_fine, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
+    refuse_unless(is_valid, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
     return number
 
 
 def _address(text: str) -> tuple[str, int]:
-    """The host and the port of ``[HOST:]PORT``."""
+    """Parse the host and the port of ``[HOST:]PORT``."""
     host, colon, number = text.rpartition(":")
     refuse_unless(is_port(number), f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535")
     everywhere = f"write {number}, or 0.0.0.0:{number} for all addresses"
@@ -180,7 +180,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _socket_mode(text: str) -> int:
-    """The mode of a socket, in octal digits."""
+    """Parse the permissions of a socket, in octal digits."""
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
     refuse_unless(is_mode, f"{text!r} is no mode: write three octal digits, such as 660")
     is_own = int(text, 8) & 0o600 == 0o600
@@ -189,7 +189,7 @@ def _socket_mode(text: str) -> int:
 
 
 def _descriptor(text: str) -> int | str:
-    """The number of a descriptor, or the word ``systemd``."""
+    """Parse the number of a descriptor, or the word ``systemd``."""
     if text == "systemd":
         return text
     refuse_unless(_has_digits(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd")
@@ -205,7 +205,7 @@ def is_port(text: str) -> bool:
     return _has_digits(text, at_most=5) and int(text) <= 65535
 
 
-def refuse_unless(is_fine: object, reason: str) -> None:
-    """Refuse a word unless it is fine; argparse shows the reason as it is."""
-    if not is_fine:
+def refuse_unless(is_valid: object, reason: str) -> None:
+    """Raise ArgumentTypeError unless a value is valid; argparse prints the reason unchanged."""
+    if not is_valid:
         raise ArgumentTypeError(reason)

@@ -1,7 +1,7 @@
 """
-Completion in the shell: commands, options, prompts, arguments and values, by argcomplete.
+Completion in the shell, by argcomplete: of commands, options, prompts, arguments and values.
 
-Where a word may be a prompt, a resource or an argument, the recipes are imported.
+Where a word can be a prompt, a resource or an argument, the recipes are imported.
 """
 
 import os
@@ -23,21 +23,21 @@ from promptkit.cli.output import capture_output
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
-#: Of an argument with more values, the shell completes none.
+#: Values of an argument with more of them are not completed.
 _MAX_VALUES: Final = 10_000
 
 
 class ShellWords(Struct, frozen=True):
     """
-    The prompts and resources of a catalog, as the shell completes them.
+    The words that the shell completes for a catalog.
 
     Args:
         prompts:
-            The arguments of each prompt by its name, and the values that are offered for each, unless a
-            function says which.
+            The arguments of each prompt by its name, with the values of each; none if a function
+            completes them.
 
         resources:
-            The same of each resource, by its URI or template.
+            The variables of each resource by its URI or template, in the same form.
     """
 
     prompts: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
@@ -45,9 +45,7 @@ class ShellWords(Struct, frozen=True):
 
     @classmethod
     def of(cls, catalog: Catalog) -> "ShellWords":
-        """
-        Return the words of *catalog*.
-        """
+        """Return the words of *catalog*."""
         return cls(
             {prompt.name: _values(prompt.arguments) for prompt in catalog.prompts},
             {resource.uri_template: _values(resource.arguments) for resource in catalog.resources},
@@ -55,17 +53,17 @@ class ShellWords(Struct, frozen=True):
 
 
 def _values(arguments: Arguments) -> dict[str, tuple[str, ...]]:
-    return {argument.name: _fixed(argument.completer) for argument in arguments.ordered}
+    return {argument.name: _fixed_values(argument.completer) for argument in arguments.ordered}
 
 
-def _fixed(completer: Completer | None) -> tuple[str, ...]:
-    """The values of a completer that is no function; without those that no shell can show."""
+def _fixed_values(completer: Completer | None) -> tuple[str, ...]:
+    """Return the printable values of a completer, unless it is a function or has too many."""
     if completer is None or not isinstance(completer.source, tuple) or len(completer.source) > _MAX_VALUES:
         return ()
     return tuple(filter(str.isprintable, completer.source))
 
 
-#: The arguments of a prompt, or the variables of a resource, and the values that are offered for each.
+#: The arguments of a prompt, or the variables of a resource, with the values of each.
 _Arguments: TypeAlias = Mapping[str, Sequence[str]]
 
 _FILES: Final = FilesCompleter()
@@ -74,30 +72,30 @@ _TARGETS: Final = FilesCompleter(["py"])
 
 def complete_and_exit() -> None:
     """
-    Tell the shell what the word at the cursor may become, and end the process.
+    Print the completions of the word at the cursor, and end the process.
 
-    The shell says in the environment what was typed, and where it reads the answer.
+    The environment has the command line, and the descriptor for the completions.
     """
     finder = CompletionFinder()
-    finder(program_parser(), always_complete_options=False, default_completer=_offered)  # type: ignore[arg-type]  # it calls any function
+    finder(program_parser(), always_complete_options=False, default_completer=_completions)  # type: ignore[arg-type]  # it calls any function
 
 
-def _offered(*, prefix: str, action: Action, parsed_args: Namespace, **_: object) -> Iterable[str]:
-    """What an option or a word may become. argcomplete drops what does not begin as it was typed."""
+def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: object) -> Iterable[str]:
+    """Return completions of an option or a word; argcomplete filters them by the prefix."""
     command, is_word = parsed_args.command, not action.option_strings
-    if action.dest == "client":  # those that have a configuration to write, or all that `check` knows
+    if action.dest == "client":  # clients with a configuration to write, or all that `check` knows
         return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
     if command == "render" and is_word:
         return _render_word(prefix)
     if command == "complete" and is_word:
         return _complete_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
-        return [*_TARGETS(prefix), *(_more_clients(command) if action.dest == "targets" else ())]
+        return [*_TARGETS(prefix), *(_client_names(command) if action.dest == "targets" else ())]
     return _FILES(prefix) if action.dest in ("out", "audit", "summary", "workspace") else ()
 
 
-def _more_clients(command: str) -> Iterable[str]:
-    """The clients, as long as no target stands behind one."""
+def _client_names(command: str) -> Iterable[str]:
+    """Return the clients, unless a target comes before the cursor."""
     if command not in ("install", "uninstall"):
         return ()
     words = _words_before(command)
@@ -105,30 +103,30 @@ def _more_clients(command: str) -> Iterable[str]:
 
 
 def _render_word(prefix: str) -> Iterator[str]:
-    """A word of `render`: which one it is follows from the words before it."""
+    """Yield completions of a word of `render`, depending on the words before it."""
     words = _words_before("render")
     chosen = [word for word in words if not is_argument(word)]
     if not words:
-        yield from _subjects(_known([]))
+        yield from _subjects(_load_words([]))
         yield from _TARGETS(prefix)
         return
     *target, name = chosen[:2]
-    prompts = _known(target).prompts
+    prompts = _load_words(target).prompts
     if name in prompts:
         yield from _arguments(prompts[name], prefix, _keys(words))
-    elif words == [name]:  # it is the target
-        yield from _subjects(_known([name]))
+    elif words == [name]:  # the word is the target
+        yield from _subjects(_load_words([name]))
 
 
 def _subjects(known: ShellWords) -> Iterator[str]:
-    """What can be rendered: prompts, and URIs, of templates the part before their first variable."""
+    """Yield what `render` takes: prompts, URIs, and templates up to their first variable."""
     yield from known.prompts
     yield from dict.fromkeys(uri.partition("{")[0] for uri in known.resources)
 
 
 def _complete_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
-    """A word of `complete`: a prompt or a template, its argument, a value, or what was chosen before."""
-    known = _known(targets)
+    """Yield completions of a word of `complete`: a name, its argument, a value, or another argument."""
+    known = _load_words(targets)
     subjects = {**known.prompts, **{uri: names for uri, names in known.resources.items() if names}}
     match _words_before("complete"):
         case []:
@@ -142,14 +140,14 @@ def _complete_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
             yield from _arguments(arguments, prefix, {argument, *_keys(rest)})
 
 
-def _arguments(arguments: _Arguments, prefix: str, given: set[str]) -> Iterator[str]:
+def _arguments(arguments: _Arguments, prefix: str, used: set[str]) -> Iterator[str]:
     key, equals, value = prefix.partition("=")
     if value.startswith("@"):
         yield from (f"{key}=@{file}" for file in _FILES(value.removeprefix("@")))
     elif equals:
         yield from (f"{key}={value}" for value in arguments.get(key, ()))
     else:
-        yield from (f"{name}=" for name in arguments if name not in given)
+        yield from (f"{name}=" for name in arguments if name not in used)
 
 
 def _keys(words: Iterable[str]) -> set[str]:
@@ -157,24 +155,24 @@ def _keys(words: Iterable[str]) -> set[str]:
 
 
 def _words_before(command: str) -> Sequence[str]:
-    """The words between the command and the cursor, without options and their values."""
+    """Return the words between the command and the cursor, without options and their values."""
     *_, words, _ = split_line(os.environ["COMP_LINE"], int(os.environ["COMP_POINT"]))
     takes_value = {f"--{name}" for name, action in options_of(command).items() if action.nargs is None}
-    found: list[str] = []
-    rest = iter(words[words.index(command) + 1 :])
-    for word in rest:
+    before: list[str] = []
+    remaining = iter(words[words.index(command) + 1 :])
+    for word in remaining:
         if word in takes_value:
-            next(rest, None)
+            next(remaining, None)
         elif not word.startswith("--"):
-            found.append(word)
-    return found
+            before.append(word)
+    return before
 
 
-def _known(targets: Sequence[str]) -> ShellWords:
-    """The words of some targets, whose recipes are imported; none where that fails."""
+def _load_words(targets: Sequence[str]) -> ShellWords:
+    """Import the recipes of targets, and return their words; none if that fails."""
     line = ["serve", *targets]
     try:
-        with capture_output(restore=True):  # a recipe may print
+        with capture_output(restore=True):  # a recipe can print
             return ShellWords.of(load_catalog(configure(parse(line), line).targets))
     except (ConfigurationError, LoadError, OSError):
         return ShellWords()

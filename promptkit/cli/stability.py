@@ -1,8 +1,8 @@
 """
-Whether skills are the same at every start: each is made in two more processes, and compared byte for byte.
+Detection of skills that differ from one start to the next: two more processes create them for comparison.
 
 The processes differ in the order of sets and in the date. ``python -m`` this module reads the targets from
-standard input, and prints what the files of their skills hold.
+standard input, and prints the content of their skills' files.
 """
 
 import os
@@ -22,15 +22,16 @@ from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import LoadError, shortened
 from promptkit.errors.rules import Rule
 
-#: What differs: the order of sets, and the date, as these time zones are 26 hours apart. With time-machine,
-#: the clock of one is some weeks ahead, too.
+#: The variable that sets the clock of one process some weeks ahead, if time-machine is installed.
 _LATER: Final = "PROMPTKIT_CHECKED_LATER"
+#: The environments of the processes: the order of sets differs, and the date, because the time zones are 26
+#: hours apart.
 _STARTS: Final = (
     {"PYTHONHASHSEED": "1", "TZ": "EAST-14"},
     {"PYTHONHASHSEED": "2", "TZ": "WEST+12", _LATER: "yes"},
 )
 
-_REMEDY: Final = (
+_HINT: Final = (
     "leave out what changes by itself, such as dates, random words and the order of sets: "
     "hosts forget that somebody has approved a skill when a byte changes"
 )
@@ -38,60 +39,60 @@ _REMEDY: Final = (
 
 def unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagnostic]:
     """
-    Yield which skills that are written in Python differ from one start to the next.
+    Yield a diagnostic for each file of a skill written in Python that differs between two starts.
 
     Args:
         catalog:
-            What is at the targets.
+            The catalog of the targets.
 
         targets:
-            What is loaded again.
+            The targets to load again.
     """
-    made = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
-    if not made:
+    skills = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
+    if not skills:
         return
-    here = Path(os.path.realpath(os.curdir))
+    folder = Path(os.path.realpath(os.curdir))
     with ExitStack() as processes:
         sides = [
-            processes.enter_context(Side(__name__, here, targets, None, {**os.environ, **start}))
+            processes.enter_context(Side(__name__, folder, targets, None, {**os.environ, **start}))
             for start in _STARTS
         ]
         try:
             first, second = (side.answer(None, dict[str, dict[str, str]]) for side in sides)
         except (RevisionError, LoadError) as error:
-            yield from _found(made[0], f"it cannot be made a second time: {error}")
+            yield from _report(skills[0], f"it cannot be made a second time: {error}")
             return
-    for skill in made:
+    for skill in skills:
         before, after = (side.get(skill.uri_template, {}) for side in (first, second))
         for path in sorted(before.keys() | after.keys()):
             if before.get(path) != after.get(path):
-                differing = _differing(before.get(path), after.get(path))
-                yield from _found(skill, f"{path!r} differs from one start to the next: {differing}")
+                difference = _first_difference(before.get(path), after.get(path))
+                yield from _report(skill, f"{path!r} differs from one start to the next: {difference}")
 
 
-def _found(skill: CompiledSkill, fault: str) -> list[Diagnostic]:
+def _report(skill: CompiledSkill, message: str) -> list[Diagnostic]:
     report = Report(f"skill {skill.name!r}", skill.location)
-    report.add(Rule.UNSTABLE_SKILL, fault, _REMEDY)
+    report.add(Rule.UNSTABLE_SKILL, message, _HINT)
     return report.found
 
 
-def _texts(skill: CompiledSkill) -> Iterator[tuple[str, str]]:
-    """What its files hold, as JSON can say it."""
+def _file_texts(skill: CompiledSkill) -> Iterator[tuple[str, str]]:
+    """Yield the paths and contents of a skill's files, as text that JSON can represent."""
     for file in skill.files:
         yield file.path, file.content.data.decode(errors="surrogateescape")
 
 
-def _differing(before: str | None, after: str | None) -> str:
-    """The first lines that differ."""
+def _first_difference(before: str | None, after: str | None) -> str:
+    """Return the first lines that differ."""
     if before is None or after is None:
         return "it is there only once"
     pairs = zip_longest(before.splitlines(), after.splitlines(), fillvalue="")
-    one, other = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
-    return f"{shortened(one)!r}, then {shortened(other)!r}"
+    first, second = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+    return f"{shortened(first)!r}, then {shortened(second)!r}"
 
 
 def _clock() -> AbstractContextManager[object]:
-    """The clock of this process."""
+    """Return the clock of this process, some weeks ahead if `_LATER` is set."""
     if _LATER in os.environ:
         with suppress(ModuleNotFoundError):
             import time_machine
@@ -101,14 +102,14 @@ def _clock() -> AbstractContextManager[object]:
 
 
 def main() -> None:
-    """Print the skills of the targets that are read."""
+    """Print the skills of the targets on standard input."""
     run_side(_answer)
 
 
-def _answer(read_asked: Callable[[], Any]) -> dict[str, Any]:
+def _answer(read_targets: Callable[[], Any]) -> dict[str, Any]:
     with _clock():
-        catalog = load_catalog(read_asked())
-        return {skill.uri_template: dict(_texts(skill)) for skill in catalog.skills}
+        catalog = load_catalog(read_targets())
+        return {skill.uri_template: dict(_file_texts(skill)) for skill in catalog.skills}
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def _fixed() -> Iterator[None]:
 def _own(item: Item) -> Iterator[tuple[str, Any]]:
     """The cases of a prompt or a resource; if it has none, those that its examples and defaults make."""
     if calls := saved_calls(item):
-        yield from ((call.named, call.sent) for call in calls)
+        yield from ((call.case_name, call.sent) for call in calls)
     else:
         yield from ((Call(item, sent).label, sent) for sent in wire_examples(item))
 

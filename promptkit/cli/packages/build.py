@@ -13,7 +13,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.key_values import current_folder
 from promptkit.cli.loading import check_existence, load_catalog
-from promptkit.cli.options import words_of
+from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
 from promptkit.cli.packages.contents import read_contents, requirements_of
 from promptkit.cli.packages.project import PackageError, read_project
@@ -123,4 +123,4 @@ def _check_places(out: Folder, *names: str) -> None:
 def _options(configuration: Configuration, name: str) -> list[str]:
     """How the recipes are served, as far as clients see it."""
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
-    return words_of(structs.replace(configuration, serve={"name": name, **listed}))
+    return serve_words(structs.replace(configuration, serve={"name": name, **listed}))
