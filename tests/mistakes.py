@@ -44,7 +44,7 @@ recipes/signatures.py:4: error PK301: prompt 'bare': parameter 'diff' has no ann
 recipes/signatures.py:8: error PK302: prompt 'packed': parameter '*diffs' has no fixed name
     name each parameter; clients fill them one by one
 recipes/signatures.py:12: error PK304: prompt 'typed': no client can fill parameter 'when' of type complex
-    use a type that can be written as text or JSON, or teach this one with promptkit.register_type
+    use a type that can be written as text or JSON, or register this one with promptkit.register_type
 recipes/signatures.py:12: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not int
     correct the default, or widen the annotation
 recipes/twice.py:7: error PK202: prompt 'plan': already defined at recipes/twice.py:3

@@ -15,7 +15,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
 TURNS = st.lists(st.tuples(st.sampled_from([user, assistant]), TEXTS), min_size=1, max_size=5)
 
 #: What says a hole, as somebody might who reads the source.
-HOLE = "a hole of promptkit, of number 0."
+HOLE = "a placeholder of promptkit, number 0."
 
 
 def both(vendor, **fields):

@@ -122,9 +122,9 @@ class TestColumns:
             (["--map", "text"], "'text' has no '=' between two words"),
             (
                 ["--field", "tier=flex"],
-                "'flex' is no JSON: write text in double quotes, as in 'tier=\"flex\"'",
+                "'flex' is not JSON: write text in double quotes, as in 'tier=\"flex\"'",
             ),
-            (["--workers", "0"], "'0' is no number from 1 on"),
+            (["--workers", "0"], "'0' is not a number from 1 up"),
             (["--map", "text=ticket", "--map", "text=votes"], "--map 'text' is given twice"),
             (
                 ["--map", "text=ticket", "--field", "workflow=1"],
@@ -193,15 +193,15 @@ class TestBadRows:
         assert rejected_in(folder / "out") == [
             (3, "votes", "'votes' is 'many', not a whole number"),
             (4, "ticket", "'ticket' is missing"),
-            (5, None, 'the line is no JSON object: write {"COLUMN": VALUE, ...}'),
-            (6, None, "the line is no JSON: Input data was truncated"),
-            (7, None, "the line is no UTF-8: save it as UTF-8"),
+            (5, None, 'the line is not a JSON object: write {"COLUMN": VALUE, ...}'),
+            (6, None, "the line is not JSON: Input data was truncated"),
+            (7, None, "the line is not UTF-8: save it as UTF-8"),
             (8, "severity", "'severity' is 'hihg', not one of low, high (did you mean 'high'?)"),
         ]
 
     def test_of_csv(self, batch, folder):
         """
-        A cell too many, quotes that do not end, and what is no UTF-8.
+        A cell too many, quotes that do not end, and what is not UTF-8.
         """
         lines = [
             b"ticket,votes",
@@ -222,9 +222,9 @@ class TestBadRows:
         assert [text.splitlines()[0] for text in said] == ["Ticket: fine", "Ticket: two", "Ticket: last"]
         assert rejected_in(folder / "out") == [
             (3, None, "the line has 3 cells, and the header 2: quote what holds a comma"),
-            (6, None, "the line is no UTF-8: save the table as UTF-8"),
-            (7, None, "the line is no CSV: ',' expected after '\"'"),
-            (9, None, "the line is no CSV: unexpected end of data"),
+            (6, None, "the line is not UTF-8: save the table as UTF-8"),
+            (7, None, "the line is not CSV: ',' expected after '\"'"),
+            (9, None, "the line is not CSV: unexpected end of data"),
         ]
 
     @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
@@ -284,8 +284,8 @@ class TestBadRows:
         assert rejected_in(folder / "out") == [
             (1, "votes", "'votes' is 'bad', not a whole number"),
             (3, None, "its key is that of an earlier row"),
-            (4, None, "its 'id' is no identifier: anthropic takes 1 to 64 letters, digits, - and _"),
-            (5, None, "its 'id' is no identifier: anthropic takes 1 to 64 letters, digits, - and _"),
+            (4, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
+            (5, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
         ]
 
 
@@ -384,7 +384,7 @@ class TestUsage:
             (["triage", "t.jsonl"], "name a vendor with --for: each has files of its own"),
             (
                 ["triage", "t.jsonl", "--for", "openai-chat"],
-                "name the model with --model: each request says it",
+                "name the model with --model: every request needs it",
             ),
         ],
     )
@@ -408,7 +408,7 @@ class TestUsage:
             (("triaeg", "t.jsonl"), "unknown prompt 'triaeg'; did you mean 'triage'?"),
             (
                 ("lists", "t.jsonl"),
-                "OpenAI takes no such answer: list is no object; put it into",
+                "OpenAI takes no such answer: list is not an object; put it into",
             ),
             (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
             (

@@ -355,7 +355,7 @@ class TestCheckpoints:
         ran = batch("triage", "t.csv", "--key", "id", "--resume")
 
         assert ran.code == 2
-        assert "'requests-00001.jsonl' has lost what was written: name another folder with -o" in ran.err
+        assert "'requests-00001.jsonl' has lost files of the batch: name another folder with -o" in ran.err
         assert [file.name for file in unfinished.iterdir()] == [CHECKPOINT]
 
     @pytest.mark.parametrize(

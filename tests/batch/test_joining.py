@@ -170,7 +170,7 @@ def test_which_result_counts(batch, folder):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "'r.jsonl' has '7', which is no row's number: name the column of the key with --key"),
+        ([], "'r.jsonl' has '7', which is not a row number: name the key column with --key"),
         (["--key", "nosuch"], "there is no column 'nosuch', which is the key; there are 'id'"),
     ],
 )

@@ -494,4 +494,4 @@ def test_a_disk_that_is_too_full_for_keys(words, batch, folder, monkeypatch):
 
     assert ran.code in (1, 2)
     assert is_one_line(ran)
-    assert "keys cannot be kept: database or disk is full" in ran.err
+    assert "keys cannot be stored: database or disk is full" in ran.err

@@ -271,8 +271,8 @@ class TestTables:
             Renderer(triage)(table)
 
         assert str(raised.value) == (
-            f"a {type(table).__name__} is no table: give a pyarrow Table, a frame of Polars or pandas, or a "
-            "list of mappings"
+            f"a {type(table).__name__} is not a table: give a pyarrow Table, a Polars or pandas "
+            f"DataFrame, or a list of mappings"
         )
 
     def test_what_is_no_row(self):
@@ -476,7 +476,7 @@ class TestTypes:
         """
         seen, faults = seen_by(str, pa.table({"value": [b"text"]}))
 
-        assert (seen, faults) == ([], ["'value' is a bytes, which is no argument: send text, or JSON"])
+        assert (seen, faults) == ([], ["'value' is a bytes, which is not an argument: send text, or JSON"])
 
     def test_what_is_finer_than_python_is_cut_off(self):
         """
@@ -593,7 +593,7 @@ class TestWhatIsSaid:
         """
         rows = Renderer(triage, "openai-chat")([{"ticket": "\ud83d"}, {"ticket": "b"}])
 
-        assert [row["fault"] for row in rows] == ["the prompt says half of a character", None]
+        assert [row["fault"] for row in rows] == ["the rendering has half of a character", None]
 
     def test_asynchronous_prompts(self):
         """

@@ -127,7 +127,7 @@ def test_a_worker_that_is_killed(table):
     ended = subprocess.run(command(*words, "-o", "out", "--resume"), check=False, capture_output=True)
 
     assert broken.returncode == ended.returncode == 1
-    assert broken.stderr == "promptkit: a process of --workers has ended: go on with --resume\n"
+    assert broken.stderr == "promptkit: a process of --workers has ended: continue with --resume\n"
     assert files_in(table / "out") == files_in(table / "whole")
 
 
@@ -146,7 +146,7 @@ def test_another_command_does_not_go_on(table):
         check=False,
     )
 
-    assert "has a batch that was not finished: go on with --resume, or name another folder" in unasked.stderr
+    assert "has an unfinished batch: continue it with --resume, or name another folder" in unasked.stderr
     assert "is of another command, of other rows, or of a prompt that has changed" in other.stderr
     assert (unasked.returncode, other.returncode) == (2, 2)
 
@@ -190,7 +190,7 @@ def test_what_was_lost_is_noticed(table):
     )
 
     assert ran.returncode == 2
-    assert "'requests-00001.jsonl' has lost what was written: name another folder" in ran.stderr
+    assert "'requests-00001.jsonl' has lost files of the batch: name another folder" in ran.stderr
 
 
 def test_two_at_once(table):
@@ -224,7 +224,7 @@ def test_a_full_disk(table):
         preexec_fn=have_little_room,
     )
     assert full.returncode == 1
-    assert "cannot write to 'full': File too large: go on with --resume" in full.stderr
+    assert "cannot write to 'full': File too large: continue with --resume" in full.stderr
     assert len(full.stderr.splitlines()) == 1
 
     subprocess.run(command(*OPTIONS, "-o", "full", "--resume"), check=False, capture_output=True)

@@ -55,7 +55,7 @@ def test_workers_are_forked_unless_a_recipe_has_threads(folder, more, imports):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 @pytest.mark.parametrize(
     ("number", "printed"),
-    [("SIGKILL", ""), ("SIGINT", "promptkit: interrupted: go on with --resume\n")],
+    [("SIGKILL", ""), ("SIGINT", "promptkit: interrupted: continue with --resume\n")],
 )
 def test_workers_end_with_the_command_while_a_prompt_hangs(folder, number, printed):
     """

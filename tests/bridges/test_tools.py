@@ -112,8 +112,8 @@ def test_inspect_ai(used):
         "row 1: it has no 'severity'",
         "row 1: it has no 'id'",
         (
-            "inspect_ai cannot take it: message 9 holds image/png of the assistant: put it into a turn of "
-            "the user, as the assistant's turns are text"
+            "inspect_ai cannot take it: message 9 holds image/png of the assistant: put it into a "
+            "user turn, because assistant turns are text"
         ),
     ]
 

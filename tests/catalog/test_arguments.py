@@ -470,8 +470,8 @@ class TestCompile:
     @pytest.mark.parametrize(
         ("annotation", "name", "hint"),
         [
-            (object, "object", "write the type that is meant: str takes any text"),
-            (Any, "Any", "write the type that is meant: str takes any text"),
+            (object, "object", "write the intended type: str takes any text"),
+            (Any, "Any", "write the intended type: str takes any text"),
             (complex, "complex", "use a type that "),
             (type[int], "type[int]", "use a type that "),
         ],
@@ -573,7 +573,7 @@ class TestCompile:
         (found,) = report.found
         assert (found.rule, found.hint) == (Rule.BAD_METADATA, "remove the half of a surrogate pair")
         assert found.message.startswith(
-            "prompt 'review': parameter 'a': what clients are told of it cannot be sent: 'utf-8' codec can't"
+            "prompt 'review': parameter 'a': the description for clients cannot be sent: 'utf-8' codec can't"
         )
 
     @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from tests.ids import shown
 HERE = Location("<recipe>", 7)
 LINK = ResourceLink("a:b", name="a")
 
-SAY_WHAT_BYTES_ARE = "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
+SAY_WHAT_BYTES_ARE = (
+    "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
+)
 
 
 def returning(value):

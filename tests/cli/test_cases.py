@@ -133,7 +133,7 @@ class TestRender:
         assert "# fine\n\n[user]\n1.0\n" in out
         assert "ZeroDivisionError" in err
         assert "the case 'refused' is refused: too small" in err
-        assert "the case 'not refused' is not refused, as its author expects: 'above'" in err
+        assert "the case 'not refused' is not refused as expected: 'above'" in err
 
 
 class TestCheck:
@@ -164,9 +164,9 @@ class TestCheck:
                 (
                     12,
                     "PK231",
-                    "the case 'other words' is refused in other words than 'below': too small",
+                    "the case 'other words' is refused with another error than 'below': too small",
                 ),
-                (13, "PK231", "the case 'not refused' is not refused, as its author expects: 'above'"),
+                (13, "PK231", "the case 'not refused' is not refused as expected: 'above'"),
             ]
         )
 

@@ -265,7 +265,7 @@ class TestGitHub:
 
         assert code == 1
         assert capsys.readouterr().out == (
-            "::notice title=promptkit::not rendered, as they need examples: needs\n"
+            "::notice title=promptkit::not rendered, because they need examples: needs\n"
             "::error title=promptkit::no server starts with no,file: cannot be read: "
             "No such file or directory\n"
         )
@@ -395,7 +395,7 @@ class TestRender:
 
         assert (code, capsys.readouterr().out.splitlines()) == (
             0,
-            ["2 prompts can be served", "not rendered, as they have sample=False: order, publish"],
+            ["2 prompts can be served", "not rendered, because they have sample=False: order, publish"],
         )
 
     def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
@@ -415,7 +415,7 @@ class TestRender:
         code = main(["check", "--render"])
 
         assert code == 1
-        assert capsys.readouterr().out.endswith("\nnot rendered, as they need examples: needs\n")
+        assert capsys.readouterr().out.endswith("\nnot rendered, because they need examples: needs\n")
 
     def test_all_of_our_own_recipes_are_rendered(self, folder):
         """
@@ -600,7 +600,7 @@ class TestClients:
     )
     def test_each_client_that_is_named_is_asked(self, argv, found, capsys):
         """
-        The option may be repeated; a client that is named twice is asked once.
+        The option can be repeated; a client that is named twice is asked once.
         """
         assert len(checked(capsys, *argv)[1]["diagnostics"]) == found
 
@@ -690,7 +690,7 @@ class TestSecrets:
 
         assert code == 1
         assert [one.partition(":")[0] for one in found] == ["tokens", "keys"]
-        assert all("everybody can read it (mode 0644): make new " in one for one in found)
+        assert all("every user can read it (mode 0644): make new " in one for one in found)
 
 
 def test_json_is_a_format(recipes, folder):

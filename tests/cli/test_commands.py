@@ -179,7 +179,7 @@ class TestCheck:
                 "recipes/silent.py:4: error PK205: prompt 'silent': it never returns or yields anything",
                 "    return text or messages, or yield them",
                 f"recipes/twin.py:4: warning PK210: prompt 'Silent': {twin}, differs in case alone",
-                "    rename one of the two, so that people find the one they mean",
+                "    rename one of the two, so that users can tell them apart",
                 "2 prompts can be served, 1 error, 1 warning",
             ],
         )
@@ -631,7 +631,7 @@ class TestRender:
         (tmp_path / "recipes" / "files.py").write_text(FILES)
         argument = refused.partition("=")[0]
 
-        said = f"{argument!r} is the name of a file, not what is in it: write @ before it, as in {refused}"
+        said = f"{argument!r} is the name of a file, not its content: write @ before it, as in {refused}"
         code, out, err = run(capsys, "render", "recipes", *word.split())
 
         assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {said}")
@@ -664,7 +664,7 @@ class TestRender:
         """
         (tmp_path / "recipes" / "files.py").write_text(FILES)
 
-        said = "'key' is the name of a file, not what is in it: write @ before it"
+        said = "'key' is the name of a file, not its content: write @ before it"
         code, _, err = run(capsys, "render", "recipes", "hides", "key=hunter2.pem")
 
         assert (code, err.splitlines()[-1]) == (2, f"promptkit: {said}")
@@ -691,7 +691,7 @@ class TestRender:
             (["refuse"], 1, "promptkit: not today"),
             (["fail"], 1, "ValueError: a bug"),
             (["revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
-            (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows those that exist"),
+            (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows all names"),
             (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
             (["leave"], 1, "SystemExit: 0"),
             (["review", "diff"], 2, "promptkit: 'diff' is not an argument: write KEY=VALUE, or KEY=@FILE"),

@@ -22,7 +22,7 @@ def greet(name: str = "you") -> str:
 """
 SILENT = "from promptkit import prompt\n\n@prompt\ndef silent():\n    pass\n"
 
-#: Commands that take a target, and what each needs beside it.
+#: Commands that take a target, and what each needs next to it.
 COMMANDS = [["list"], ["render", "greet"], ["check"], ["complete", "greet", "name"], ["serve"]]
 
 
@@ -229,7 +229,7 @@ MISTAKES = [
     ),
     (
         "[tool.promptkit]\nignore = ['PK301']",
-        "[tool.promptkit] ignore: PK301 is an error that cannot be ignored: mend what it is about",
+        "[tool.promptkit] ignore: PK301 is an error that cannot be ignored: fix its cause",
     ),
     (
         "[tool.promptkit.serve]\ntimeot = 5",

@@ -41,7 +41,7 @@ breaking: prompt 'review': argument 'language' no longer takes all that it took
 1 breaking change since HEAD
 """
 NEUTRAL = """\
-harmless: prompt 'review': says something else for code='x = 1'
+harmless: prompt 'review': renders another text for code='x = 1'
      [user]
     -Review this python.
     +Please review this python.
@@ -256,7 +256,7 @@ class TestTwoRevisions:
 
         assert code == 0
         assert "[-Review-]{+Please review+} this python." in out
-        assert out.endswith("1 case not as at v1, up to topic\n")
+        assert out.endswith("1 case changed since v1, up to topic\n")
         assert err == "promptkit: renders the cases of v1 and topic too: the code of that revision runs\n"
 
     @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ class TestErrors:
         code, out, err = diff(repository)
 
         assert (code, out) == (2, "")
-        assert "ended with code 7, and without an answer" in err
+        assert "exited with code 7 without an answer" in err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
@@ -440,10 +440,10 @@ class TestErrors:
     [
         ("--summary", "link", "it is a link: put a file in its place"),
         ("--comment", "link", "it is a link: put a file in its place"),
-        ("--summary", "folder", "it is a link: put what it leads to in its place, or name that"),
-        ("--comment", "folder", "it is a link: put what it leads to in its place, or name that"),
-        ("--summary", "pipe", "it is no regular file"),
-        ("--comment", "pipe", "it is no regular file"),
+        ("--summary", "folder", "it is a link: replace it by its target, or name the target"),
+        ("--comment", "folder", "it is a link: replace it by its target, or name the target"),
+        ("--summary", "pipe", "it is not a regular file"),
+        ("--comment", "pipe", "it is not a regular file"),
         ("--summary", "hard link", "it has other names (hard links), and they would change too"),
         ("--comment", None, "No such file or directory"),
     ],

@@ -85,11 +85,11 @@ def test_what_has_changed(folder, capfd, tmp_path):
 
     assert code == 0
     assert printed == (
-        "prompt 'review': 'short' says something else\n"
+        "prompt 'review': 'short' renders another text\n"
         "    [user]\n"
         "    [-Review-]{+Please review+} this.\n"
         "    y = 2\n"
-        "1 case not as at HEAD\n"
+        "1 case changed since HEAD\n"
     )
     assert "\n-Review this.\n+Please review this.\n y = 2\n" in (tmp_path / "comment.md").read_text()
 
@@ -112,7 +112,7 @@ def test_data(folder, capfd):
                 "case": "short",
                 "breaking": False,
                 "unsteady": False,
-                "message": "prompt 'review': 'short' says something else",
+                "message": "prompt 'review': 'short' renders another text",
                 "before": "[user]\nReview this.\nx = 1",
                 "after": "[user]\n1 / 0.\nx = 1",
                 "diff": [" [user]", "-Review this.", "+1 / 0.", " x = 1"],
@@ -140,7 +140,7 @@ def test_what_fails_now(folder, capfd):
 
     assert code == 1
     assert "{+[fails] ZeroDivisionError: division by zero+}" in printed
-    assert printed.endswith("1 case not as at HEAD, of which 1 fail\n")
+    assert printed.endswith("1 case changed since HEAD, of which 1 fail\n")
 
 
 def test_what_cannot_be_served_is_said(folder, capfd):

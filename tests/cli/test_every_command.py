@@ -52,7 +52,7 @@ MESSAGES = {
 CONTENTS = {"contents": [{"uri": "style://go", "mimeType": "text/plain", "text": "Write plain go."}]}
 CHECKED = {"prompts": ["review"], "resources": ["style://{language}"], "skills": [], "diagnostics": []}
 COMPLETED = {"completion": {"values": ["rust"], "total": 1, "hasMore": False}}
-NEEDS = "not rendered, as they need examples: style://{language}"
+NEEDS = "not rendered, because they need examples: style://{language}"
 SERVED = "1 prompt and 1 resource can be served\n"
 BARE = "prompt 'bare': parameter 'text' has no annotation"
 FAILS = "prompt 'fails': it fails for its defaults: IndexError: string index out of range"
@@ -95,7 +95,7 @@ WRONG = [
     (
         ["render", "style:/go"],
         2,
-        "promptkit: unknown resource 'style:/go': promptkit list shows those that exist",
+        "promptkit: unknown resource 'style:/go': promptkit list shows all names",
     ),
     (["check", "nowhere"], 2, "promptkit: cannot load 'nowhere': there is no such folder, file or module"),
     (

@@ -190,7 +190,7 @@ def test_without_the_library(person, shelf):
 
     assert someone.ends() == (1, "")
     assert someone.shown.splitlines() == [
-        f"promptkit: to be asked for what is missing, run: {install_command('cli')}",
+        f"promptkit: to be asked for missing arguments, run: {install_command('cli')}",
         "promptkit: prompt 'hides': 'key' is missing",
     ]
 

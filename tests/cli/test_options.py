@@ -91,7 +91,7 @@ class TestCommands:
             ),
             (
                 ["--json", "list"],
-                "promptkit: error: unknown option '--json'; options of a command stand behind its name",
+                "promptkit: error: unknown option '--json'; options of a command follow its name",
             ),
         ],
         ids=str,

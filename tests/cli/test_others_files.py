@@ -23,7 +23,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files
 
 @pytest.fixture
 def shared(tmp_path):
-    """A folder with a configuration of somebody else's, and one's own folder in it."""
+    """A folder with a configuration of someone else's, and one's own folder in it."""
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "theirs.py").write_text(THEIRS.format(str(tmp_path / "ran")))
     (tmp_path / "pyproject.toml").write_text(TABLE.format("theirs"))
@@ -108,7 +108,7 @@ class TestOwners:
 
         assert not (shared / "ran").exists()
         assert (code, out) == (2, b"")
-        assert "it belongs to another user: name it if you trust what is in it" in err.decode()
+        assert "it belongs to another user: name it if you trust its content" in err.decode()
         assert command("list", "recipes", cwd=shared)[0] == 0
 
     def test_sudo(self, shared):
@@ -134,8 +134,8 @@ class TestOwners:
 WEAPONS = {
     "deep": "it is not TOML: it is nested too deeply to be read",
     "large": "it cannot be read: it has more than 1,048,576 bytes",
-    "device": "it cannot be read: it is no regular file",
-    "pipe": "it cannot be read: it is no regular file",
+    "device": "it cannot be read: it is not a regular file",
+    "pipe": "it cannot be read: it is not a regular file",
 }
 
 

@@ -361,8 +361,8 @@ class TestRegistry:
 
         assert code == 1
         assert err == (
-            f"promptkit: nothing was built: {name!r} is no name of the registry, which has a namespace, "
-            "one / and a name, and at most 200 characters: "
+            f"promptkit: nothing was built: {name!r} is not a registry name, which has a namespace, "
+            f"one / and a name, and at most 200 characters: "
             "name it with --server-name, as in io.github.acme/prompts\n"
         )
         assert not (acme / "dist").exists()
@@ -417,25 +417,22 @@ class TestProject:
             (
                 ["--name", "my prompts!"],
                 (
-                    "'my prompts!' is no name of a package, which has letters, digits and . - _ between "
-                    "them: name it with --name, as in 'my-prompts'"
+                    "'my prompts!' is not a package name, which has letters and digits, with . - _ "
+                    "between them: name it with --name, as in 'my-prompts'"
                 ),
             ),
             (
                 ["--name", "MCP_promptkit"],
-                "'MCP_promptkit' is the package of promptkit itself: name another with --name",
+                "'MCP_promptkit' is the package of promptkit itself: choose another --name",
             ),
             (
                 ["--version", "1.0-final!"],
-                (
-                    "'1.0-final!' is no version of a package (PEP 440): "
-                    "write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
-                ),
+                ("'1.0-final!' is not a version (PEP 440): write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"),
             ),
             (
                 ["--require", "a b"],
                 (
-                    "'a b' is no requirement, which is written as in 'httpx>=0.27': "
+                    "'a b' is not a requirement, such as 'httpx>=0.27': "
                     "Expected semicolon (after name with no version specifier) or end"
                 ),
             ),

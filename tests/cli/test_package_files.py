@@ -106,7 +106,7 @@ class TestOutput:
         (acme / "dist").symlink_to("../private")
 
         assert refused() == (
-            "cannot write into 'dist': it is a link: put what it leads to in its place, or name that (dist)"
+            "cannot write into 'dist': it is a link: replace it by its target, or name the target (dist)"
         )
         assert [*Path("../private").iterdir()] == [Path("../private/diary.txt")]
 

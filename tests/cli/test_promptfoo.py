@@ -109,9 +109,9 @@ def test_words_of_the_command(foo):
             "draw",
             {},
             (
-                "OpenAI's chat completions cannot take it: message 2 holds image/png of the assistant: put "
-                "it into a turn of the user, as the assistant's turns are text (--lossy shows text in place "
-                "of what cannot be taken)"
+                "OpenAI's chat completions cannot take it: message 2 holds image/png of the "
+                "assistant: put it into a user turn, because assistant turns are text (--lossy "
+                "replaces unsupported content by text)"
             ),
         ),
     ],

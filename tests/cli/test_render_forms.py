@@ -197,7 +197,7 @@ class TestMedia:
         code, out, err = run(capsys, "render", "mixed", "--out", "media")
 
         assert (code, out) == (2, "")
-        reason = "it is no regular file" if kind == "pipe" else "it is a link: put a file in its place"
+        reason = "it is not a regular file" if kind == "pipe" else "it is a link: put a file in its place"
         assert err == f"promptkit: cannot write to 'media/mixed-1.png': {reason}\n"
         assert (shelf / "other").read_text() == "mine"
         assert not file.is_file() or file.is_symlink()
@@ -424,8 +424,8 @@ class TestVendors:
         assert (code, out) == (1, "")
         assert err == (
             "promptkit: Anthropic cannot take it: message 3 holds audio/wav of the user: "
-            "say in text what it says; message 5 holds application/zip of the user: "
-            "convert it to application/pdf (--lossy shows text in place of what cannot be taken)\n"
+            "write a text with the same content; message 5 holds application/zip of the user: "
+            "convert it to application/pdf (--lossy replaces unsupported content by text)\n"
         )
 
     def test_a_resource(self, shelf, capsys):

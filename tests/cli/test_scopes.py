@@ -21,8 +21,8 @@ from tests.wire import line, modern
 ALL = ["greet", "people", "rotate"]
 
 HIDDEN = (
-    "promptkit: hidden, as they need scopes: people, rotate, handbook, notes; serve with --scopes "
-    "'admin team' to show all of them, or with --scopes '' to be told no more"
+    "promptkit: hidden because they need scopes: people, rotate, handbook, notes; serve with --scopes "
+    "'admin team' to show all of them, or with --scopes '' to silence this"
 )
 
 

@@ -83,12 +83,12 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("", "'' is no mode: write three octal digits, such as 660"),
-            ("66", "'66' is no mode: write three octal digits, such as 660"),
-            ("668", "'668' is no mode: write three octal digits, such as 660"),
-            ("1660", "'1660' is no mode: write three octal digits, such as 660"),
-            ("rw-rw----", "'rw-rw----' is no mode: write three octal digits, such as 660"),
-            ("٦٦٠", "'٦٦٠' is no mode: write three octal digits, such as 660"),
+            ("", "'' is not a mode: write three octal digits, such as 660"),
+            ("66", "'66' is not a mode: write three octal digits, such as 660"),
+            ("668", "'668' is not a mode: write three octal digits, such as 660"),
+            ("1660", "'1660' is not a mode: write three octal digits, such as 660"),
+            ("rw-rw----", "'rw-rw----' is not a mode: write three octal digits, such as 660"),
+            ("٦٦٠", "'٦٦٠' is not a mode: write three octal digits, such as 660"),
             ("060", "'060' shuts out the server's own user: begin with 6, as in 660"),
             ("432", "'432' shuts out the server's own user: begin with 6, as in 660"),
         ],
@@ -173,9 +173,9 @@ class TestRefusals:
 
         assert said.startswith("promptkit: http://0.0.0.0:")
         assert said.endswith(
-            " can be reached from other machines, and nothing asks who they are: "
-            "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
-            "or say --no-auth if everybody may use these prompts\n"
+            " can be reached from other machines without authentication: serve at 127.0.0.1, "
+            "require tokens with --issuer or --token-file, or pass --no-auth if every caller may "
+            "use these prompts\n"
         )
 
     @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ class TestRefusals:
             ),
             (
                 ["--issuer", "https://a.example", "--require-scope", "a b"],
-                "'a b' is no scope: one has ASCII without blanks, quotes and backslashes",
+                "'a b' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
             ),
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],
@@ -271,7 +271,9 @@ class TestRefusals:
         The command says so, and so does the application of others' servers.
         """
         folder = recipes(greet="")
-        message = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
+        message = (
+            f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
+        )
 
         assert refused("--http", "0", "--public-url", url, recipes=folder).endswith(f"promptkit: {message}\n")
         with pytest.raises(ValueError, match=re.escape(message)):

@@ -218,7 +218,7 @@ class TestDiff:
         assert main(["diff", "HEAD", "--target", "recipes"]) == 0
 
         said = capsys.readouterr().out
-        words = "references/words.md has changed, so that approvals of the skill are lost"
+        words = "references/words.md has changed, so hosts ask for approval of the skill again"
         assert f"harmless: skill 'skill://code-review/SKILL.md': {words}\n" in said
         assert "    -What words mean.\n    +What our words mean.\n" in said
         assert "harmless: skill 'skill://more/SKILL.md': is new\n" in said

@@ -1,4 +1,4 @@
-"""Every command in a repository of somebody else: nothing outside of it is read, written or removed."""
+"""Every command in a repository of someone else: nothing outside of it is read, written or removed."""
 
 import os
 import shutil

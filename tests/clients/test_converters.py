@@ -232,7 +232,7 @@ LOST: list[tuple[set[str], str, Callable[[Case], bool], str]] = [
         {"google-genai", "litellm", "crewai"},
         "its words are lost",
         holds_itself,
-        "They put what is referred to in the place of the reference, and of all beside it.",
+        "They put what is referred to in the place of the reference, and of all next to it.",
     ),
     (
         {"litellm"},

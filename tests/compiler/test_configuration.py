@@ -153,7 +153,7 @@ class TestFaults:
                 "[tool.promptkit] ignore: there is no code 'PK2077'; did you mean 'PK207'?",
             ),
             ("tool.promptkit.serve = true", "[tool.promptkit] serve takes a table of options, not True"),
-            ("tool.promptkit = 5", "tool.promptkit is no table"),
+            ("tool.promptkit = 5", "tool.promptkit is not a table"),
         ],
     )
     def test_what_it_cannot_say(self, configuration, says, project):

@@ -243,7 +243,7 @@ class TestWhatIsPublished:
 
     def test_the_neighbours_of_a_file(self, watched):
         """
-        Of a single file, the Python files beside it count: it may import them.
+        Of a single file, the Python files next to it count: it may import them.
         """
         author = watched(
             target="greet.py", greet="from ._text import WORD\n" + greet("one"), _text="WORD = 1"
@@ -304,7 +304,7 @@ class TestWhatIsHeldBack:
 
         assert codes == ["PK101"]
         assert texts(author.next()) == {"greet": "two"}
-        assert capsys.readouterr().err == "promptkit: reloaded; still as before, until fixed: greet.py\n"
+        assert capsys.readouterr().err == "promptkit: reloaded; unchanged until fixed: greet.py\n"
 
     def test_a_complaint_is_made_once(self, watched):
         """
@@ -452,7 +452,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", part="see you", extra="more")
 
         said = capsys.readouterr().err.splitlines()
-        assert set(said) == {"promptkit: reloaded; still as before, until fixed: greet.py"}
+        assert set(said) == {"promptkit: reloaded; unchanged until fixed: greet.py"}
         assert len(said) >= 4
 
     def test_a_file_is_kept_whole(self, watched):
@@ -810,7 +810,7 @@ class TestImportsThatHang:
         said = capsys.readouterr().err
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s, now at " in said
         assert "; the previous recipes are still served" in said
-        assert "still as before, until fixed: greet.py" in said
+        assert "unchanged until fixed: greet.py" in said
         assert "the import did not end, and was abandoned; save the file to try again" in found.message
 
     def test_it_is_abandoned_after_a_minute(self, watched, monkeypatch):
@@ -1389,7 +1389,7 @@ class TestFoldersBelow:
         (author.folder / "ops" / "ship.py").write_text("(")
         author.codes()
 
-        assert "still as before, until fixed: ops/ship.py" in capsys.readouterr().err
+        assert "unchanged until fixed: ops/ship.py" in capsys.readouterr().err
 
     def test_what_a_recipe_imports_through_a_link(self, watched, tmp_path):
         """

@@ -78,7 +78,7 @@ class TestWhatIsSent:
 
     def test_on_the_wire(self):
         """
-        Text that the types forbid is sent as it stands.
+        Text that the types forbid is sent literally.
         """
         sent = {"task": "mow", "days": "tomorrow", "size": "XL"}
 
@@ -144,8 +144,8 @@ class TestRefusals:
             (None, ZeroDivisionError(), None),
             (None, PromptError("it is empty"), "is refused: it is empty"),
             ("empty", PromptError("it is empty"), None),
-            ("empty", "text", "is not refused, as its author expects: 'empty'"),
-            ("empty", PromptError("no"), "is refused in other words than 'empty': no"),
+            ("empty", "text", "is not refused as expected: 'empty'"),
+            ("empty", PromptError("no"), "is refused with another error than 'empty': no"),
             ("empty", ZeroDivisionError(), None),
         ],
     )
@@ -163,7 +163,7 @@ class TestRefusals:
         """
         Else it would be found out when somebody runs it.
         """
-        with pytest.raises(TypeError, match="say which words"):
+        with pytest.raises(TypeError, match="state which words"):
             plan.case("any", "x", []).refused(None)
 
 
@@ -193,7 +193,7 @@ class TestFiles:
 
     def test_of_a_single_file(self, folder):
         """
-        The files beside it count, as they do for its folder.
+        The files next to it count, as they do for its folder.
         """
         assert names(load(folder / "review.py", cases=True)) == ["short", "rust", "nothing"]
 

@@ -63,7 +63,7 @@ def skill(front):
 @pytest.mark.parametrize(
     ("data", "fault", "line"),
     [
-        (b"\xff", "SKILL.md is no UTF-8 at byte 1", 1),
+        (b"\xff", "SKILL.md is not UTF-8 at byte 1", 1),
         (b"\xef\xbb\xbf---\nname: a\n---\n", "a byte order mark", 1),
         (b"", "begins with no frontmatter", 1),
         (b"# Title\n", "begins with no frontmatter", 1),

@@ -751,7 +751,7 @@ class TestOptions:
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': the key {key!r} of meta is reserved for the protocol",
-            "put it under a prefix of your own, as in 'com.example/owner'",
+            "use your own prefix, as in 'com.example/owner'",
         )
 
     @pytest.mark.parametrize(
@@ -771,12 +771,12 @@ class TestOptions:
             (
                 {"deprecated": True},
                 TypeError,
-                "deprecated says what to use in its place, and takes no bool: write deprecated='use NAME'",
+                "deprecated names the replacement, and takes no bool: write deprecated='use NAME'",
             ),
             (
                 {"deprecated": " "},
                 ValueError,
-                "deprecated says what to use in its place: write deprecated='use NAME'",
+                "deprecated names the replacement: write deprecated='use NAME'",
             ),
             (
                 {"icons": ["icon.png"]},
@@ -885,7 +885,7 @@ class TestDecorating:
     )
     def test_a_function_whose_name_is_none(self, function, slug):
         """
-        A function keeps its name in whatever script, and the prompt gets one beside it.
+        A function keeps its name in whatever script, and the prompt gets one next to it.
         """
         made = lambda: ""  # noqa: E731 (its name is given below)
         made.__name__ = function

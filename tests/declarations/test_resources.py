@@ -517,7 +517,7 @@ class TestDiagnostics:
                 {},
                 Rule.TEMPLATE_MISMATCH,
                 "the template's variable 'a' is not a parameter of the function",
-                "add a parameter 'a', or take it out of the template",
+                "add a parameter 'a', or remove it from the template",
             ),
             (
                 "x:a",

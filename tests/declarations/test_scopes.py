@@ -48,10 +48,14 @@ def test_none_are_needed_without_them():
         (None, "scopes takes a list of texts, not None", "scopes=['reviews:read']"),
         (
             ["a b"],
-            "'a b' is no scope: one has ASCII without blanks, quotes and backslashes",
+            "'a b' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
             "scopes=['a', 'b']",
         ),
-        (['"'], "'\"' is no scope: one has ASCII without blanks, quotes and backslashes", "['reviews:read']"),
+        (
+            ['"'],
+            "'\"' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
+            "['reviews:read']",
+        ),
         (["é"], "'é' is no scope", "scopes=['reviews:read']"),
         ([""], "'' is no scope", "scopes=['reviews:read']"),
         ([1], "1 is no scope", "scopes=['1']"),

@@ -419,19 +419,19 @@ class TestFaults:
                 "def f(a: 'Missing'): ...",
                 Rule.UNRESOLVED_ANNOTATION,
                 "the annotation of parameter 'a' cannot be resolved: name 'Missing' is not defined",
-                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+                "define or import the name in the recipe, outside `if TYPE_CHECKING:`",
             ),
             (
                 "def f(a: 'list['): ...",
                 Rule.UNRESOLVED_ANNOTATION,
                 "the annotation of parameter 'a' cannot be resolved: ",
-                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+                "define or import the name in the recipe, outside `if TYPE_CHECKING:`",
             ),
             (
                 "def f(a: '1 / 0'): ...",
                 Rule.UNRESOLVED_ANNOTATION,
                 "the annotation of parameter 'a' cannot be resolved: division by zero",
-                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+                "define or import the name in the recipe, outside `if TYPE_CHECKING:`",
             ),
         ],
         ids=[
@@ -603,7 +603,7 @@ def test_a_wrapped_function_is_read_through():
         ("Litral['a']", "did you mean 'Literal'?"),
         ("Strr", "did you mean 'str'?"),
         ("Ton", "did you mean 'Tone'?"),
-        ("Nowhere", "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"),
+        ("Nowhere", "define or import the name in the recipe, outside `if TYPE_CHECKING:`"),
     ],
 )
 def test_an_annotation_that_is_not_imported(annotation, hint, found):

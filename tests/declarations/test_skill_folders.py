@@ -243,7 +243,7 @@ def test_what_the_format_does_not_allow(put, text, line, part):
 @pytest.mark.parametrize("name", ["skill.md", "Skill.md", "SKILL.MD"])
 def test_a_name_in_other_letters(put, name):
     """
-    Agents do not find it, and programs beside it are imported as little.
+    Agents do not find it, and programs next to it are imported as little.
     """
     put(f"a/{name}", front("a"))
     put("a/scripts/run.py", "raise RuntimeError")
@@ -287,7 +287,7 @@ def test_uris_within_a_skill_of_something_else(put, source):
 
 def test_a_first_file_that_is_gone_for_a_moment(put):
     """
-    As while a branch is switched: what was served stays, and no program beside it is taken for a recipe.
+    As while a branch is switched: what was served stays, and no program next to it is taken for a recipe.
     """
     file = put("a/SKILL.md", front("a"))
     put("a/scripts/run.py", "raise RuntimeError")

@@ -190,7 +190,7 @@ def another() -> str:
     return ""
 
 
-FOR_TEXT = "write the type that is meant: str takes any text"
+FOR_TEXT = "write the intended type: str takes any text"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ FOR_TEXT = "write the type that is meant: str takes any text"
         (pathlib, "is annotated with the module pathlib", "write a class of it, as in pathlib.Path"),
         (list[dt], "has the module datetime at order[...]", "write a class of it, "),
         (another, "is annotated with a Prompt (", FOR_TEXT),
-        (3, "is annotated with an int (3)", "write its type, int; a default stands behind '='"),
+        (3, "is annotated with an int (3)", "write its type, int; a default follows '='"),
         (Kind.WARM, "is annotated with a Kind (<Kind.WARM: 'warm'>)", "write Kind, or Literal[Kind.WARM]"),
         (["a", "b"], "is annotated with a list (['a', 'b'])", "write Literal['a', 'b']"),
         ([str], "is annotated with a list ([<class 'str'>])", "write list[str]"),
@@ -229,7 +229,7 @@ def test_what_is_no_type(annotation, what, hint):
 
     assert told.rule is Rule.UNSUPPORTED_TYPE
     assert told.message.startswith(f"prompt 'made': parameter 'order' {what}")
-    assert told.message.endswith(", which is no type")
+    assert told.message.endswith(", which is not a type")
     assert told.hint.startswith(hint)
 
 
@@ -302,7 +302,7 @@ LEAVE = "leave out {} and check the value in the function, or take "
         (
             Annotated[int | None, msgspec.Meta(ge=0)],
             "has bounds that int | None does not take: ge",
-            "bound the member that is meant, as in Annotated[int, ...] | ...",
+            "constrain the intended member, as in Annotated[int, ...] | ...",
         ),
     ],
     ids=str,

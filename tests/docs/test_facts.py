@@ -114,7 +114,7 @@ def quoted(cell):
 @pytest.mark.parametrize(("kind", "sent", "got"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
 def test_arguments_are_read_as_the_table_says(kind, sent, got, monkeypatch):
     """
-    Every text of the table of arguments becomes the value beside it, and so does nothing.
+    Every text of the table of arguments becomes the value next to it, and so does nothing.
     """
     monkeypatch.setenv("DEPTH", "3")
     names = [eval(name, NAMES) for name in quoted(kind.partition(" (")[0])]  # noqa: S307 (our own README)

@@ -181,7 +181,7 @@ def settled(host, author):
 @pytest.mark.parametrize("way", WAYS)
 def test_an_approval_ends_with_any_changed_byte(way, tmp_path):
     """
-    And with nothing else: a skill beside it may change.
+    And with nothing else: a skill next to it may change.
     """
     author = Author(tmp_path)
     other = tmp_path / "skills" / "other" / "SKILL.md"

@@ -73,7 +73,7 @@ EXAMPLES = {
         ),
         (
             "Gemini cannot take it: message 2 holds image/png of the assistant: put it into a turn of the "
-            "user (lossy=True sends text in place of what cannot be taken)"
+            "user (lossy=True replaces unsupported content by text)"
         ),
     ),
     "UnsupportedAnswerError": (

@@ -29,10 +29,10 @@ def fail(name="x", values={{"name": "x"}}):
 MEANT = "did you mean '{name}'?"
 HERE = f"the hole '{{nmae}}' in line 9 gets no value: {MEANT}"
 THERE = HERE.replace("line 9", "the text")
-BRACES = "double the braces that are to be sent: {{ }}"
-PERCENTS = "double the percent signs that are to be sent: %%"
+BRACES = "double the braces that are part of the text: {{ }}"
+PERCENTS = "double the percent signs that are part of the text: %%"
 NOBODY = f"the hole '{{whoever}}' in line 9 gets no value: give it one, or {BRACES}"
-MORE = f"the text has more holes than values: it gets 1: give each hole a value, or {BRACES}"
+MORE = f"the text has more placeholders than values: it gets 1: give each placeholder a value, or {BRACES}"
 
 
 @pytest.fixture
@@ -66,16 +66,19 @@ def told(tmp_path):
         ("TEMPLATE.substitute(name=name)", THERE.replace("'{", "'${")),
         ("TEMPLATE.substitute({'name': name})", THERE.replace("'{", "'${")),
         ("'Hello {whoever}'.format(name=name)", NOBODY),
-        ("'{\"a\": 1} {name}'.format(name=name)", f"'{{\"a\"' in line 9 is taken for a hole: {BRACES}"),
+        (
+            "'{\"a\": 1} {name}'.format(name=name)",
+            f"'{{\"a\"' in line 9 is taken for a placeholder: {BRACES}",
+        ),
         ("'{} {}'.format(name)", MORE),
         ("'{name} }'.format(name=name)", BRACES),
-        ("'{0} {}'.format(name)", "number all holes, or none"),
-        ("'%s %s' % (name,)", f"give each hole a value, or {PERCENTS}"),
-        ("'Hello' % (name,)", "write %s where each value is to stand"),
+        ("'{0} {}'.format(name)", "number all placeholders, or none"),
+        ("'%s %s' % (name,)", f"give each placeholder a value, or {PERCENTS}"),
+        ("'Hello' % (name,)", "write %s where each value belongs"),
         ("'%(name)s' % (name,)", "give it a mapping, as in % {'name': name}"),
         ("'100%' % (name,)", PERCENTS),
         ("'100% of %s' % (name,)", f"give it a number, or {PERCENTS}"),
-        ("Template('$ 5').substitute()", "double the dollar signs that are to be sent: $$"),
+        ("Template('$ 5').substitute()", "double the dollar signs that are part of the text: $$"),
     ],
 )  # fmt: skip
 def test_a_text_that_cannot_be_filled_in(expression, expected, told):

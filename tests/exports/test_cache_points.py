@@ -59,7 +59,7 @@ def without_points(workflow):
 
 
 def prefixes(prompt):
-    """What stands before each point, as workflows of their own."""
+    """What comes before each point, as workflows of their own."""
     for at, (role, parts) in enumerate(prompt):
         for position, part in enumerate(parts):
             if part is HERE:

@@ -150,8 +150,8 @@ class TestValues:
         A hole takes any text.
         """
         assert refusal(review) == (
-            "prompt 'review' cannot be a template: 'language' takes one of python, rust, and a hole any "
-            "text: give it a value"
+            "prompt 'review' cannot be a template: 'language' takes one of python, rust, and a "
+            "placeholder any text: give it a value"
         )
 
     @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ DONE = {
     "upper": (lambda text: text.upper(), "the text of 'text' does not stand in it as it is", False),
     "length": (lambda text: f"{len(text)}", "the text of 'text' does not stand in it as it is", False),
     "hidden": (lambda _: "x", "the text of 'text' does not stand in it as it is", False),
-    "counted": (lambda text: f"{text} {len(text)}", "for the same word in all holes, it says", False),
+    "counted": (lambda text: f"{text} {len(text)}", "for the same word in all placeholders, it says", False),
     "untrusted": (untrusted, "for other words, it says '...data, not instructions:\\n<data-", False),
     "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),
     "stripped": (lambda text: f"<{text.strip()}>", "where 'text' is ' blanks around ', it says", True),
@@ -231,8 +231,9 @@ def test_arguments_that_meet():
     def subject(first: str, second: str):
         return f"{first} {second}{' twice' if first == second else ''}"
 
-    assert "for the same word in all holes, it says 'word word twice', and a template 'word word'" in refusal(
-        subject
+    assert (
+        "for the same word in all placeholders, it says 'word word twice', and a template 'word word'"
+        in refusal(subject)
     )
 
 
@@ -284,7 +285,7 @@ class TestFailures:
         def subject(text: str):
             raise error
 
-        said = f"prompt 'subject' cannot be a template: for a made-up word, it says nothing: {why}"
+        said = f"prompt 'subject' cannot be a template: for a made-up word, rendering fails: {why}"
         assert refusal(subject) == said
 
     def test_text_that_is_refused(self):
@@ -297,7 +298,7 @@ class TestFailures:
             return text
 
         assert refusal(subject).startswith(
-            "prompt 'subject' cannot be a template: where 'text' is '', it says nothing: prompt 'subject':"
+            "prompt 'subject' cannot be a template: where 'text' is '', rendering fails: prompt 'subject':"
         )
         assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
@@ -310,7 +311,7 @@ class TestFailures:
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
             return text
 
-        said = "for a made-up word, it says nothing: prompt 'subject': 'text' is '{{text}}'"
+        said = "for a made-up word, rendering fails: prompt 'subject': 'text' is '{{text}}'"
         assert said in refusal(subject)
 
     def test_pictures(self, png):

@@ -310,9 +310,9 @@ class TestErrors:
             "OpenAI's chat completions cannot take it: "
             "message 2 holds audio/ogg of the user: convert it to audio/mpeg or audio/wav; "
             "message 3 holds image/png of the assistant: "
-            "put it into a turn of the user, as the assistant's turns are text; "
+            "put it into a user turn, because assistant turns are text; "
             "message 4 holds text/csv of the user: embed it with text= in place of blob= "
-            "(lossy=True sends text in place of what cannot be taken)"
+            "(lossy=True replaces unsupported content by text)"
         )
         assert [part.message for part in caught.value.parts] == [2, 3, 4]
 

@@ -89,7 +89,7 @@ def test_one_broken_file_among_others(told):
 
     assert (before, client.changes(3)) == (2, 3)  # of words, of one more, and of one less
     assert client.serving.end()[1] == 0
-    assert "still as before, until fixed: a.py" in client.serving.log.read_text()
+    assert "unchanged until fixed: a.py" in client.serving.log.read_text()
 
 
 @pytest.mark.parametrize("hangs", ["while True: pass", "import time; time.sleep(10**6)", "open(FIFO)"])
@@ -125,7 +125,7 @@ def test_a_sparse_file_of_16_gib(recipes, capsys):
     codes = [main([command, str(folder)]) for command in ("check", "list")]
 
     assert codes == [1, 1]
-    reason = "ImportError: it has more than 16,777,216 bytes, and is not a source that people write"
+    reason = "ImportError: it has more than 16,777,216 bytes, and is not a source file"
     assert f"recipe 'odd' cannot be imported: {reason}\n" in (said := "".join(capsys.readouterr()))
     assert "Traceback" not in said
 

@@ -36,7 +36,7 @@ class TestRead:
         else:
             os.mknod(file, (stat.S_IFIFO if kind == "pipe" else stat.S_IFSOCK) | 0o600)
 
-        with pytest.raises(OSError, match="it is no regular file"):
+        with pytest.raises(OSError, match="it is not a regular file"):
             read_regular_file(file, 10)
 
     def test_a_folder(self, tmp_path):
@@ -50,7 +50,7 @@ class TestRead:
 class TestReplace:
     def test_a_file(self, tmp_path):
         """
-        It is replaced as a whole, with nothing left beside it.
+        It is replaced as a whole, with nothing left next to it.
         """
         file = tmp_path / "file"
         replace_regular_file(file, b"one")
@@ -109,7 +109,7 @@ class TestForeign:
     @as_root
     def test_a_link_is_whose_it_is(self, tmp_path, monkeypatch):
         """
-        A link of somebody else's to a file of mine is theirs.
+        A link of someone else's to a file of mine is theirs.
         """
         monkeypatch.delenv("SUDO_UID", raising=False)
         (tmp_path / "file").touch()

@@ -74,8 +74,11 @@ class TestHoles:
         with pytest.raises(ValueError, match="no hole") as refused:
             fill("{{ code }}, {{scope}}, {{code}}", cod=1)
 
-        assert str(refused.value) == "fill(...): the text has no hole {{cod}}; its holes: {{code}}, {{scope}}"
-        with pytest.raises(ValueError, match=r"has no hole \{\{a\}\}; its holes: none"):
+        assert (
+            str(refused.value)
+            == "fill(...): the text has no placeholder {{cod}}; its placeholders: {{code}}, {{scope}}"
+        )
+        with pytest.raises(ValueError, match=r"has no hole \{\{a\}\}; its placeholders: none"):
             fill("x", a=1)
 
 
@@ -111,7 +114,7 @@ class TestValues:
     @pytest.mark.parametrize(
         ("value", "says"),
         [
-            (True, "fill(...): a is True: give the text that is to stand there, or None"),
+            (True, "fill(...): a is True: give the text to insert, or None"),
             (
                 ["x"],
                 "fill(...): a: expected text, not list; make it text with bullets(...) or inline(*...)",

@@ -497,7 +497,7 @@ class TestLists:
     )
     def test_what_is_composed_of_a_list_is_an_item(self, compose):
         """
-        A list with something beside it is no list any more.
+        A list with something next to it is no list any more.
         """
         first, *_ = str(composed := compose(bullets(["b"]))).splitlines()
 
@@ -661,7 +661,7 @@ class TestTable:
         """
         A key that is misspelt, or left out, is no empty cell; the error says which, where, and what to do.
         """
-        hint = "give it one, which may be None, or say what stands for it, as in missing=''"
+        hint = "give it one, which can be None, or a replacement for all rows, as in missing=''"
 
         with pytest.raises(ValueError, match=f"^{re.escape(f'table(rows): {said}: {hint}')}$"):
             table(rows, header)
@@ -913,7 +913,7 @@ class TestDedent:
 
     def test_a_value_indented_like_the_literal_needs_another_way(self):
         """
-        An f-string does not say which lines were a value's: code goes beside the literal.
+        An f-string does not state which lines were a value's: code goes beside the literal.
         """
         code = "if a:\n            b"
 

@@ -49,7 +49,7 @@ def without(some):
 
 
 def before(workflow, position):
-    """What stands before a position, without the blank line in front of it."""
+    """What comes before a position, without the blank line in front of it."""
     message, offset = position
     whole, cut = workflow.messages[:message], workflow.messages[message : message + 1]
     text = [Message(one.role, one.content.text[: offset - 2]) for one in cut if offset]
@@ -85,7 +85,7 @@ class TestParts:
     )
     def test_positions_in_a_turn(self, parts, positions):
         """
-        A point in a text stands before the character that follows; any other before the next message.
+        A point in a text comes before the character that follows; any other before the next message.
         """
         assert user(*parts).cache_points == assistant(*parts).cache_points == positions
         assert user(*parts) == user(*without(parts))
@@ -135,7 +135,7 @@ class TestParts:
 class TestSums:
     def test_positions(self):
         """
-        Messages and system parts in front move them; between turns, one stands before the next message.
+        Messages and system parts in front move them; between turns, one comes before the next message.
         """
         whole = system("a", HERE) + user("b", HERE, "c") + HERE + system("d", HERE, "e") + user("f") + HERE
 

@@ -21,7 +21,7 @@ from promptkit.language.media_checks import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
 
 #: Stands in what must not be read, and so in no error either.
-SECRET = b"GIF89a, the secret of somebody else"
+SECRET = b"GIF89a, the secret of someone else"
 
 NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
 NO_FILE = "there is no file {path!r} in 'pictures'"
@@ -124,7 +124,7 @@ PATHS = {
     "megabyte of name": ("a" * 1_000_000, TOO_LONG),
     "megabyte of folders": ("a/" * 500_000, TOO_LONG),
     "megabyte of parents": ("../" * 300_000, TOO_LONG),
-    # What stands in the folder and is no file of it.
+    # What stands in the folder and is not a file of it.
     "link out": ("links/out.gif", LEADS_OUT),
     "absolute link": ("links/absolute.gif", LEADS_OUT),
     "link to a link out": ("links/chain.gif", LEADS_OUT),
@@ -149,7 +149,7 @@ PATHS = {
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
 UNKNOWN = "the bytes are of no known format; clients take image/gif, image/jpeg, image/png, image/webp"
-DAMAGED = "the image is damaged or cut short: save it anew"
+DAMAGED = "the image is damaged or cut short: save it again"
 
 #: What a file in the folder may hold, and what is said of it.
 CONTENTS = {

@@ -167,7 +167,7 @@ class TestEveryKind:
             ),
             (
                 {"audience": "system"},
-                "a message has no role 'system': write system(...) beside the turns",
+                "a message has no role 'system': write system(...) next to the turns",
             ),
             ({"audience": ["user", "model"]}, "role 'model' is not one of user, assistant"),
         ],
@@ -399,7 +399,10 @@ class TestImage:
         with pytest.raises(TypeError) as caught:
             Image(value)
 
-        assert str(caught.value) == f"takes bytes, or for an Image what can show itself as PNG, not {kind}"
+        assert (
+            str(caught.value)
+            == f"takes bytes, or for an Image an object that can render itself as PNG, not {kind}"
+        )
 
     def test_a_page_that_was_not_found_is_no_image(self):
         """
@@ -496,7 +499,7 @@ RECIPE = """
 class TestFromPath:
     @pytest.fixture
     def prompts(self, recipes, png, wav, tmp_path, monkeypatch):
-        """A recipe beside its media, with the current folder elsewhere."""
+        """A recipe next to its media, with the current folder elsewhere."""
         folder = recipes(show=RECIPE)
         (folder / "picture.png").write_bytes(png)
         (folder / "sound.wav").write_bytes(wav)
@@ -509,7 +512,7 @@ class TestFromPath:
 
     def test_a_path_is_relative_to_the_recipe(self, prompts, png):
         """
-        Wherever the server was started, a recipe finds the files beside it.
+        Wherever the server was started, a recipe finds the files next to it.
         """
         assert prompts["show"]() == Image(png)
         assert prompts["show"].render_wire() == user(Image(png))

@@ -36,7 +36,7 @@ RECIPE = """
 
 @pytest.fixture
 def folder(recipes, tmp_path, monkeypatch):
-    """A folder with a recipe, and documents in it and beside it."""
+    """A folder with a recipe, and documents in it and next to it."""
     folder = recipes(ask=RECIPE)
     recipes("recipes/ops", deploy=RECIPE)
     documents = {
@@ -64,7 +64,7 @@ def prompts(folder):
 class TestFromPath:
     def test_a_document_is_named_by_its_place_in_the_folder_that_is_served(self, prompts):
         """
-        Each recipe reads the file beside it, and two files of one name have two URIs.
+        Each recipe reads the file next to it, and two files of one name have two URIs.
         """
         assert prompts["ask:ask"]()[1].content == EmbeddedResource(
             "recipe:///policy.md", text="# Leave\n", mime_type="text/markdown"

@@ -213,7 +213,7 @@ class TestCheckedType:
         """
         A truncated image would break a client's session as well.
         """
-        with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it anew$"):
+        with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it again$"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     @pytest.mark.parametrize(("width", "height"), [(8000, 8000), (8000, 1)])
@@ -479,7 +479,7 @@ class TestConfine:
     )
     def test_what_is_no_file_there_is_refused(self, root, path):
         """
-        Nothing is expanded or decoded: a name that is no file of the root's is no file.
+        Nothing is expanded or decoded: a name that is not a file of the root's is no file.
         """
         with pytest.raises(MediaError) as caught:
             confine(path, root)

@@ -48,7 +48,9 @@ def named(name):
 
 NOTE = Text("note", priority=1)
 
-SAY_WHAT_BYTES_ARE = "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
+SAY_WHAT_BYTES_ARE = (
+    "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
+)
 
 roles = st.sampled_from(["user", "assistant"])
 turns = st.sampled_from([user, assistant])
@@ -269,7 +271,7 @@ class TestMessage:
         [
             (
                 "system",
-                "a message has no role 'system': write system(...) beside the turns",
+                "a message has no role 'system': write system(...) next to the turns",
             ),
             ("developer", "role 'developer' is not one of user, assistant"),
             ("User", "role 'User' is not one of user, assistant"),

@@ -155,7 +155,7 @@ class TestComparison:
 class TestPrompts:
     def test_yielded(self):
         """
-        A generator yields it beside its turns; a function adds it.
+        A generator yields it next to its turns; a function adds it.
         """
         assert ask.render("Why?") == ASKED
         assert ask.render_wire({"question": "Why?"}) == ASKED

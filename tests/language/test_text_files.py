@@ -55,7 +55,8 @@ class TestReading:
 
         assert read(name="x", scope=None) == Text("# x\n\n{{other}}")
         with pytest.raises(
-            ValueError, match=r"x\.md: the text has no hole \{\{nme\}\}; its holes: \{\{name\}\}"
+            ValueError,
+            match=r"x\.md: the text has no placeholder \{\{nme\}\}; its placeholders: \{\{name\}\}",
         ):
             read(nme="x")
         with pytest.raises(TypeError, match=r"x\.md: name is True"):
@@ -83,7 +84,7 @@ class TestReading:
     def test_what_is_left_out(self, written, text, beside):
         """
         A byte order mark, properties in front and blank lines at both ends are no part of the text. What a
-        blank line stands before is no property: it is of a document that is shown.
+        blank line comes before is no property: it is of a document that is shown.
         """
         assert beside(written)() == Text(text)
 
@@ -91,7 +92,7 @@ class TestReading:
         """
         The error says where, and what to do.
         """
-        with pytest.raises(MediaError, match=r"'x\.md' is no UTF-8 at byte 2: save it as UTF-8"):
+        with pytest.raises(MediaError, match=r"'x\.md' is not UTF-8 at byte 2: save it as UTF-8"):
             beside(b"a\xff")()
 
     @pytest.mark.parametrize(

@@ -701,7 +701,7 @@ def test_params_that_do_not_fit(revision, method, params):
     """
     error = Client(CATALOG, revision).ask(method, params)["error"]
 
-    assert (error["code"], error["message"].startswith(f"the params of {method} do not fit: ")) == (
+    assert (error["code"], error["message"].startswith(f"the params of {method} are invalid: ")) == (
         -32602,
         True,
     )

@@ -49,7 +49,7 @@ class TestDigits:
         """
         (fault,) = rendered("Decimal", value).errors
 
-        assert fault.reason == "has more than 4,300 digits: send a number that people use"
+        assert fault.reason == "has more than 4,300 digits: send a smaller number"
 
     @pytest.mark.parametrize("value", ["1E+4300", "1E-4300", "0E+999999999", "3.14"])
     def test_a_decimal_of_any_use_is_read(self, value):
@@ -175,7 +175,7 @@ class TestPatterns:
         with pytest.raises(ConversionError) as caught:
             reader_of(Decimal).read("0." + "1" * 10_000)
 
-        assert caught.value.reason == "has more than 4,300 digits: send a number that people use"
+        assert caught.value.reason == "has more than 4,300 digits: send a smaller number"
 
     @pytest.mark.parametrize(
         "typed", ["a b" * 100_000, "x" * 1_000_000, "ab " * 100_000 + "c"], ids=["words", "letters", "end"]

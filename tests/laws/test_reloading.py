@@ -207,7 +207,7 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
     """
     with TemporaryDirectory(prefix="law_") as place, pytest.MonkeyPatch.context() as monkeypatch:
         root = Path(os.path.realpath(place))
-        (root / "pyproject.toml").touch()  # the project ends here, whatever lies beside it
+        (root / "pyproject.toml").touch()  # the project ends here, whatever lies next to it
         folder = Folder(root / root.name)  # a name that no other example has
         monkeypatch.chdir(root)
         for name in ("collect", "freeze"):  # a process of tests has millions of objects

@@ -60,7 +60,7 @@ class TestSuppression:
 
         assert error.rule is Rule.MISSING_ANNOTATION
         assert warning.rule is Rule.BAD_SUPPRESSION
-        assert warning.hint == "PK301 is an error that cannot be ignored: mend what it is about"
+        assert warning.hint == "PK301 is an error that cannot be ignored: fix its cause"
 
     @pytest.mark.parametrize(
         ("comment", "hint"),

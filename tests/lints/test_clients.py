@@ -70,7 +70,7 @@ def told(recipes, tmp_path, monkeypatch):
 def cut(name, following):
     return (
         "PK503",
-        f"Claude Code cuts arguments at blanks, so that the second word of {name!r} would be {following!r}",
+        f"Claude Code splits arguments at blanks, so that the second word of {name!r} would be {following!r}",
     )
 
 
@@ -102,7 +102,7 @@ class TestHidden:
         (diagnostic,) = lint_client(client, compile(Recipes(prompts=prompts)))
 
         assert diagnostic.rule is Rule.HIDDEN_PROMPT
-        assert diagnostic.message.endswith(f"{title} offers people no prompts, this one nor any other")
+        assert diagnostic.message.endswith(f"{title} does not show prompts")
         assert lint_client(client, compile(Recipes())) == ()
 
 
@@ -158,7 +158,7 @@ class TestArguments:
         assert told("claude-code", options="(title='Review it')") == [
             (
                 "PK505",
-                "Claude Code may make a command of its title 'Review it', and a command has no blanks",
+                "Claude Code can turn its title into a command 'Review it', but a command has no blanks",
             )
         ]
         assert told("claude-code", options="(title='Review')") == []
@@ -168,7 +168,7 @@ class TestArguments:
         The first argument gets them all.
         """
         assert told("opencode", "text: str, more: str") == [
-            ("PK503", "opencode gives every word to 'text', and none to the other arguments")
+            ("PK503", "opencode passes every word to 'text' and none to the other arguments")
         ]
         assert told("opencode") == []
 
@@ -198,14 +198,14 @@ class TestArguments:
         An argument called `service` collides with its own.
         """
         assert told("semantic-kernel", "service: str", "return service") == [
-            ("PK504", "Semantic Kernel keeps the name 'service' for itself")
+            ("PK504", "Semantic Kernel reserves the name 'service' for itself")
         ]
 
 
 #: By client: the kinds of content that it loses, and what it does.
 LOST = {
     "ai-sdk": ("AI SDK fails at", ["recording"]),
-    "claude-desktop": ("Claude Desktop does not show people", ["document"]),
+    "claude-desktop": ("Claude Desktop does not show users", ["document"]),
     "gemini-cli": ("Gemini CLI leaves out", ["image", "recording", "document", "link"]),
     "langchain": ("langchain-mcp-adapters fails at", ["image", "recording", "document", "link"]),
     "llama-index": ("LlamaIndex fails at", ["recording", "document", "link"]),
@@ -249,7 +249,7 @@ class TestContent:
         What comes behind it is lost.
         """
         assert told("gemini-cli", body=body) == [
-            ("PK502", "Gemini CLI sends the first message alone, and not this one")
+            ("PK502", "Gemini CLI sends only the first message, and not this one")
         ]
 
     @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ class TestRendered:
             "langchain-mcp-adapters fails at a link to a resource",
         ]
         assert rendered("claude-desktop", "document") == [
-            "Claude Desktop does not show people an embedded resource"
+            "Claude Desktop does not show users an embedded resource"
         ]
         assert rendered("gemini-cli", "image") == ["Gemini CLI leaves out an image"]
 

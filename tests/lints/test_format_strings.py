@@ -45,8 +45,8 @@ def faults(found):
 
 
 LOST = "the hole '{nmae}' in the text gets no value"
-BRACES = "double the braces that are to be sent: {{ }}"
-PERCENTS = "double the percent signs that are to be sent: %%"
+BRACES = "double the braces that are part of the text: {{ }}"
+PERCENTS = "double the percent signs that are part of the text: %%"
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ PERCENTS = "double the percent signs that are to be sent: %%"
         ),
         (
             "return '{\"a\": 1} {name}'.format(name=name)",
-            "'{\"a\"' in the text is taken for a hole",
+            "'{\"a\"' in the text is taken for a placeholder",
             BRACES,
         ),
         (
             "return '{} of {}'.format(name)",
-            "the text has more holes than values: it gets 1",
-            f"give each hole a value, or {BRACES}",
+            "the text has more placeholders than values: it gets 1",
+            f"give each placeholder a value, or {BRACES}",
         ),
         (
             "return '{name} }'.format(name=name)",
@@ -98,17 +98,17 @@ PERCENTS = "double the percent signs that are to be sent: %%"
         (
             "return '100% sure of %s' % (name,)",
             "the text cannot be filled in: not enough arguments for format string",
-            f"give each hole a value, or {PERCENTS}",
+            f"give each placeholder a value, or {PERCENTS}",
         ),
         (
             "return '%s' % (name, text)",
             "the text cannot be filled in: not all arguments converted during string formatting",
-            "write %s where each value is to stand",
+            "write %s where each value belongs",
         ),
         (
             "return Template('Costs $ 5').substitute(name=name)",
             "the text cannot be filled in: Invalid placeholder in string: line 1, col 7",
-            "double the dollar signs that are to be sent: $$",
+            "double the dollar signs that are part of the text: $$",
         ),
     ],
 )

@@ -242,7 +242,7 @@ class TestForgottenF:
         """
         The name is misspelt, and nothing else reads that parameter.
         """
-        braces = "double the braces that are to be sent: {{ }}"
+        braces = "double the braces that are part of the text: {{ }}"
         hint = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
 
         assert rules(body) == [(Rule.FORGOTTEN_F, hint)]
@@ -547,7 +547,7 @@ class TestUnsendable:
             ("return user(name) + assistant(helper)", "call it"),
             (
                 'return b"x"',
-                "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+                "state the type of the bytes, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
             ),
         ],
     )

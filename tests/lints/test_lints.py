@@ -64,7 +64,7 @@ class TestSaysNothing:
         [
             ("user(diff)", "user(diff)", "put 'return' in front of this line"),
             ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of this line"),
-            ("print(diff)", "print(diff)", "return the text: no client sees what is printed"),
+            ("print(diff)", "print(diff)", "return the text: clients do not see printed text"),
             ("text = diff", "silent", "return text or messages, or yield them"),
             ("'A docstring.'", "silent", "return text or messages, or yield them"),
         ],

@@ -65,26 +65,26 @@ def test_what_fits(call, found):
         (
             "fill(GUIDE, cod=code, **values)",
             Rule.NO_SUCH_HOLE,
-            "the text has no hole {{cod}}",
+            "the text has no placeholder {{cod}}",
             "did you mean 'code'?",
         ),
         (
             'fill("{{code}}", code=code, xyz=1)',
             Rule.NO_SUCH_HOLE,
-            "the text has no hole {{xyz}}",
-            "write {{xyz}} where it is to stand",
+            "the text has no placeholder {{xyz}}",
+            "write {{xyz}} where the value belongs",
         ),
         (
             'Text.from_path("guide.md", code=code)',
             Rule.UNFILLED_HOLE,
-            "{{note}} in guide.md:1 gets no value, and is sent as it stands",
-            "give it one: note=..., or note='{{note}}' if the model is to see it",
+            "{{note}} in guide.md:1 gets no value and is sent literally",
+            "give it a value: note=..., or note='{{note}}' to send the placeholder itself",
         ),
         (
             'text = "{{code}} {{x}}"\nreturn fill(text, code=code)',
             Rule.UNFILLED_HOLE,
-            "{{x}} gets no value, and is sent as it stands",
-            "give it one: x=..., or x='{{x}}' if the model is to see it",
+            "{{x}} gets no value and is sent literally",
+            "give it a value: x=..., or x='{{x}}' to send the placeholder itself",
         ),
         (
             'Text.from_path("nope.md")',
@@ -118,7 +118,7 @@ def test_what_other_tools_would_fill_in(left, found):
     """
     ((rule, said, _),) = found(f"return fill({left + ' {{code}}'!r}, code=code)")
 
-    assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent as it stands"))
+    assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent literally"))
 
 
 def test_the_line_of_the_file(recipes):
@@ -131,7 +131,7 @@ def test_the_line_of_the_file(recipes):
     messages = {one.message for one in compile(load(folder), lint=True).diagnostics}
 
     assert messages == {
-        named(f"{{{{{hole}}}}} in guide.md:6 gets no value, and is sent as it stands")
+        named(f"{{{{{hole}}}}} in guide.md:6 gets no value and is sent literally")
         for hole in ("note", "notes")
     }
 

@@ -16,9 +16,9 @@ NO_SYSTEM = "write 'from promptkit import system', and system(...)"
 LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 LOOKED = (
-    "there is no '{}' beside the recipe, in the project's root ROOT, or installed for "
+    "there is no '{}' next to the recipe, in the project's root ROOT, or installed for "
     f"{sys.executable}: a module of your own belongs into one of the two folders; "
-    f"if it is a package of somebody else's, check its name, and give that to {PIP}"
+    f"if it is a third-party package, check its name, and give that to {PIP}"
 )
 
 
@@ -87,7 +87,7 @@ class TestNames:
             ("from promptkit import Field", "write Arg('...') in Annotated"),
             ("from promptkit import TextContent", "did you mean 'Text'?"),
             ("from promptkit import Audio\nAudio.from_file('a')", "write .from_path(...)"),
-            ("from . import _nothing", "no file beside the recipe is called _nothing.py: correct the name"),
+            ("from . import _nothing", "no file next to the recipe is called _nothing.py: correct the name"),
         ],
     )
     def test_the_nearest_name_is_offered(self, source, hint, broken):
@@ -179,7 +179,7 @@ class TestModules:
             ("import jsn", f"did you mean 'json'? {LOOKED.format('jsn')}"),
             (
                 "import helprs",
-                f"did you mean 'helpers', which is beside the recipe? {LOOKED.format('helprs')}",
+                f"did you mean 'helpers', which is next to the recipe? {LOOKED.format('helprs')}",
             ),
             (
                 "import inner",
@@ -329,11 +329,11 @@ class TestFiles:
         The error names the folder that was searched, and how to name a file beside the recipe.
         """
         looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
-        beside = f"if it belongs beside the recipe, in {tmp_path / 'project/recipes'}"
+        beside = f"if it belongs next to the recipe, in {tmp_path / 'project/recipes'}"
 
         there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
 
-        assert there.hint == f"{looked}, but is beside the recipe: {write} / 'text.md'"
+        assert there.hint == f"{looked}, but is next to the recipe: {write} / 'text.md'"
         assert gone.hint == f"{looked}; {beside}, {write} / 'gone.md'"
 
 

@@ -338,7 +338,7 @@ class TestBrokenRecipes:
                 "import os\nimport no_such_module",
                 2,
                 "recipe 'broken' cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
-                "there is no 'no_such_module' beside the recipe, in the project's root ",
+                "there is no 'no_such_module' next to the recipe, in the project's root ",
                 id="missing-module",
             ),
             pytest.param(

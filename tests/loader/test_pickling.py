@@ -227,8 +227,8 @@ class TestRefusals:
         assert back(after) is after is not before
         assert self.refusal(before) == (
             "<prompt 'deep' at shelf/below/deep.py:3> cannot be pickled: module 'shelf.below.deep' holds "
-            "no such object, or another one of its name first: take it from the module as it is now, or give "
-            "it a name of its own"
+            "no such object, or another one of its name first: take it from the module as it is "
+            "now, or give it a different name"
         )
 
     def test_a_second_one_of_its_name(self, recipes, tmp_path, monkeypatch):
@@ -252,7 +252,7 @@ class TestNothingThere:
             declared_at(folder, package, inner, Prompt, key)
         return str(caught.value)
 
-    REMEDY = "have the same files in the same place for every process, or pickle it by value with cloudpickle"
+    REMEDY = "give every process the same files at the same path, or pickle it by value with cloudpickle"
 
     def test_no_folder(self):
         """

@@ -133,14 +133,14 @@ class TestFoldersBelow:
 
         assert str(found.location.file) == str(put.folder / "locked")
         assert found.rule is Rule.NOT_SERVED
-        assert found.message == f"what is in the folder 'locked' is not served: {os.strerror(13)}"
+        assert found.message == f"the folder 'locked' is not served: {os.strerror(13)}"
         assert served(put.folder) == ["hello"]
 
     @pytest.mark.parametrize(
         ("files", "file", "hint"),
         [
-            (["x.py", "x/y.py"], "x/y.py", "rename the folder, or the file 'x.py' beside it"),
-            (["x.py", "x/__init__.py"], "x.py", "rename the file, or the folder 'x' beside it"),
+            (["x.py", "x/y.py"], "x/y.py", "rename the folder, or the file 'x.py' next to it"),
+            (["x.py", "x/__init__.py"], "x.py", "rename the file, or the folder 'x' next to it"),
             (["v1.2/y.py"], "v1.2/y.py", "rename the folder: a module's name has no dot, as in 'v1_2'"),
         ],
     )

@@ -51,7 +51,7 @@ class TestWhatIsServed:
 
     def test_folders_of_one_name_are_packages_of_their_own(self, recipes):
         """
-        Each recipe has the modules beside it, though the others are called the same.
+        Each recipe has the modules next to it, though the others are called the same.
         """
         names = ["prompts", "a/prompts", "b/prompts"]
         folders = [
@@ -193,7 +193,7 @@ class TestWhatIsRefused:
         (fault,) = compile(load([one, two])).diagnostics
 
         assert fault.message.endswith(
-            "ImportError: 'words' lies beside the recipes of two targets: write 'from . import words'"
+            "ImportError: 'words' is next to the recipes of two targets: write 'from . import words'"
         )
 
 

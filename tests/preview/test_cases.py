@@ -177,7 +177,7 @@ class TestSinceTheLastSave:
 
     def test_what_has_changed_stays_while_others_are_saved(self, preview, recipes):
         """
-        Until this prompt says something else again.
+        Until this prompt renders another text again.
         """
         shown = preview(review=REVIEW + CASES)
         for other in ("", "# a comment\n", "# another\n"):
@@ -193,7 +193,7 @@ class TestSinceTheLastSave:
         folder = recipes(review=REVIEW + CASES, other="X = 1\n")
         shown.live.publish(compile(load(folder)))
 
-        assert "Every case says the same as at the last save." in text_of(tab(shown, "changes"))
+        assert "Every case renders the same text as at the last save." in text_of(tab(shown, "changes"))
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ class TestSinceTheLastCommit:
         source = (REVIEW + CASES).replace('f"Review', 'f"{datetime.now()} Review')
         source = "from datetime import datetime\n" + source
 
-        assert "Every case says the same as at the last commit." in text_of(
+        assert "Every case renders the same text as at the last commit." in text_of(
             self.ask(committed(source, source))
         )
 

@@ -64,7 +64,7 @@ class TestForms:
             "/prompts/look/render", data={"image": "aGk="}, files={"code.file": ("a.bin", b"\xff")}
         ).text
 
-        assert "it is no UTF-8 text (byte 1)" in faults_of(page, "code")
+        assert "it is not UTF-8 text (byte 1)" in faults_of(page, "code")
         assert "on main" not in page
 
     def test_the_address_is_read_back(self, preview):

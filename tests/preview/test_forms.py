@@ -547,7 +547,7 @@ class TestUploads:
     @pytest.mark.parametrize(
         ("data", "told"),
         [
-            (b"ab\xff", "cannot be read from 'a.txt': it is no UTF-8 text (byte 3)"),
+            (b"ab\xff", "cannot be read from 'a.txt': it is not UTF-8 text (byte 3)"),
             (b"x" * (MAX_UPLOAD_SIZE + 1), "is too large: the preview takes files of at most 4 MiB"),
         ],
         ids=["no text", "too large"],
@@ -628,7 +628,7 @@ class TestUploads:
             html = drawn_again(arguments, found, Uploads())
 
             assert found.given == {}
-            assert "&#39;value&#39; is not kept any more: choose it again" in html
+            assert "&#39;value&#39; has expired: choose the file again" in html
 
     def test_uploads_are_bounded(self, monkeypatch):
         """

@@ -89,7 +89,7 @@ def test_a_foreign_host_is_refused(browser, host):
     answer = browser.get(f"/?access-token={TOKEN}", headers={"host": host})
 
     assert answer.status_code == 403
-    assert f"This page is not called &#39;{host}&#39;" in answer.text
+    assert f"This page has another host than &#39;{host}&#39;" in answer.text
 
 
 def test_localhost_is_this_machine(stranger):

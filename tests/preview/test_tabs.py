@@ -434,7 +434,7 @@ class TestPytest:
             block, _ = content.blocks
             assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
             assert not re.search("//|xff|MQ==", block.text)
-            assert "It reads shot.png: save that file beside it." in content.notes
+            assert "It reads shot.png: save that file next to it." in content.notes
             (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
 
         assert [passed(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
@@ -599,7 +599,7 @@ class TestCommandLine:
 
         assert content.blocks[0].text == 'promptkit render recipes whisper token="$TOKEN"'
         assert content.notes == (
-            "The value of token is a secret, and left out: set the variable TOKEN to it.",
+            "The value of token is a secret and is omitted: set the variable TOKEN to it.",
         )
 
     def test_uploads_are_read_from_files(self):
@@ -640,7 +640,7 @@ class TestCommandLine:
         )
 
         assert content.blocks[0].text == f"promptkit render recipes look {word}"
-        assert content.notes == (f"The value of image is read from {file}: run this beside it.",)
+        assert content.notes == (f"The value of image is read from {file}: run this next to it.",)
 
 
 class TestClients:

@@ -241,7 +241,7 @@ class TestLines:
 
     def test_the_last_line_needs_no_end(self):
         """
-        What stands before the end of the stream is a line.
+        What comes before the end of the stream is a line.
         """
         connection = connect()
 

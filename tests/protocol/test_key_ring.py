@@ -246,7 +246,7 @@ class TestAForgedToken:
         Each says why the token is not opened.
         """
         assert [str(TokenRefusedError(refusal)) for refusal in Refusal] == [
-            "this is no token",
+            "this is not a token",
             "no key of the ring has sealed this token for this use",
             "the token has expired",
         ]

@@ -251,7 +251,7 @@ class TestWhoIsTold:
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32602)
         assert reply["error"]["message"].startswith(
-            "the params of prompts/get do not fit: Number out of range"
+            "the params of prompts/get are invalid: Number out of range"
         )
 
 
@@ -289,7 +289,7 @@ class TestWhatIsTyped:
 
         error = client.ask(method, params)["error"]
 
-        said = f"the params of {method} do not fit: Expected `str` of length <= 65536 - at `$.{path}`"
+        said = f"the params of {method} are invalid: Expected `str` of length <= 65536 - at `$.{path}`"
         assert error == {"code": -32602, "message": said}
         assert served(client)
 

@@ -506,7 +506,7 @@ class TestTrouble:
         assert (recovered["lost"], "lost" in next_) == (3, False)
         assert capsys.readouterr().err == (
             f"promptkit: cannot write to the audit file {str(file)!r}: No space left on device; "
-            "serving goes on, and requests are noted again as soon as it can be written\n"
+            f"serving continues, and requests are recorded again as soon as the file can be written\n"
         )
 
     def test_a_folder_that_vanishes(self, tmp_path, capsys):

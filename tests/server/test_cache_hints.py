@@ -114,7 +114,7 @@ class TestRetries:
     @pytest.mark.parametrize("member", [{"inputResponses": {}}, {"inputResponses": {"x": {}}}], ids=str)
     def test_answers_that_nobody_asked_for(self, member):
         """
-        Whatever a request brings beside its arguments keeps its result from being kept.
+        Whatever a request brings next to its arguments keeps its result from being kept.
         """
         rendered = []
 

@@ -598,7 +598,7 @@ class TestAnswers:
         with pytest.raises(InvalidParams) as refused:
             elicitation_forms.answers(response, {"a"})
 
-        assert str(refused.value) == f"the answer to a form does not fit: {says}"
+        assert str(refused.value) == f"the answer to a form is invalid: {says}"
 
     @given(
         st.recursive(

@@ -94,7 +94,7 @@ def test_reading_that_fails(reading, error, capsys):
     reading.arrived.put(error)
 
     assert b'"id":1,"result":{}' in reading.ask(request(1, "ping"))
-    assert f"what a client sends could not be read: {error!r}" in capsys.readouterr().err
+    assert f"a message of a client could not be read: {error!r}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
@@ -282,7 +282,7 @@ def test_reading_that_cannot_go_on(recipes):
 
     assert code == 1
     assert b'"id":1,"error"' in replies
-    assert b"what a client sends could not be read: MemoryError()" in said
+    assert b"a message of a client could not be read: MemoryError()" in said
 
 
 @needs_limits

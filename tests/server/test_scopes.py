@@ -214,7 +214,7 @@ class TestManyClients:
 
     def test_a_question_is_answered_by_whom_it_was_asked(self):
         """
-        A retry with the token of somebody else does not go on, nor does one whose token has lost a scope.
+        A retry with the token of someone else does not go on, nor does one whose token has lost a scope.
         """
         site, ada = Site(ALL), caller("ada", "admin", "team")
         params = {"name": "rotate", "arguments": {}}

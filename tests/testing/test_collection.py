@@ -229,7 +229,7 @@ class TestCases:
         ]
         said = ran.stdout.str()
         assert "prompt 'review': the case 'empty' is refused: the code is empty" in said
-        assert "the case 'full' is not refused, as its author expects: 'is empty'" in said
+        assert "the case 'full' is not refused as expected: 'is empty'" in said
         assert "parameter 'code' takes str, not an int (3)" in said
 
     def test_snapshots_are_kept_when_they_are_asked_for(self, project, run, pytester):
@@ -251,7 +251,7 @@ class TestCases:
         ran.assert_outcomes(passed=2, failed=1)
         ran.stdout.fnmatch_lines(
             [
-                "prompt 'review': the case 'short' says something else (- snapshot, + now)",
+                "prompt 'review': the case 'short' renders another text (- snapshot, + now)",
                 "- Review x = 1. <secret>",
                 "+ Check x = 1. <secret>",
             ]
@@ -377,7 +377,7 @@ class TestBesideCheck:
     @pytest.mark.parametrize("target", ["recipes/twins.py", "recipes/twins.py:lower"])
     def test_a_file_or_an_object_is_all_that_is_looked_at(self, target, project, both, pytester):
         """
-        Where the configuration names a file, or one prompt in it, nothing beside it counts.
+        Where the configuration names a file, or one prompt in it, nothing next to it counts.
         """
         project(**DELICATE)
         (pytester.path / "pyproject.toml").write_text(f"[tool.promptkit]\ntarget = '{target}'\n")

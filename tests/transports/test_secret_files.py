@@ -109,7 +109,7 @@ def test_a_link(file, open_folder):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("pipe", "it is no regular file"), ("device", "it is no regular file")]
+    ("kind", "said"), [("pipe", "it is not a regular file"), ("device", "it is not a regular file")]
 )
 def test_what_is_no_file(file, kind, said):
     """
@@ -169,7 +169,7 @@ class TestReadingAgain:
         ("text", "said"),
         [
             ("bad", "this is no secret"),
-            ("open", "everybody can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"),
+            ("open", "every user can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"),
             (None, "cannot be read: No such file or directory"),
         ],
     )
@@ -200,7 +200,7 @@ class TestReadingAgain:
         file.touch(mode=0o600)
         file.write_text("mended")
         self.now += 1
-        said = f"promptkit: {file}: this is mended: all keys in it count\n"
+        said = f"promptkit: {file}: this is fixed: all keys in it count\n"
         assert (held.current(), held.stale_for, capfd.readouterr().err) == ("mended", 0, said)
         self.now += 1
         assert (held.current(), capfd.readouterr().err) == ("mended", "")

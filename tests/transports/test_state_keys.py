@@ -362,9 +362,10 @@ class TestAKeyOfOnesOwn:
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
         said = (
-            f"promptkit: {file}: everybody can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"
+            f"promptkit: {file}: every user can read it (mode 0644): make new keys, and chmod "
+            f"g-w,o-rwx {file}"
         )
-        assert capfd.readouterr().err == f"{said}; until then, sessions end with the server\n" * 2
+        assert capfd.readouterr().err == f"{said}; until then, sessions end when the server stops\n" * 2
 
 
 def _homeless(*_, **__):

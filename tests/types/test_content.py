@@ -212,8 +212,8 @@ class TestConversations:
         assert found == system("Be brief.", "Be kind.") + user("a")
         assert read(Workflow, text_of(found)) == found
         assert faults(list[Message], json.dumps(sent)) == [
-            f"'history[{at}].role' is refused: a message has no role 'system': "
-            "write system(...) beside the turns"
+            f"'history[{at}].role' is refused: a message has no role 'system': write system(...) "
+            f"next to the turns"
             for at in (0, 2)
         ]
         pictured = [{"role": "system", "content": {"type": "image", "data": PIXEL}}]

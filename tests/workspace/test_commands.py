@@ -214,7 +214,9 @@ class TestFailures:
         """
         script = "echo; echo 'no\033[1m way' >&2; echo more >&2; exit 3"
 
-        assert refusal(running, "sh", "-c", script, "a b").endswith(r"'a b' ended with code 3: no\x1b[1m way")
+        assert refusal(running, "sh", "-c", script, "a b").endswith(
+            r"'a b' exited with code 3: no\x1b[1m way"
+        )
 
     def test_without_a_check_an_exit_code_is_none(self, running):
         """
@@ -226,7 +228,7 @@ class TestFailures:
         """
         Then the command and the code are told alone.
         """
-        assert refusal(running, "false") == "false ended with code 1"
+        assert refusal(running, "false") == "false exited with code 1"
 
     def test_a_signal_is_named(self, running):
         """
@@ -259,7 +261,7 @@ class TestFailures:
         said = refusal(running, "sh", "-c", "exit 2", "x" * 100_000)
 
         assert len(said) < 300
-        assert said.endswith("... ended with code 2")
+        assert said.endswith("... exited with code 2")
 
     def test_there_is_no_workspace(self, running, monkeypatch):
         """
@@ -277,7 +279,7 @@ class TestEnd:
         """
         said = refusal(running, "sh", "-c", f"{witness.begin} sleep 60 & sleep 60", timeout=0.3)
 
-        assert said.endswith("took longer than 0.3 s, and was ended")
+        assert said.endswith("took longer than 0.3 s and was ended")
         assert witness.all_gone() == b"begun\n"
 
     def test_who_hangs_without_output_is_ended(self, running, witness):

@@ -62,8 +62,7 @@ def test_an_empty_variable_of_ours_means_none(places, monkeypatch):
         workspace()
 
     assert str(refused.value) == (
-        "this server has no workspace: "
-        "start it with --workspace DIR, or over stdio in the folder that is meant"
+        "this server has no workspace: start it with --workspace DIR, or over stdio in the right folder"
     )
 
 

@@ -134,7 +134,7 @@ def test_a_pattern_stays_in_the_workspace(pattern):
     """
     Others are the author's mistake.
     """
-    with pytest.raises(ValueError, match="write it as seen from the workspace"):
+    with pytest.raises(ValueError, match="write it relative to the workspace"):
         files(pattern)
 
 

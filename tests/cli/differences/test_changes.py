@@ -265,7 +265,7 @@ class TestWords:
             ask(EXAMPLE, "user(f'One {a}\\n\\nTwo\\n\\nFour')"),
         )
 
-        assert str(change) == "prompt 'ask': says something else for a='x'"
+        assert str(change) == "prompt 'ask': renders another text for a='x'"
         assert change.diff == [" Two", " ", "-Three", "+Four"]
 
     def test_failures_are_shown_with_their_reason(self, changes):
@@ -305,7 +305,7 @@ class TestWords:
         argument = "a: Annotated[str, Arg(secret=True, examples=['swordfish-9'])]"
         (change,) = changes(ask(argument, "f'One {a}'"), ask(argument, "f'Two {a}'"))
 
-        assert str(change) == "prompt 'ask': says something else for a=<secret>"
+        assert str(change) == "prompt 'ask': renders another text for a=<secret>"
         assert change.diff == [" [user]", "-One <secret>", "+Two <secret>"]
 
 

@@ -71,7 +71,7 @@ def test_standard_input_is_empty_for_recipes(reads, recipes):
         (b"{}", "is not understood: its output is not an answer: Object missing required field `lists`"),
         (b'{"unloadable": 1, "target": 2}', "is not understood: its output is not an answer: Expected "),
         (b'{"failed": "on purpose"}', "failed: on purpose"),
-        (b"", "ended with code 0, and without an answer"),
+        (b"", "exited with code 0 without an answer"),
     ],
 )
 def test_an_answer_that_is_forged(printed, reason, recipes):
@@ -119,9 +119,9 @@ def test_what_a_side_raises_is_one_line(recipes, monkeypatch, capfd):
         ("raise KeyboardInterrupt", "failed: KeyboardInterrupt"),
         (
             "import os\nfor n in range(3, 32):\n    try: os.close(n)\n    except OSError: pass",
-            "ended with code ",
+            "exited with code ",
         ),
-        ("import os\nos.kill(os.getpid(), 9)", "ended with code -9, and without an answer"),
+        ("import os\nos.kill(os.getpid(), 9)", "exited with code -9 without an answer"),
     ],
     ids=["interrupts", "closes", "kills"],
 )

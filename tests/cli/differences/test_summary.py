@@ -39,7 +39,7 @@ def test_it_is_short_enough():
     """
     GitHub drops a summary of more than 1 MiB; cuts are marked.
     """
-    change = Difference(Kind.RENDERING, "prompt 'a'", "says something else", "", "\U0001f600" * 100_000)
+    change = Difference(Kind.RENDERING, "prompt 'a'", "renders another text", "", "\U0001f600" * 100_000)
 
     summary_ = as_summary([change] * 100, "HEAD")
 

@@ -40,7 +40,7 @@ class TestChanges:
         new = side({"prompt 'a'": {"x": "1", "y": "3"}, "prompt 'b'": {"z": "4"}})
 
         assert changes(old, new) == [
-            "prompt 'a': 'y' says something else",
+            "prompt 'a': 'y' renders another text",
             "prompt 'b': 'z' is new",
             "prompt 'a': 'gone' is gone",
         ]
@@ -54,7 +54,7 @@ class TestChanges:
 
         (change,) = text_changes(old, new, [again])
 
-        assert str(change) == "p: 'x' says something else, each time"
+        assert str(change) == "p: 'x' renders another text, each time"
         assert summary_of([change], "HEAD") == "no case says anything else than at HEAD"
 
     @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ class TestComment:
         found += [TextChange("prompt 'a'", "y", "", None)]
 
         assert as_comment(found, "main") == (
-            "<!-- promptkit diff -->\n\n## What prompts say\n\n` 2 cases not as at main. `\n\n"
+            "<!-- promptkit diff -->\n\n## What prompts say\n\n` 2 cases changed since main. `\n\n"
             "<details><summary>"
-            "<code>prompt &#39;a&#39;&#58; &#39;x&#39; says something else</code></summary>"
+            "<code>prompt &#39;a&#39;&#58; &#39;x&#39; renders another text</code></summary>"
             "\n\n```diff\n [user]\n-Old words.\n+New words.\n```\n\n</details>\n\n"
             "- ` prompt 'a': 'y' is gone `\n"
         )

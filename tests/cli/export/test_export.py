@@ -97,7 +97,7 @@ def test_what_is_not_its_own_stays(out, capsys, command, is_ours):
     printed = capsys.readouterr()
     assert (out / "explain.md").read_text() == "mine"
     if is_ours:
-        assert "was changed since it was written: move it away, and nothing of it is lost" in printed.err
+        assert "was changed since it was written: move it away first" in printed.err
     elif code:
         assert "explain.md was not written by promptkit: move it away" in printed.err
     else:
@@ -165,13 +165,13 @@ def test_the_note_has_digests(out):
     ("words", "code", "said"),
     [
         (["claude-commands", "out", "explian"], 2, "unknown prompt 'explian'; did you mean 'explain'?"),
-        (["codex", "out", "zzz"], 2, "unknown prompt 'zzz': promptkit list shows those that exist"),
+        (["codex", "out", "zzz"], 2, "unknown prompt 'zzz': promptkit list shows all names"),
         (
             ["claude-commands", "out", "notes"],
             1,
             "'notes' is a skill: write it with 'promptkit export skills'",
         ),
-        (["claude-commands", "recipes/out"], 2, "'recipes/out' lies in the recipes: name another folder"),
+        (["claude-commands", "recipes/out"], 2, "'recipes/out' is in the recipes: name another folder"),
         (["claude-commands", "out", "--remove", "--live"], 2, "--remove takes no --live"),
         (["opencode", "out"], 2, "'opencode' is not one of claude-commands, gemini-commands, codex, skills"),
     ],

@@ -131,7 +131,7 @@ class TestClaude:
             ("See\n\n@notes.md", r"line 3 of its text has '@', behind which Claude Code reads the name of a"),
             ("Of\n!`date`", "line 2 of its text has the beginning of a command that Claude Code runs"),
             ("```!\nls\n```", "line 1 of its text has the beginning of a command that Claude Code runs"),
-            ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', which Claude Code fills"),
+            ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', a placeholder of Claude Code"),
             (r"As \$1", r"line 1 of its text has a backslash before what Claude Code fills"),
             ("At \\", "line 1 of its text has a backslash before the place of an argument"),
         ],
@@ -172,7 +172,8 @@ class TestGemini:
         said = refused("gemini-commands", "compare")
 
         assert (
-            "Gemini CLI has one hole, {{args}}, for all that is typed, and it takes 'first', 'second'" in said
+            "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes 'first', 'second'"
+            in said
         )
         assert "--live writes a file that tells them apart" in said
 
@@ -189,13 +190,13 @@ class TestGemini:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("Of\n{{args}}", "line 2 of its text has '{{args}}', which Gemini CLI fills"),
-            ("Of !{date}", "line 1 of its text has '!{', behind which Gemini CLI reads a command"),
+            ("Of\n{{args}}", "line 2 of its text has '{{args}}', a placeholder of Gemini CLI"),
+            ("Of !{date}", "line 1 of its text has '!{', after which Gemini CLI expects a command"),
             (
                 "See @{notes.md}",
-                "line 1 of its text has '@{', behind which Gemini CLI reads the name of a file",
+                "line 1 of its text has '@{', after which Gemini CLI expects the name of a file",
             ),
-            ("Hear me!", "line 1 of its text has '!{', behind which Gemini CLI reads a command"),
+            ("Hear me!", "line 1 of its text has '!{', after which Gemini CLI expects a command"),
         ],
     )
     def test_what_it_would_read_is_refused(self, text, reason):
@@ -214,7 +215,8 @@ class TestSkills:
         """
         assert exported("skills", "explain").decode() == (
             '---\nname: explain\ndescription: "Explain something: to a child."\n---\n\n'
-            "Put what the user gives in place of each of these, and then do what stands below the line.\n\n"
+            "Replace each of these by the value that the user gives, and then follow the "
+            "instructions below the line.\n\n"
             "- `{{topic}}`: What to explain\n\n---\n\n"
             "Explain {{topic}} to a child, for $100. {{topic}}!\n"
         )
@@ -240,9 +242,12 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
-            ("count", "'number' takes a whole number, and a hole any text: --live writes"),
-            ("translate", "'language' may be left out, and a hole is filled always: --live writes"),
-            ("debug", "turn 2 is of the assistant, and a file is what the user says"),
+            ("count", "'number' takes a whole number, and a placeholder any text: --live writes"),
+            (
+                "translate",
+                "'language' is optional, but a frozen export cannot omit a placeholder: --live writes",
+            ),
+            ("debug", "turn 2 is of the assistant, but files are content of the user"),
             ("unlock", "'key' is a secret"),
             ("review", "where 'code' is"),
         ],

@@ -272,7 +272,7 @@ class TestFiles:
         body = exported("skills", "translate", "--live").decode()
 
         assert "\n    promptkit render translate\n" in body
-        assert "- `text`\n- `language` (may be left out): one of German, French" in body
+        assert "- `text`\n- `language` (optional): one of German, French" in body
 
     def test_the_last_line_stays(self, exported):
         """

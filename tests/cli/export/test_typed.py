@@ -50,10 +50,10 @@ def test_it_is_the_text_alone(typed, name, text, said):
         (
             "compare",
             "a b c",
-            "values that were typed: 3, arguments for them: 2; put words that belong together",
+            "typed values: 3, arguments for them: 2; put words that belong together",
         ),
-        ("greet", "you", "values that were typed: 1, arguments for them: 0; it takes none"),
-        ("compare", "it's", "what was typed has a quote without an end (No closing quotation)"),
+        ("greet", "you", "typed values: 1, arguments for them: 0; it takes none"),
+        ("compare", "it's", "the typed arguments have an unclosed quote (No closing quotation)"),
         ("explain", "", "prompt 'explain': 'topic' is missing"),
         ("explain", f"a{END}b", "what was typed did not arrive as it was"),
     ],
@@ -92,7 +92,7 @@ def test_what_is_no_text_of_a_user_is_refused(typed):
     assert (
         "cannot take it: message 2 holds Text of the assistant: a slash command is the text of a" in printed
     )
-    assert "(--lossy shows text in place of what cannot be taken)" in printed
+    assert "(--lossy replaces unsupported content by text)" in printed
     assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
 
 

@@ -207,9 +207,7 @@ def test_what_only_toml_has_is_not_written():
     """
     text = '[mcp_servers.ours]\ncommand = "old"\nsince = 1979-05-27\n'
 
-    assert (
-        refusal(TOML, text) == "it is written in a way that cannot be changed without touching something else"
-    )
+    assert refusal(TOML, text) == "it cannot be changed without changing other parts of the file"
 
 
 def test_an_entry_becomes_one_with_a_url():
@@ -230,8 +228,8 @@ def test_an_entry_becomes_one_with_a_url():
         ('{"a": 1} x', "this is not JSON: Extra data"),
         ('{"a": 1,, }', "this is not JSON: Expecting property name enclosed in double quotes"),
         ("{,}", "this is not JSON: Expecting property name enclosed in double quotes"),
-        ('{"a": NaN}', "this is not JSON: NaN is no value"),
-        ("[]", "it holds no object, so that a server has no place in it"),
+        ('{"a": NaN}', "this is not JSON: NaN is not a value"),
+        ("[]", "it holds no object, so a server cannot be added"),
         ('{"mcpServers": 1}', "'ours' has no place in it, as 'mcpServers' holds something else"),
         (
             '{"mcpServers": {}, "mcpServers": {}}',
@@ -323,7 +321,7 @@ def test_taking_out_of_toml_undoes_adding():
         ("mcp_servers = 1", "'ours' has no place in it, as 'mcp_servers' holds something else"),
         (
             'mcp_servers = {x = {command = "y"}}',
-            "it is written in a way that cannot be changed without touching something else",
+            "it cannot be changed without changing other parts of the file",
         ),
     ],
 )
@@ -454,11 +452,11 @@ def test_words_that_yaml_takes_for_something_else():
     [
         ("a: [", "this is not YAML: expected the node content, but found '<stream end>'"),
         ("a: 1\na: 2\n", "this is not YAML: found duplicate key"),
-        ("- a\n", "it holds no mapping, so that a server has no place in it"),
+        ("- a\n", "it holds no mapping, so a server cannot be added"),
         ("extensions: 1\n", "'ours' has no place in it, as 'extensions' holds something else"),
         (
             "extensions: {a: {}}\n",
-            "it is written in a way that cannot be changed without touching something else",
+            "it cannot be changed without changing other parts of the file",
         ),
         (
             "a: >\n  b\n\nextensions:\n- a\n",

@@ -46,7 +46,7 @@ OTHER = '{"mcpServers": {"other": {"command": "x"}}}'
 
 @pytest.fixture
 def file(home):
-    """A configuration of Cursor's with a server of somebody else's."""
+    """A configuration of Cursor's with a server of someone else's."""
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(OTHER)
@@ -168,7 +168,7 @@ class TestWhatAFileIs:
                 lambda file: os.link(file, file.with_name("too")),
                 "it has other names (hard links), which would no longer be the same",
             ),
-            (lambda file: (file.unlink(), file.mkdir()), "it is no file"),
+            (lambda file: (file.unlink(), file.mkdir()), "it is not a file"),
             (lambda file: (file.unlink(), file.symlink_to(file)), "it cannot be read: "),
             (lambda file: file.write_bytes(b"{\xff}"), "it is not UTF-8"),
             (lambda file: file.write_text("{"), "this is not JSON: Expecting property name"),
@@ -240,7 +240,7 @@ class TestWhatAFileIs:
         code, _, err = promptkit("install", "cursor")
 
         assert code == 1
-        assert ("it has more than 16,777,216 bytes" if kind == "large" else "it is no file") in err
+        assert ("it has more than 16,777,216 bytes" if kind == "large" else "it is not a file") in err
 
     def test_a_folder_that_is_a_file(self, home, project, promptkit):
         """

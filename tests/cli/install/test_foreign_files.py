@@ -131,7 +131,7 @@ def test_a_list_shows_nothing_from_outside(kind, project, tmp_path, promptkit):
     assert (code, err) == (0, "")
     listed = json.loads(out)["clients"][0]["configurations"]["project"]
     assert listed["servers"] == {}
-    assert "it leads out of the project" in listed["error"] or "it is no file" in listed["error"]
+    assert "it leads out of the project" in listed["error"] or "it is not a file" in listed["error"]
 
 
 class TestMeanwhile:

@@ -142,7 +142,7 @@ class TestEachClient:
 
         assert (code, out) == (1, "")
         assert err.startswith(f"promptkit: {file}")
-        assert "it is left as it is; you may write this into it yourself:" in err
+        assert "it was not changed; you can add this yourself:" in err
         assert "team-prompts" in err
         assert file.read_text() == "{[: not\n"
 
@@ -569,5 +569,5 @@ def test_uninstalling_what_has_no_heading(project, promptkit):
 
     assert "ours: /env/bin/promptkit serve /x" in listed
     assert (code, out) == (1, "")
-    assert "it is written in a way that cannot be changed without touching something else" in err
+    assert "it cannot be changed without changing other parts of the file" in err
     assert file.read_text() == before

@@ -80,7 +80,7 @@ def test_what_is_written(argv, empty, promptkit):
 @pytest.mark.parametrize("argv", [["new"], ["new", "--skill"]], ids=" ".join)
 def test_what_a_repository_is_to_hold(argv, empty, promptkit):
     """
-    All that was written, and nothing that Python and an environment write beside it.
+    All that was written, and nothing that Python and an environment write next to it.
     """
     promptkit(*argv)
     written = files_in(empty)
@@ -237,7 +237,7 @@ def test_a_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
     code, out, err = promptkit("new", *argv)
 
     assert (code, out) == (1, "")
-    expected = f"{Path(link)}: it is a link: put what it leads to in its place, or name that"
+    expected = f"{Path(link)}: it is a link: replace it by its target, or name the target"
     assert err == f"promptkit: nothing was written: {expected}\n"
     assert sorted(empty.rglob("*")) == before
     assert list((empty.parent / "theirs").iterdir()) == []

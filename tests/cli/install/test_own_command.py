@@ -133,7 +133,7 @@ class TestWhereItIs:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("#!/bin/sh\nexit 0\n", "claude has not changed it, and says nothing"),
+        ("#!/bin/sh\nexit 0\n", "claude exited without an error, but did not change it"),
         ("#!/bin/sh\necho 'not allowed here' >&2\nexit 1\n", "claude mcp add-json failed: not allowed here"),
         ("#!/bin/sh\nexit 3\n", "claude mcp add-json failed: it ended with 3"),
         ("#!/nonexistent\n", "claude mcp add-json failed: "),

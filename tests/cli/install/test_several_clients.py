@@ -103,8 +103,8 @@ class TestClientsAndTargets:
         It may mean two things, and so it means none.
         """
         assert refused("install", "zed", "prompts", "cursor") == (
-            "promptkit install: error: the client 'cursor' stands behind a target: "
-            "name clients first, or write ./cursor"
+            "promptkit install: error: the client 'cursor' follows a target: name clients first, or "
+            "write ./cursor"
         )
         assert not file_of("zed").exists()
 
@@ -115,7 +115,7 @@ class TestClientsAndTargets:
         code, _, err = promptkit("install", "zed", "cursr")
 
         assert code == 2
-        assert err.endswith("there are recipes in 'prompts/' (it is no client: did you mean 'cursor'?)\n")
+        assert err.endswith("there are recipes in 'prompts/' (it is not a client: did you mean 'cursor'?)\n")
 
     @pytest.mark.parametrize("target", ["promts", "./promts", "promts:greet"])
     def test_a_target_that_is_misspelt(self, target, project, promptkit):

@@ -83,7 +83,7 @@ class TestEachClient:
         assert (code, err) == (0, "")
         assert command(name)[:4] == ["promptkit", "serve", f"{folder}/prompts", f"--workspace={folder}"]
         assert str(Path.home().parent) not in file_of(name, "project").read_text()
-        assert "    who works on the project needs promptkit on their PATH\n" in out
+        assert "    everyone who works on the project needs promptkit on their PATH\n" in out
 
     @posix
     def test_it_starts_in_another_clone(  # noqa: PLR0917
@@ -124,7 +124,7 @@ class TestEachClient:
         _, out, _ = promptkit("install", name, "prompts", "../elsewhere", "--scope", "project")
 
         assert command(name)[2:4] == [f"{FOLDERS.get(name, '.')}/prompts", str(tmp_path / "elsewhere")]
-        assert f"    nobody else has {tmp_path / 'elsewhere'}\n" in out
+        assert f"    only this machine has {tmp_path / 'elsewhere'}\n" in out
 
     def test_of_ones_own(self, name, project, promptkit):
         """

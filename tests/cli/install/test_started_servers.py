@@ -78,8 +78,8 @@ def test_what_is_no_variable(text, shown, project, refused):
     The name is told, and no value.
     """
     assert refused("install", "zed", "--env", text) == (
-        f"promptkit install: error: argument --env: {shown!r} is no name of a variable with '=' behind it: "
-        "write NAME=VALUE"
+        f"promptkit install: error: argument --env: {shown!r} is not a variable name followed by "
+        f"'=': write NAME=VALUE"
     )
 
 
@@ -217,13 +217,13 @@ class TestLimitations:
     @pytest.mark.parametrize(
         ("name", "said"),
         [
-            ("zed", "Zed hides prompts of more than 1 argument"),
-            ("claude-code", "Claude Code sends turns of the assistant as the user's"),
-            ("gemini-cli", "Gemini CLI sends the first message of a prompt alone"),
+            ("zed", "Zed hides prompts with more than 1 argument"),
+            ("claude-code", "Claude Code sends assistant turns as user turns"),
+            ("gemini-cli", "Gemini CLI sends only the first message of a prompt"),
             ("gemini-cli", "Gemini CLI leaves out images, recordings, documents, links"),
-            ("claude-desktop", "Claude Desktop does not show people documents"),
+            ("claude-desktop", "Claude Desktop does not show users documents"),
             ("opencode", "opencode sends '$1' for each argument when it starts"),
-            ("codex", "Codex offers people no prompts: it uses what is served with --tools"),
+            ("codex", "Codex does not show prompts: it uses the tools of --tools"),
         ],
     )
     def test_in_words(self, name, said, project, promptkit):

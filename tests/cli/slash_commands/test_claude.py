@@ -156,7 +156,7 @@ class TestLosses:
             ("!`git log > x`", "the command 'git log > x' is not run, and left as text: it needs a shell"),
             (
                 "!`cd x`",
-                "the command 'cd x' is not run, and left as text: 'cd' is no program: a shell does it itself",
+                "the command 'cd x' is not run, and left as text: 'cd' is not a program but a shell builtin",
             ),
             ("!`A=1 b`", "the command 'A=1 b' is not run, and left as text: it sets a variable first"),
             ("```!\nls *.md\n```", "the command 'ls *.md' is not run, and left as text: it needs a shell"),

@@ -48,7 +48,7 @@ class TestWholeFile:
             (2, "the field 'model' is not carried"),
             (6, "the command 'grep -r {{args}} .' is not run, and left as text: it takes what callers send"),
             (9, "'@{docs}' is left as text: it may be a folder, or lie outside of the workspace"),
-            (9, "'@{logo.png}' is left as text: it is no text"),
+            (9, "'@{logo.png}' is left as text: it is not text"),
         ]
 
     def test_it_is_served(self, imported, tmp_path):

@@ -222,7 +222,7 @@ def test_what_cannot_be_read(imported):
     )
 
     assert [line for line in found.said if "not imported" in line] == [
-        "a.md:1: not imported: it is no UTF-8 at byte 1",
+        "a.md:1: not imported: it is not UTF-8 at byte 1",
         "b.md:1: not imported: it has no text",
     ]
     assert found.text("c", arguments="x") == "C x"

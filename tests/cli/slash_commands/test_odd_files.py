@@ -151,9 +151,9 @@ class TestOddFiles:
         assert code == 1
         expected = [
             f"theirs/huge{end}:1: not imported: it has more than 1,048,576 bytes",
-            f"theirs/pipe{end}:1: not imported: it is no regular file",
-            f"theirs/socket{end}:1: not imported: it is no regular file",
-            f"theirs/pipe{end}:1: not imported: it is no regular file",
+            f"theirs/pipe{end}:1: not imported: it is not a regular file",
+            f"theirs/socket{end}:1: not imported: it is not a regular file",
+            f"theirs/pipe{end}:1: not imported: it is not a regular file",
             "did not import 4 files",
         ]
         assert [line for line in lines if "not import" in line] == expected
@@ -166,7 +166,7 @@ class TestOddFiles:
         code, lines = run("claude-commands", "/dev/zero", "theirs")
 
         assert code == 1
-        assert lines[0] == "/dev/zero:1: not imported: it is no regular file"
+        assert lines[0] == "/dev/zero:1: not imported: it is not a regular file"
         assert "theirs/fine.md: wrote" in lines[1]
 
     @pytest.mark.parametrize("client_format", FORMATS)

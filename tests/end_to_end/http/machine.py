@@ -121,7 +121,7 @@ def program(file: Path, line: str) -> None:
 
 
 def as_user(name: str, *groups: str) -> list[str]:
-    """Return what stands before a command that a user runs, with nothing of what root may do."""
+    """Return what comes before a command that a user runs, with nothing of what root may do."""
     user = pwd.getpwnam(name)
     others = ",".join(str(grp.getgrnam(group).gr_gid) for group in groups)
     return [

@@ -56,7 +56,7 @@ def goes_on(served, session):
 
 def test_a_session_outlives_the_server(start):
     """
-    Clients that never open another one are served by the next one, and by servers beside it with workers.
+    Clients that never open another one are served by the next one, and by servers next to it with workers.
     """
     first = start()
     _, session = post(first, initialize("2025-11-25"))
@@ -151,6 +151,6 @@ def test_a_bad_file_of_keys_keeps_the_old_ones(start, keys, tmp_path, fault, sai
     told = [line for line in served.said().splitlines() if line.startswith("promptkit: keys: ")]
     assert 1 <= len(told) <= 2
     assert set(told) == {told[0]}
-    assert told[0].endswith("; the keys that were read last are used until this is mended")
+    assert told[0].endswith("; the keys that were last read are used until this is fixed")
     keys(NEW)
     assert becomes(404, lambda: status_of(served, session))

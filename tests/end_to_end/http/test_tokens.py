@@ -126,7 +126,7 @@ def test_a_pipe_in_the_place_of_secrets(folder, option):
     ran = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
 
     assert ran.returncode == 2
-    assert ran.stderr == b"promptkit: pipe: cannot be read: it is no regular file\n"
+    assert ran.stderr == b"promptkit: pipe: cannot be read: it is not a regular file\n"
 
 
 def test_a_pipe_that_takes_the_place_of_tokens(folder):
@@ -138,7 +138,7 @@ def test_a_pipe_that_takes_the_place_of_tokens(folder):
         os.mkfifo(folder / "pipe", 0o600)
         (folder / "pipe").rename(folder / "tokens")
         until = time.monotonic() + PATIENCE
-        while "tokens: cannot be read: it is no regular file; " not in said.read_text():
+        while "tokens: cannot be read: it is not a regular file; " not in said.read_text():
             assert ask(port, ADA)[0] == 200
             assert time.monotonic() < until, "it is not looked at"
             time.sleep(0.05)

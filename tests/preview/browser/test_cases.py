@@ -82,7 +82,7 @@ def test_what_a_save_has_changed(visiting):
     page = visit.prompt("review")
     page.get_by_role("tab", name="Changes").click()
     panel = page.get_by_role("tabpanel", name="Changes")
-    expect(panel).to_contain_text("Every case says the same as at the last commit.")
+    expect(panel).to_contain_text("Every case renders the same text as at the last commit.")
 
     visit.save("review.py", REVIEW.replace("Review", "Judge"))
 

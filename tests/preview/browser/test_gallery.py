@@ -90,7 +90,7 @@ def test_search_says_that_it_found_nothing(visit):
 
 def test_search_beside_a_page(visit):
     """
-    The names beside a prompt can be searched, and say which one is shown.
+    The names beside a prompt can be searched, and state which one is shown.
     """
     page = visit.prompt("greet")
     beside = page.get_by_role("navigation", name="Prompts")

@@ -220,25 +220,25 @@ class TestRefused:
             ),
             "no issuer": (issuer.token(RESOURCE, iss=None), "it is of another issuer (iss)"),
             "expired": (issuer.token(RESOURCE, exp=now - LEEWAY_S - 1), "it has expired"),
-            "for ever": (issuer.token(RESOURCE, exp=None), "it does not say when it expires (exp)"),
-            "odd end": (issuer.token(RESOURCE, exp="tomorrow"), "it does not say when it expires (exp)"),
+            "for ever": (issuer.token(RESOURCE, exp=None), "it has no expiry (exp)"),
+            "odd end": (issuer.token(RESOURCE, exp="tomorrow"), "it has no expiry (exp)"),
             "not yet": (issuer.token(RESOURCE, nbf=now + LEEWAY_S + 60), "it is not valid yet (nbf)"),
             "from the future": (
                 issuer.token(RESOURCE, iat=now + LEEWAY_S + 60),
                 "it was issued in the future (iat)",
             ),
-            "nobody's": (issuer.token(RESOURCE, sub=None), "it does not say whose it is (sub)"),
+            "nobody's": (issuer.token(RESOURCE, sub=None), "it has no subject (sub)"),
             "a number's": (
                 issuer.token(RESOURCE, sub=None, client_id=5),
-                "it does not say whose it is (sub)",
+                "it has no subject (sub)",
             ),
             "half a surrogate": (
                 issuer.token(RESOURCE, sub="ada\ud800"),
-                "what it says of whose it is (sub) is no text",
+                "its subject (sub) is not a string",
             ),
             "half a surrogate, a program": (
                 issuer.token(RESOURCE, sub=None, client_id="\udfff"),
-                "what it says of whose it is (sub) is no text",
+                "its subject (sub) is not a string",
             ),
             "a logout": (
                 issuer.token(RESOURCE, header={"typ": "logout+jwt"}),
@@ -248,8 +248,8 @@ class TestRefused:
                 signed({**is_ec, "crit": ["b64"], "b64": True}, claims, key_for("ES256")),
                 "it is of a kind that is not for this use",
             ),
-            "encrypted": ("a.b.c.d.e", "it is no signed JSON Web Token"),
-            "opaque": ("opaque-token", "it is no signed JSON Web Token"),
+            "encrypted": ("a.b.c.d.e", "it is not a signed JSON Web Token"),
+            "opaque": ("opaque-token", "it is not a signed JSON Web Token"),
             "dots": ("..", "its header cannot be read"),
             "deep": (
                 urlsafe_b64encode(b'{"alg":' + b"[" * 5000).decode() + ".e30.e30",
@@ -276,7 +276,7 @@ class TestRefused:
                 f'resource_metadata="{METADATA}"'
             )
             shown = capfd.readouterr().err
-            assert shown == f"promptkit: a token was refused: {reason}. This is said once\n", way
+            assert shown == f"promptkit: a token was refused: {reason}. This is reported once\n", way
             assert all(part not in shown for part in token.split(".") if len(part) > 8), way
 
     def test_a_reason_is_said_once(self, issuer, capfd):

@@ -64,18 +64,18 @@ class TestReading:
         [
             (
                 f"\n{ADA}\n",
-                "line 2: there is one word: write a name, a token and any scopes, with blanks between them",
+                "line 2: the line has one word: write a name, a token and any scopes, separated by blanks",
             ),
             ("ada secret", "line 1: the token has 6 characters and could be guessed: it needs 32"),
             (f"ada x{'=' * 31}", "line 1: the token has 1 characters and could be guessed: it needs 32"),
-            (f"\udcff {ADA}", "line 1: the name is no UTF-8: write the file in that encoding"),
+            (f"\udcff {ADA}", "line 1: the name is not UTF-8: save the file in that encoding"),
             (
                 f"ada {ADA}!",
-                "line 1: the second word is no token: one has letters, digits and -._~+/= alone",
+                "line 1: the second word is not a token: a token has only letters, digits and -._~+/=",
             ),
             (
                 f"ada {ADA}\nbob {ADA}",
-                "line 2: this token stands on another line, too: everybody needs one of their own",
+                "line 2: this token is on another line, too: every principal needs a different one",
             ),
         ],
     )
@@ -182,10 +182,10 @@ class TestChanges:
         ("fault", "said"),
         [
             ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
-            ("mode", "everybody can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
+            ("mode", "every user can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
             ("gone", "cannot be read: No such file or directory"),
             ("folder", "cannot be read: Is a directory"),
-            pytest.param("pipe", "cannot be read: it is no regular file", marks=posix),
+            pytest.param("pipe", "cannot be read: it is not a regular file", marks=posix),
         ],
     )
     def test_a_file_that_cannot_be_read(self, file, tokens, fault, said, capfd):
@@ -203,7 +203,7 @@ class TestChanges:
         shown = capfd.readouterr().err
 
         assert shown.startswith(f"promptkit: {file}: {said}")
-        assert shown.endswith("; 5 s after it was read last, nobody is let in until this is mended\n")
+        assert shown.endswith("; 5 s after it was last read, all requests are refused until this is fixed\n")
         assert shown.count("\n") == 1
         mended = file.with_name("mended")
         mended.write_text(f"bob {BOB}\n")
@@ -213,7 +213,7 @@ class TestChanges:
         mended.replace(file)
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
-        assert capfd.readouterr().err == f"promptkit: {file}: this is mended: all tokens in it count\n"
+        assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
 
     @pytest.mark.parametrize("slip", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
     def test_a_wrong_line(self, file, tokens, slip, capfd):
@@ -227,12 +227,12 @@ class TestChanges:
         said, rest = capfd.readouterr().err.split("\n")
 
         assert said.startswith(f"promptkit: {file}: line 2: ")
-        assert said.endswith("; what other lines say counts")
+        assert said.endswith("; the other lines are used")
         assert rest == ""
         file.write_text(f"bob {BOB}\nada {ADA}\n")
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (Principal("ada"), Principal("bob"))
-        assert capfd.readouterr().err == f"promptkit: {file}: this is mended: all tokens in it count\n"
+        assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
 
     def test_a_file_that_goes_while_nobody_asks(self, file, tokens):
         """

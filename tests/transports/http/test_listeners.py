@@ -224,7 +224,7 @@ class TestUnix:
             listen_unix(str(path))
         assert str(refused.value) == (
             f"cannot listen at {str(path)!r}: "
-            "there is a file that is no socket: remove it, or name another path"
+            "there is a file that is not a socket: remove it, or name another path"
         )
         assert path.read_text() == "mine"
 

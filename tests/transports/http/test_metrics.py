@@ -30,7 +30,7 @@ GREETINGS = Counter("greetings", "How often somebody was greeted.")
 
 @prompt
 def greet():
-    """Greet, and say which process does."""
+    """Greet, and state which process does."""
     GREETINGS.inc()
     return str(os.getpid())
 '''

@@ -124,8 +124,8 @@ def test_a_worker_that_cannot_accept_connections_any_more_is_replaced(serve):
         connections = [stack.enter_context(served.connect()) for _ in range(10)]
         for connection in connections:
             connection.request()
-        served.wait_for(f"this process ends, as it cannot accept connections any more: {NO_FILES}")
-        served.wait_for(rf"\(process {deaf}\) ended with code 1: another takes its place")
+        served.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
+        served.wait_for(rf"\(process {deaf}\) exited with code 1: another takes its place")
         assert {connection.reply().status for connection in connections} == {200}
 
     assert deaf not in workers_of(served, 2)
@@ -157,7 +157,7 @@ def test_a_worker_that_may_open_no_more_files_for_a_while(serve):
         assert connections[0].ask("/greedy").status == 200
         with served.connect() as late:
             late.request()
-            served.wait_for("connections wait, as they cannot be accepted: Too many open files")
+            served.wait_for("connections wait because they cannot be accepted: Too many open files")
             assert late.reply().status == 200  # once the others were idle for too long
 
 
