@@ -44,7 +44,7 @@ class Budget:
         """
         Return the ratio of the other figure to promptkit's, or None if one of them was not measured.
 
-        The ratio is the median over the rounds, because the clock rate of a machine can change between
+        This is the median of the ratios of all rounds, because the clock rate of a machine can change between
         rounds by more than the margin of a budget.
         """
         ours = figures.get(self.ours, {}).get(OURS)

@@ -134,7 +134,7 @@ class Runner:
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
-        Return the error of each case that *peer* fails, by name, or by None if it does not support the era.
+        Return the errors of the cases that *peer* fails, by name. The key None means that the era fails.
         """
         size = self.plan.sizes[0]
         errors: dict[str | None, str] = {}
